@@ -1,0 +1,44 @@
+"""The ``loopwright`` command: builds the parser out of the subcommands and runs the one that was named.
+
+A subcommand is a module in this folder with the two functions of `Subcommand`; listing it in `SUBCOMMANDS` is all
+that it takes to add one.
+"""
+
+import argparse
+from collections.abc import Sequence
+from typing import Protocol
+
+from .. import __version__
+
+
+class Subcommand(Protocol):
+    """What a subcommand's module offers."""
+
+    def add_parser(self, subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
+
+
+SUBCOMMANDS: tuple[Subcommand, ...] = ()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(prog="loopwright", description="A tensor compiler for CPUs.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.set_defaults(run=None)
+    if SUBCOMMANDS:
+        subparsers = parser.add_subparsers(title="commands", metavar="command")
+        for subcommand in SUBCOMMANDS:
+            subcommand.add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (by default the process's own) and return the exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.run is None:
+        parser.print_help()
+        return 0
+    exit_code: int = arguments.run(arguments)
+    return exit_code
