@@ -1,0 +1,153 @@
+"""Data types of expressions and buffers: a kind, a width in bits, and a number of vector lanes.
+
+``index`` is the type of loop variables, extents and buffer indices. It never overflows, by contract (extents and
+buffer sizes are bounded when a kernel is entered), so its algebra is that of the integers; machine code uses 64 bits.
+The data integers ``int8`` … ``uint64`` wrap around. ``handle`` is the type of buffer addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import ml_dtypes
+import numpy as np
+
+from .errors import ExpressionError
+from .intern import Interned
+
+Kind = Literal["bool", "int", "uint", "float", "bfloat", "index", "handle"]
+
+_WIDTHS: dict[Kind, tuple[int, ...]] = {
+    "bool": (1,),
+    "int": (8, 16, 32, 64),
+    "uint": (8, 16, 32, 64),
+    "float": (16, 32, 64),
+    "bfloat": (16,),
+    "index": (64,),
+    "handle": (64,),
+}
+_UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle")
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class DType(metaclass=Interned):
+    """An element type with ``lanes`` copies side by side. Interned: compare with ``is`` or ``==``, both are identity."""
+
+    kind: Kind
+    bits: int
+    lanes: int = 1
+
+    def __post_init__(self) -> None:
+        if self.bits not in _WIDTHS.get(self.kind, ()) or self.lanes < 1:
+            raise ExpressionError(f"no such dtype: {self.kind}{self.bits} with {self.lanes} lanes")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DType, (self.kind, self.bits, self.lanes)
+
+    def __str__(self) -> str:
+        name = self.kind if self.kind in _UNSIZED else f"{self.kind}{self.bits}"
+        return name if self.lanes == 1 else f"{name}x{self.lanes}"
+
+    __repr__ = __str__
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in ("float", "bfloat")
+
+    @property
+    def is_data_int(self) -> bool:
+        """Wrapping integers, ``index`` not among them."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def is_index(self) -> bool:
+        return self.kind == "index"
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind == "bool"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in ("int", "index", "float", "bfloat")
+
+    @property
+    def storage_bits(self) -> int:
+        """Bits that one lane takes in memory: a bool takes a byte."""
+        return max(8, self.bits)
+
+    @property
+    def storage_bytes(self) -> int:
+        """Bytes that one value takes in memory, all its lanes together."""
+        return self.storage_bits // 8 * self.lanes
+
+    def with_lanes(self, lanes: int) -> DType:
+        return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
+
+    @property
+    def element(self) -> DType:
+        return self.with_lanes(1)
+
+    def int_range(self) -> tuple[int, int] | None:
+        """Smallest and largest value of a data integer or bool; None for index and floats."""
+        match self.kind:
+            case "bool":
+                return 0, 1
+            case "int":
+                return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+            case "uint":
+                return 0, (1 << self.bits) - 1
+            case _:
+                return None
+
+    def to_numpy(self) -> np.dtype[Any]:
+        """The numpy dtype of one lane (``bfloat16`` comes from ml_dtypes; ``index`` is int64)."""
+        match self.kind:
+            case "bfloat":
+                return _BFLOAT16
+            case "index":
+                return np.dtype(np.int64)
+            case "handle":
+                return np.dtype(np.uintp)
+            case "bool":
+                return np.dtype(np.bool_)
+            case _:
+                sized: np.dtype[Any] = np.dtype(f"{self.kind}{self.bits}")
+                return sized
+
+
+_BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+_PATTERN = re.compile(r"(bool|index|handle|bfloat16|(?:u?int|float)\d+)(?:x(\d+))?\Z")
+
+
+def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
+    """Parse ``"float32"``, ``"int8x16"``, ``"bool"``, ``"index"``, a numpy dtype or scalar type.
+
+    Raises ``ExpressionError`` for anything else.
+    """
+    if isinstance(spec, DType):
+        return spec
+    text = spec if isinstance(spec, str) else np.dtype(spec).name
+    match = _PATTERN.match(text)
+    if match is None:
+        raise ExpressionError(
+            f"unknown dtype {text!r}: expected bool, int8–64, uint8–64, float16/32/64, bfloat16 or index, "
+            "optionally with lanes as in float32x8"
+        )
+    name, lanes = match.group(1), int(match.group(2) or 1)
+    if name in _UNSIZED:
+        kind = cast(Kind, name)
+        return DType(kind, _WIDTHS[kind][0], lanes)
+    kind_text = name.rstrip("0123456789")
+    return DType(cast(Kind, kind_text), int(name[len(kind_text) :]), lanes)
+
+
+BOOL = DType("bool", 1)
+INDEX = DType("index", 64)
+HANDLE = DType("handle", 64)
+INT8, INT16, INT32, INT64 = (DType("int", b) for b in (8, 16, 32, 64))
+UINT8, UINT16, UINT32, UINT64 = (DType("uint", b) for b in (8, 16, 32, 64))
+FLOAT16, FLOAT32, FLOAT64 = (DType("float", b) for b in (16, 32, 64))
+BFLOAT16 = DType("bfloat", 16)

@@ -1,0 +1,57 @@
+"""The error hierarchy. Every mistake a user can make surfaces as one of these; ``InternalError`` is ours to fix."""
+
+from __future__ import annotations
+
+
+class LoopwrightError(Exception):
+    """Base of all errors that loopwright raises on purpose."""
+
+
+class ExpressionError(LoopwrightError, TypeError):
+    """An expression or a compute is malformed: mixed dtypes, wrong rank, an index out of bounds, ``bool(expr)``."""
+
+
+class ScheduleError(LoopwrightError):
+    """A scheduling primitive would change the meaning of the program, or names a loop that is not there (any more)."""
+
+
+class TypeInferenceError(LoopwrightError):
+    """The types of an operator's inputs do not fit together."""
+
+
+class ModelError(LoopwrightError):
+    """A model or library file is damaged, foreign or not supported."""
+
+
+class TargetError(LoopwrightError):
+    """A target is unknown, or lacks what the program needs."""
+
+
+class SelectionError(LoopwrightError):
+    """No implementation of an operator fits the call."""
+
+
+class RuntimeArgumentError(LoopwrightError, ValueError):
+    """A kernel or engine was called with arrays that do not fit its signature."""
+
+
+class CacheError(LoopwrightError):
+    """The on-disk cache cannot be read or written."""
+
+
+class InterpretError(LoopwrightError):
+    """The interpreter met an access out of bounds, a read of memory never written, or a race."""
+
+
+class InternalError(LoopwrightError):
+    """A bug in loopwright itself."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"{message}\nThis is a bug in loopwright. Please report it with the program and the text of this error; "
+            "LOOPWRIGHT_DUMP_IR=<folder> writes the intermediate programs that help to find it."
+        )
+
+
+class VerificationError(InternalError):
+    """A pass produced (or a user built by hand) a program that breaks the rules of the loop IR."""

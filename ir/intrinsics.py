@@ -1,0 +1,113 @@
+"""The intrinsics that ``Call`` nodes may name: pure, elementwise functions, each with its meaning in numpy.
+
+The numpy reference is the definition: the interpreter runs it, native code approximates it to the accuracy stated in
+docs/accuracy.md. References of float functions are evaluated in float64 for the narrower floats, then rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .dtype import BOOL, DType
+from .errors import ExpressionError
+from .expr import Call, Expr, ExprLike, as_expr, broadcast_to
+
+Array: TypeAlias = npt.NDArray[Any]
+Domain = Literal["float", "number", "int"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """``domain`` says which dtypes the arguments may have (all the same); the result is bool or of their dtype."""
+
+    name: str
+    arity: int
+    domain: Domain
+    reference: Callable[..., Array]
+    returns_bool: bool = False
+    doc: str = ""
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _popcount(x: Array) -> Array:
+    return np.bitwise_count(x).astype(x.dtype)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+_TABLE = (
+    Intrinsic("abs", 1, "number", np.abs, doc="absolute value; of the smallest integer it wraps"),
+    Intrinsic("sqrt", 1, "float", np.sqrt),
+    Intrinsic("rsqrt", 1, "float", lambda x: 1.0 / np.sqrt(x), doc="1 / sqrt(x)"),
+    Intrinsic("exp", 1, "float", np.exp),
+    Intrinsic("exp2", 1, "float", np.exp2),
+    Intrinsic("expm1", 1, "float", np.expm1),
+    Intrinsic("log", 1, "float", np.log),
+    Intrinsic("log2", 1, "float", np.log2),
+    Intrinsic("log10", 1, "float", np.log10),
+    Intrinsic("log1p", 1, "float", np.log1p),
+    Intrinsic("sin", 1, "float", np.sin),
+    Intrinsic("cos", 1, "float", np.cos),
+    Intrinsic("tan", 1, "float", np.tan),
+    Intrinsic("asin", 1, "float", np.arcsin),
+    Intrinsic("acos", 1, "float", np.arccos),
+    Intrinsic("atan", 1, "float", np.arctan),
+    Intrinsic("sinh", 1, "float", np.sinh),
+    Intrinsic("cosh", 1, "float", np.cosh),
+    Intrinsic("tanh", 1, "float", np.tanh),
+    Intrinsic("sigmoid", 1, "float", _sigmoid, doc="1 / (1 + exp(-x))"),
+    Intrinsic("erf", 1, "float", _erf, doc="2/sqrt(pi) times the integral of exp(-t²) from 0 to x"),
+    Intrinsic("pow", 2, "float", np.power, doc="x to the power of y, as in C99"),
+    Intrinsic("floor", 1, "float", np.floor),
+    Intrinsic("ceil", 1, "float", np.ceil),
+    Intrinsic("trunc", 1, "float", np.trunc),
+    Intrinsic("round", 1, "float", np.rint, doc="to the nearest integer, ties to even"),
+    Intrinsic("isnan", 1, "float", np.isnan, returns_bool=True),
+    Intrinsic("isinf", 1, "float", np.isinf, returns_bool=True),
+    Intrinsic("isfinite", 1, "float", np.isfinite, returns_bool=True),
+    Intrinsic("fma", 3, "float", lambda a, b, c: a * b + c, doc="a * b + c, rounded once"),
+    Intrinsic("copysign", 2, "float", np.copysign),
+    Intrinsic("popcount", 1, "int", _popcount, doc="number of bits that are 1"),
+)
+
+INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in _TABLE}
+
+
+def _in_domain(kind: DType, domain: Domain) -> bool:
+    match domain:
+        case "float":
+            return kind.is_float
+        case "int":
+            return kind.is_data_int
+        case "number":
+            return kind.is_float or kind.is_data_int or kind.is_index
+
+
+def call(name: str, *args: ExprLike) -> Expr:
+    """A call of an intrinsic; scalars are broadcast against vectors, Python numbers take the first argument's dtype.
+
+    Raises ``ExpressionError`` for an unknown name, a wrong number of arguments, or dtypes that differ or do not fit.
+    """
+    intrinsic = INTRINSICS.get(name)
+    if intrinsic is None:
+        raise ExpressionError(f"there is no intrinsic {name!r}; there are {', '.join(sorted(INTRINSICS))}")
+    if len(args) != intrinsic.arity:
+        raise ExpressionError(f"{name} takes {intrinsic.arity} arguments, not {len(args)}")
+    first = as_expr(args[0])
+    made = [first, *(as_expr(a, first.dtype) for a in args[1:])]
+    kind = first.dtype
+    for value in made:
+        if value.dtype.element is not kind.element or not _in_domain(kind, intrinsic.domain):
+            raise ExpressionError(f"{name} takes {intrinsic.domain} values of one dtype, found {value.dtype}: {value}")
+    lanes = max(value.dtype.lanes for value in made)
+    result = BOOL if intrinsic.returns_bool else kind.element
+    return Call(name, tuple(broadcast_to(v, lanes) for v in made), result.with_lanes(lanes))

@@ -1,0 +1,225 @@
+"""Text of expressions, statements and functions: close to Python, variables named uniquely in order of appearance.
+
+Equal programs print equal text, whatever the order of imports or the hash seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from .buffer import Buffer
+from .expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Logical,
+    Ramp,
+    Reduce,
+    Select,
+    TensorRead,
+    Unary,
+    Var,
+)
+from .stmt import (
+    Allocate,
+    Assert,
+    Evaluate,
+    For,
+    If,
+    IRModule,
+    Launch,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+
+INDENT = "    "
+_ATOM = 20
+_PRECEDENCE = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 4),
+    "|": 5,
+    "^": 6,
+    "&": 7,
+    **dict.fromkeys(("<<", ">>"), 8),
+    **dict.fromkeys(("+", "-"), 9),
+    **dict.fromkeys(("*", "/", "//", "%"), 10),
+    "neg": 11,
+}
+
+Marker = Callable[[Stmt], str | None]
+"""Gives a note to print behind a statement's first line, or None."""
+
+
+class Printer:
+    """Keeps the names given so far; one Printer prints one function, so that names stay unique within it."""
+
+    def __init__(self, marker: Marker | None = None) -> None:
+        self._names: dict[object, str] = {}
+        self._taken: set[str] = set()
+        self._marker = marker
+
+    def name(self, thing: Var | Buffer) -> str:
+        """The unique name of a variable or buffer: its own, with a number behind it where that is taken."""
+        key: object = thing
+        if key not in self._names:
+            base, number = thing.name or "v", 0
+            candidate = base
+            while candidate in self._taken:
+                number += 1
+                candidate = f"{base}_{number}"
+            self._taken.add(candidate)
+            self._names[key] = candidate
+        return self._names[key]
+
+    def expr(self, value: Expr, level: int = 0) -> str:
+        """Text of an expression, in parentheses if it binds less tightly than ``level``."""
+        text, own = self._expr(value)
+        return f"({text})" if own < level else text
+
+    def _infix(self, op: str, a: Expr, b: Expr) -> tuple[str, int]:
+        own = _PRECEDENCE[op]
+        left = own + 1 if own == _PRECEDENCE["=="] else own
+        return f"{self.expr(a, left)} {op} {self.expr(b, own + 1)}", own
+
+    def _list(self, values: Iterable[Expr]) -> str:
+        return ", ".join(self.expr(v) for v in values)
+
+    def _expr(self, value: Expr) -> tuple[str, int]:
+        match value:
+            case Var():
+                return self.name(value), _ATOM
+            case Const():
+                return _const_text(value)
+            case Cast(to, inner):
+                return f"{to}({self.expr(inner)})", _ATOM
+            case Unary("not", a):
+                return f"not {self.expr(a, _PRECEDENCE['not'])}", _PRECEDENCE["not"]
+            case Unary(op, a):
+                return f"{op}{self.expr(a, _PRECEDENCE['neg'])}", _PRECEDENCE["neg"]
+            case Binary("min" | "max" as op, a, b):
+                return f"{op}({self._list((a, b))})", _ATOM
+            case Binary(op, a, b) | Compare(op, a, b) | Logical(op, a, b):
+                return self._infix(op, a, b)
+            case Select(condition, a, b):
+                return f"select({self._list((condition, a, b))})", _ATOM
+            case IfThenElse(condition, a, b):
+                return f"if_then_else({self._list((condition, a, b))})", _ATOM
+            case Let(var, bound, body):
+                return f"(let {self.name(var)} = {self.expr(bound)} in {self.expr(body)})", _ATOM
+            case Call(name, args):
+                return f"{name}({self._list(args)})", _ATOM
+            case Load(buffer, indices, mask):
+                return self.access(buffer, indices, mask), _ATOM
+            case Ramp(base, stride, lanes):
+                return f"ramp({self._list((base, stride))}, {lanes})", _ATOM
+            case Broadcast(inner, lanes):
+                return f"broadcast({self.expr(inner)}, {lanes})", _ATOM
+            case TensorRead(tensor, indices):
+                return f"{tensor.name}[{self._list(indices)}]", _ATOM
+            case Reduce():
+                return self._reduce(value), _ATOM
+            case _:
+                assert_never(value)
+
+    def _reduce(self, value: Reduce) -> str:
+        axes = ", ".join(self.name(axis.var) for axis in value.axes)
+        condition = "" if value.condition is None else f", where={self.expr(value.condition)}"
+        which = f"[{value.index}]" if len(value.sources) > 1 else ""
+        return f"{value.combiner.name}({self._list(value.sources)}, axis=[{axes}]{condition}){which}"
+
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> str:
+        inside = self._list(indices) or "()"
+        masked = "" if mask is None else f" where {self.expr(mask)}"
+        return f"{self.name(buffer)}[{inside}{masked}]"
+
+    def stmt(self, stmt: Stmt, indent: str = "") -> list[str]:
+        """The lines of a statement."""
+        lines = self._stmt(stmt, indent)
+        if self._marker is not None and (note := self._marker(stmt)) is not None:
+            lines[0] += f"  {note}"
+        return lines
+
+    def _stmt(self, stmt: Stmt, indent: str) -> list[str]:
+        deeper = indent + INDENT
+        match stmt:
+            case For(var, low, extent, kind, body):
+                bounds = self.expr(extent)
+                if not (isinstance(low, Const) and low.value == 0):
+                    bounds = f"{self.expr(low)}, {self.expr(low)} + {self.expr(extent, _PRECEDENCE['*'])}"
+                domain = "range" if kind == "serial" else kind
+                return [f"{indent}for {self.name(var)} in {domain}({bounds}):", *self.stmt(body, deeper)]
+            case While(condition, body):
+                return [f"{indent}while {self.expr(condition)}:", *self.stmt(body, deeper)]
+            case If(condition, then, orelse):
+                lines = [f"{indent}if {self.expr(condition)}:", *self.stmt(then, deeper)]
+                return lines if orelse is None else [*lines, f"{indent}else:", *self.stmt(orelse, deeper)]
+            case Store(buffer, indices, value, mask):
+                return [f"{indent}{self.access(buffer, indices, mask)} = {self.expr(value)}"]
+            case Allocate(buffer, body):
+                return [f"{indent}{self.declaration(buffer)} = allocate({buffer.scope!r})", *self.stmt(body, indent)]
+            case LetStmt(var, value, body):
+                return [f"{indent}{self.name(var)} = {self.expr(value)}", *self.stmt(body, indent)]
+            case Seq(stmts):
+                return [line for s in stmts for line in self.stmt(s, indent)] or [f"{indent}pass"]
+            case Assert(condition, message):
+                return [f"{indent}assert {self.expr(condition)}, {message!r}"]
+            case Evaluate(value):
+                return [f"{indent}{self.expr(value)}"]
+            case Launch(function, extent, args):
+                names = ", ".join(self.name(a) for a in args)
+                return [f"{indent}launch({function}, {self.expr(extent)}, [{names}])"]
+            case _:
+                assert_never(stmt)
+
+    def declaration(self, buffer: Buffer) -> str:
+        shape = ", ".join(self.expr(extent) for extent in buffer.shape)
+        strides = "" if buffer.strides is None else f", strides=({self._list(buffer.strides)})"
+        offset = buffer.elem_offset
+        start = "" if isinstance(offset, Const) and offset.value == 0 else f", offset={self.expr(offset)}"
+        return f"{self.name(buffer)}: {buffer.dtype}[{shape}{strides}{start}]"
+
+    def func(self, func: PrimFunc) -> str:
+        params = [
+            self.declaration(p) if isinstance(p, Buffer) else f"{self.name(p)}: {p.dtype}" for p in func.params
+        ]
+        return "\n".join([f"def {func.name}({', '.join(params)}):", *self.stmt(func.body, INDENT)])
+
+
+def _const_text(value: Const) -> tuple[str, int]:
+    kind, number = value.dtype, value.value
+    text = f"{number:.9g}" if kind.is_float and kind.bits <= 32 else repr(number)
+    if kind.is_float and text.lstrip("-").isdigit():
+        text += ".0"
+    if kind.is_index or kind.is_bool or (kind.kind == "float" and kind.bits == 32):
+        return text, _ATOM if not text.startswith("-") else _PRECEDENCE["neg"]
+    return f"{kind}({text})", _ATOM
+
+
+def expr_text(value: Expr) -> str:
+    return Printer().expr(value)
+
+
+def stmt_text(stmt: Stmt, marker: Marker | None = None) -> str:
+    return "\n".join(Printer(marker).stmt(stmt))
+
+
+def func_text(func: PrimFunc, marker: Marker | None = None) -> str:
+    return Printer(marker).func(func)
+
+
+def module_text(module: IRModule) -> str:
+    return "\n\n".join(func_text(f) for f in module.functions)

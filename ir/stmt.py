@@ -1,0 +1,176 @@
+"""Statements and functions of the loop IR.
+
+    stmt ::= For(var, min, extent, kind, body)       kind: serial | parallel | vectorized | unrolled
+           | While(condition, body)
+           | If(condition, then, orelse)
+           | Store(buffer, indices, value, mask)     lanes where the mask is false write nothing
+           | Allocate(buffer, body)                  memory for ``buffer.data`` while the body runs, not initialised
+           | LetStmt(var, value, body)
+           | Seq(stmts)
+           | Assert(condition, message)              a false condition ends the kernel with an error
+           | Evaluate(value)
+           | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the thread pool
+
+    func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments; scalars come from their shapes
+    mod  ::= IRModule(functions)
+
+Semantics
+  - ``for v in [min, min + extent)``; an extent of 0 or below runs nothing.
+  - The iterations of parallel and vectorized loops must be independent: none reads or writes what another writes.
+    A vectorized loop runs its iterations in lock step; the unrolled one is a serial loop that will be copied out.
+  - Statements of a ``Seq`` run in order.
+
+Statements are immutable and not interned: two equal statements are two places in a program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, Union
+
+from .buffer import Buffer
+from .errors import ExpressionError
+from .expr import Expr, Var, access_dtype
+
+LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StmtNode:
+    """Base of all statements."""
+
+    def __str__(self) -> str:
+        from .printer import stmt_text  # the printer knows all nodes
+
+        return stmt_text(self)  # type: ignore[arg-type]
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class For(StmtNode):
+    var: Var
+    min: Expr
+    extent: Expr
+    kind: LoopKind
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class While(StmtNode):
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class If(StmtNode):
+    condition: Expr
+    then: Stmt
+    orelse: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Store(StmtNode):
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+
+    def __post_init__(self) -> None:
+        expected = access_dtype(self.buffer, self.indices, self.mask)
+        if self.value.dtype is not expected:
+            raise ExpressionError(f"store of a {self.value.dtype} into {self.buffer.name}, which takes {expected} here")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Allocate(StmtNode):
+    buffer: Buffer
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LetStmt(StmtNode):
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Seq(StmtNode):
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Assert(StmtNode):
+    condition: Expr
+    message: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Evaluate(StmtNode):
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Launch(StmtNode):
+    """The outlined form of a parallel loop: ``function`` names a PrimFunc of the module with params (begin, end, *args)."""
+
+    function: str
+    extent: Expr
+    args: tuple[Buffer | Var, ...]
+
+
+Stmt: TypeAlias = Union[For, While, If, Store, Allocate, LetStmt, Seq, Assert, Evaluate, Launch]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrimFunc:
+    """A function over buffers.
+
+    ``params`` are buffers, and index variables after (or, in the body of a parallel loop, before) them. The variables in
+    buffer shapes are symbolic dimensions: of an entry function the caller's arrays determine them.
+    ``outputs`` are the buffers that the function writes, among ``params``.
+    """
+
+    name: str
+    params: tuple[Buffer | Var, ...]
+    body: Stmt
+    outputs: tuple[Buffer, ...] = ()
+
+    def __str__(self) -> str:
+        from .printer import func_text  # the printer knows all nodes
+
+        return func_text(self)
+
+    __repr__ = __str__
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(p for p in self.params if isinstance(p, Buffer))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IRModule:
+    """Functions that call each other by name; the first is the entry."""
+
+    functions: tuple[PrimFunc, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(f) for f in self.functions)
+
+    __repr__ = __str__
+
+    @property
+    def entry(self) -> PrimFunc:
+        return self.functions[0]
+
+
+def seq(*stmts: Stmt | None) -> Stmt:
+    """A sequence, flattened, without the Nones; the statement itself if there is only one."""
+    flat: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, Seq):
+            flat.extend(stmt.stmts)
+        elif stmt is not None:
+            flat.append(stmt)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))

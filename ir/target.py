@@ -1,0 +1,119 @@
+"""Targets: what code is generated for, as plain data. ``codegen/host.py`` finds out what the machine at hand is.
+
+A target is written ``"native"``, an LLVM cpu name such as ``"x86-64-v3"``, or a line such as
+``"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -mattr=+sve -threads=4 -libs=cblas"``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .dtype import DType
+from .errors import TargetError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A CPU, described.
+
+    ``features`` are LLVM feature names that are on (``"avx2"``, ``"fma"``; without sign), ``threads`` 0 means "as the
+    environment says". Sizes are bytes. ``keys`` order strategy look-up, the most specific first.
+    """
+
+    triple: str
+    cpu: str
+    features: frozenset[str] = frozenset()
+    threads: int = 0
+    libs: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ("cpu", "generic")
+    l1_bytes: int = 32 * 1024
+    l2_bytes: int = 512 * 1024
+
+    @property
+    def arch(self) -> str:
+        """``"x86_64"``, ``"aarch64"``, …: the first part of the triple."""
+        return self.triple.split("-", 1)[0]
+
+    def has(self, *features: str) -> bool:
+        """Whether all these LLVM features are on."""
+        return self.features.issuperset(features)
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the widest vector register to use."""
+        if self.arch == "x86_64":
+            return 512 if self.has("avx512f") else 256 if self.has("avx") else 128
+        return 128
+
+    @property
+    def vector_registers(self) -> int:
+        """Number of architectural vector registers."""
+        return 16 if self.arch == "x86_64" and not self.has("avx512f") else 32
+
+    @property
+    def has_fma(self) -> bool:
+        return self.has("fma") if self.arch in ("x86_64", "i686") else self.arch in ("aarch64", "riscv64")
+
+    def lanes(self, kind: DType | str) -> int:
+        """How many values of a dtype fill a vector register."""
+        from .dtype import dtype  # keeps the field types above free of it
+
+        return max(1, self.vector_bits // dtype(kind).storage_bits)
+
+    def with_threads(self, threads: int) -> Target:
+        return replace(self, threads=threads)
+
+    def __str__(self) -> str:
+        """The canonical spelling, which parses back to this target; cache keys use it."""
+        parts = ["llvm", f"-mtriple={self.triple}", f"-mcpu={self.cpu}"]
+        if self.features:
+            parts.append("-mattr=" + ",".join(f"+{f}" for f in sorted(self.features)))
+        if self.threads:
+            parts.append(f"-threads={self.threads}")
+        if self.libs:
+            parts.append("-libs=" + ",".join(self.libs))
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """The words of a target line, before anything is known about the cpu. ``attributes`` keep their + or -."""
+
+    triple: str | None = None
+    cpu: str | None = None
+    attributes: tuple[str, ...] = ()
+    threads: int = 0
+    libs: tuple[str, ...] = ()
+
+
+def parse_target_line(line: str) -> TargetOptions:
+    """Split a target line into its options. Raises ``TargetError`` for a word that is none of them."""
+    words = line.split()
+    if not words:
+        raise TargetError('the target is empty; write "native", a cpu name, or "llvm -mcpu=… -mattr=…"')
+    if words[0] != "llvm":
+        if len(words) > 1:
+            raise TargetError(f'target {line!r}: options need the form "llvm -mcpu={words[0]} …"')
+        return TargetOptions(cpu=words[0])
+    options: dict[str, str] = {}
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        if not equals or name not in ("-mtriple", "-mcpu", "-mattr", "-threads", "-libs"):
+            raise TargetError(
+                f"target {line!r}: {word!r} is no option; there are -mtriple=, -mcpu=, -mattr=, -threads=, -libs="
+            )
+        options[name] = value
+    threads = options.get("-threads", "0")
+    if not threads.isdigit():
+        raise TargetError(f"target {line!r}: -threads takes a number, not {threads!r}")
+    attributes = tuple(a for a in options.get("-mattr", "").split(",") if a)
+    for attribute in attributes:
+        if attribute[0] not in "+-":
+            raise TargetError(f"target {line!r}: write +{attribute} or -{attribute} in -mattr")
+    return TargetOptions(
+        triple=options.get("-mtriple"),
+        cpu=options.get("-mcpu"),
+        attributes=attributes,
+        threads=int(threads),
+        libs=tuple(lib for lib in options.get("-libs", "").split(",") if lib),
+    )

@@ -1,0 +1,143 @@
+"""Traversal and rewriting of expressions, statements and functions.
+
+One loop with an explicit stack serves both, so deep programs do not meet Python's recursion limit. Shared nodes are
+visited once, and a rewrite that changes nothing gives back the same object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, cast
+
+from .buffer import Buffer
+from .expr import Expr, ExprNode, Load, Reduce, TensorRead, Var
+from .stmt import Launch, PrimFunc, Stmt, StmtNode, Store
+
+Node: TypeAlias = Expr | Stmt
+N = TypeVar("N", bound=Node)
+
+
+@cache
+def _fields(cls: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls) if f.init)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The expressions and statements directly inside a node, in order of evaluation where there is one.
+
+    The shapes of buffers and the extents of axes do not count as children.
+    """
+    found: list[Node] = []
+    for name in _fields(cast(Any, type(node))):
+        value = getattr(node, name)
+        if isinstance(value, (ExprNode, StmtNode)):
+            found.append(cast(Node, value))
+        elif type(value) is tuple:
+            found.extend(cast(Node, v) for v in value if isinstance(v, (ExprNode, StmtNode)))
+    return tuple(found)
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every node once, parents before children, left to right."""
+    seen: set[int] = set()
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def with_children(node: N, replace: Callable[[Node], Node]) -> N:
+    """The node with ``replace`` applied to its children; the same object if none changed."""
+    changed = False
+    values: list[Any] = []
+    for name in _fields(cast(Any, type(node))):
+        value = getattr(node, name)
+        new: Any = value
+        if isinstance(value, (ExprNode, StmtNode)):
+            new = replace(cast(Node, value))
+            changed |= new is not value
+        elif type(value) is tuple:
+            new = tuple(replace(cast(Node, v)) if isinstance(v, (ExprNode, StmtNode)) else v for v in value)
+            if any(a is not b for a, b in zip(value, new, strict=True)):
+                changed = True
+            else:
+                new = value
+        values.append(new)
+    return type(node)(*values) if changed else node
+
+
+def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
+    """Rebuild bottom-up: children first, then ``fn(node)``, whose None means "unchanged".
+
+    ``fn`` sees each distinct node once, with its children already rewritten. The result of ``fn`` is not visited again.
+    """
+    done: dict[int, Node] = {}
+    keep: list[Node] = []  # nodes made on the way stay alive, so that ids in `done` stay theirs
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done:
+            continue
+        if not ready:
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children(node)) if id(child) not in done)
+            continue
+        rebuilt = with_children(node, lambda child: done[id(child)])
+        result = fn(rebuilt)
+        done[id(node)] = rebuilt if result is None else result
+        keep.append(node)
+    return cast(N, done[id(root)])
+
+
+def substitute(root: N, values: Mapping[Var, Expr]) -> N:
+    """Replace variables by expressions. Bound variables are unique by creation, so nothing can be captured."""
+    if not values:
+        return root
+    return rewrite(root, lambda node: values.get(node) if isinstance(node, Var) else None)
+
+
+def free_vars(root: Node) -> tuple[Var, ...]:
+    """Variables that the node uses but does not bind, in order of appearance; addresses (``buffer.data``) not counted."""
+    used: dict[Var, None] = {}
+    bound: set[Var] = set()
+    for node in walk(root):
+        if isinstance(node, Var):
+            used[node] = None
+        bound.update(bound_vars(node))
+    return tuple(v for v in used if v not in bound)
+
+
+def bound_vars(node: Node) -> tuple[Var, ...]:
+    """The variables that this node (not what is inside it) binds."""
+    var = getattr(node, "var", None)
+    if isinstance(var, Var):
+        return (var,)
+    return tuple(axis.var for axis in node.axes) if isinstance(node, Reduce) else ()
+
+
+def buffers_accessed(root: Node) -> tuple[Buffer, ...]:
+    """Buffers loaded from, stored to or passed on, in order of appearance."""
+    found: dict[Buffer, None] = {}
+    for node in walk(root):
+        if isinstance(node, (Load, Store)):
+            found[node.buffer] = None
+        elif isinstance(node, Launch):
+            found.update((a, None) for a in node.args if isinstance(a, Buffer))
+    return tuple(found)
+
+
+def with_body(func: PrimFunc, body: Stmt) -> PrimFunc:
+    """The function with another body; the same object if it is the same body."""
+    return func if body is func.body else dataclasses.replace(func, body=body)
+
+
+def tensor_reads(root: Expr) -> tuple[TensorRead, ...]:
+    """The reads of tensors in a te expression, in order of appearance."""
+    return tuple(node for node in walk(root) if isinstance(node, TensorRead))
+
