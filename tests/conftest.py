@@ -1,0 +1,27 @@
+"""What every test gets: a compile cache of its own, and hypothesis profiles that print how to repeat a failure."""
+
+import os
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `print_blob` shows the decorator that repeats a failing example; the database keeps it for the next run as well.
+_COMMON = settings(
+    print_blob=True,
+    deadline=timedelta(seconds=20),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("default", _COMMON, max_examples=50)
+settings.register_profile(
+    "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "5000")), deadline=None
+)
+settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory):
+    """Compiled kernels go to a folder of this session; child processes inherit it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield

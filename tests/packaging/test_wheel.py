@@ -1,0 +1,99 @@
+"""What is built is the package, the whole package, and nothing but the package."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import loopwright
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+PACKAGE_FOLDERS = {Path(*package.split(".")[1:]) for package in PACKAGES}
+NO_PACKAGES = {"tests", "examples", "benchmarks", "docs"}
+ROOT_MODULES = {"__init__.py", "__main__.py", "onnx_backend.py"}
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+sys.path.insert(0, sys.argv[1])
+import loopwright
+for module in pkgutil.walk_packages(loopwright.__path__, "loopwright."):
+    importlib.import_module(module.name)
+print(loopwright.__version__, loopwright.__file__)
+"""
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="asks git which files belong to the project")
+
+
+def project_files() -> list[Path]:
+    """The files under version control, and those about to be, relative to the root."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [Path(name) for name in sorted(set(names)) if (ROOT / name).is_file()]
+
+
+def package_files() -> set[Path]:
+    modules = {file for file in project_files() if file.suffix == ".py" and file.parent in PACKAGE_FOLDERS}
+    return modules | {Path("py.typed")}
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory) -> Path:
+    """A folder with the sdist, and the wheel built out of that sdist.
+
+    The sources are copied first: a build leaves files in its folder, and picks up what an earlier one left.
+    """
+    sources = tmp_path_factory.mktemp("sources")
+    for file in project_files():
+        (sources / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, sources / file)
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(sources)]
+    build = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert build.returncode == 0, build.stdout + build.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(dist) -> Path:
+    (path,) = dist.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert shipped == {f"loopwright/{file.as_posix()}" for file in package_files()}
+
+
+def test_the_sdist_holds_the_package_and_what_builds_it(dist):
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        shipped = {Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()}
+    assert package_files() | {Path("pyproject.toml"), Path("LICENSE"), Path("README.md")} <= shipped
+    assert not NO_PACKAGES.intersection(file.parts[0] for file in shipped)
+
+
+def test_every_module_imports_out_of_the_wheel(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    command = [sys.executable, "-c", IMPORT_ALL, str(tmp_path)]
+    run = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == f"{loopwright.__version__} {tmp_path / 'loopwright' / '__init__.py'}"
+
+
+def test_no_stray_module_stands_at_the_root():
+    stray = {file.name for file in project_files() if file.suffix == ".py" and len(file.parts) == 1} - ROOT_MODULES
+    assert not stray, f"{sorted(stray)} would be shipped: move into a folder"
+
+
+def test_the_listed_packages_are_the_folders_with_an_init():
+    with_init = {
+        file.parent for file in project_files() if file.name == "__init__.py" and file.parts[0] not in NO_PACKAGES
+    }
+    assert with_init == PACKAGE_FOLDERS, "keep `packages` in pyproject.toml in step with the folders"
