@@ -21,10 +21,10 @@ ARENA_ALIGNMENT = 64
 class Buffer:
     """A view of memory, compared by identity.
 
-    The address of element ``i`` is ``data + (elem_offset + sum(i[k] * strides[k])) * bytes of dtype``. Shape, strides and
-    offset count elements of ``dtype`` and are ``index`` expressions; ``strides`` None means compact and row-major.
-    ``alignment`` is what may be assumed of the address of element 0, in bytes. Buffers whose ``data`` differ never overlap
-    where one of them is written.
+    The address of element ``i`` is ``data + (elem_offset + sum(i[k] * strides[k])) * bytes of dtype``. Shape, strides
+    and offset count elements of ``dtype`` and are ``index`` expressions; ``strides`` None means compact and row-major.
+    ``alignment`` is what may be assumed of the address of element 0, in bytes. Buffers whose ``data`` differ never
+    overlap where one of them is written.
     """
 
     name: str

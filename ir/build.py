@@ -72,5 +72,3 @@ def _times(a: Expr, b: Expr) -> Expr:
             return a
         case _:
             return Binary("*", a, b)
-
-

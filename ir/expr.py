@@ -40,7 +40,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, Union
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from .buffer import Buffer
 from .dtype import BOOL, INDEX, DType, dtype
 from .errors import ExpressionError
 from .intern import Interned
+from .rounding import round_to_float
 
 UnaryOp = Literal["-", "not", "~"]
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%", "min", "max"]
@@ -451,7 +452,8 @@ class Axis(Operand):
 class Combiner:
     """How a reduction folds tuples of values: ``lhs ⊕ rhs = results``, an associative and commutative operation.
 
-    ``identity`` is the neutral element, one value an output; ``lhs`` and ``rhs`` are the variables that ``results`` mention.
+    ``identity`` is the neutral element, one value an output; ``lhs`` and ``rhs`` are the variables that ``results``
+    mention.
     """
 
     name: str
@@ -475,24 +477,7 @@ class Reduce(ExprNode):
         self._set_dtype(self.sources[self.index].dtype)
 
 
-Expr: TypeAlias = Union[
-    Var,
-    Const,
-    Cast,
-    Unary,
-    Binary,
-    Compare,
-    Logical,
-    Select,
-    IfThenElse,
-    Let,
-    Call,
-    Load,
-    Ramp,
-    Broadcast,
-    TensorRead,
-    Reduce,
-]
+Expr: TypeAlias = Var | Const | Cast | Unary | Binary | Compare | Logical | Select | IfThenElse | Let | Call | Load | Ramp | Broadcast | TensorRead | Reduce
 ExprLike: TypeAlias = "Operand | bool | int | float | np.generic"
 
 
@@ -525,7 +510,9 @@ def _check_lanes(lanes: int) -> None:
 def access_dtype(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> DType:
     """The dtype that an access of ``buffer[indices]`` moves; raises ``ExpressionError`` where the parts do not fit."""
     if len(indices) != buffer.ndim:
-        raise ExpressionError(f"{buffer.name} has {buffer.ndim} dimensions, but is accessed with {len(indices)} indices")
+        raise ExpressionError(
+            f"{buffer.name} has {buffer.ndim} dimensions, but is accessed with {len(indices)} indices"
+        )
     lanes = 1
     for index in indices:
         if not index.dtype.is_index:
@@ -535,7 +522,9 @@ def access_dtype(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -
                 raise ExpressionError(f"the indices of {buffer.name} disagree in their lanes: {indices}")
             lanes = index.dtype.lanes
     if mask is not None and mask.dtype is not BOOL.with_lanes(lanes):
-        raise ExpressionError(f"the mask of an access of {buffer.name} is a {mask.dtype}, expected {lanes} lanes of bool")
+        raise ExpressionError(
+            f"the mask of an access of {buffer.name} is a {mask.dtype}, expected {lanes} lanes of bool"
+        )
     if lanes > 1 and buffer.dtype.lanes > 1:
         raise ExpressionError(f"{buffer.name} holds {buffer.dtype} elements: its index must be scalar")
     return buffer.dtype.with_lanes(max(lanes, buffer.dtype.lanes))
@@ -563,7 +552,7 @@ def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
         return bool(value)
     if kind.is_float:
         with np.errstate(over="ignore"):
-            return float(np.asarray(value).astype(kind.to_numpy()))
+            return float(round_to_float(kind)(value))
     if isinstance(value, float):
         if not value.is_integer():
             raise ExpressionError(f"{value!r} is not an integer, but {kind} is wanted; cast explicitly")

@@ -193,9 +193,7 @@ class Printer:
         return f"{self.name(buffer)}: {buffer.dtype}[{shape}{strides}{start}]"
 
     def func(self, func: PrimFunc) -> str:
-        params = [
-            self.declaration(p) if isinstance(p, Buffer) else f"{self.name(p)}: {p.dtype}" for p in func.params
-        ]
+        params = [self.declaration(p) if isinstance(p, Buffer) else f"{self.name(p)}: {p.dtype}" for p in func.params]
         return "\n".join([f"def {func.name}({', '.join(params)}):", *self.stmt(func.body, INDENT)])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .dtype import DType
 from .expr import BinaryOp, CompareOp, UnaryOp
+from .rounding import round_to_float
 
 Scalar = bool | int | float
 
@@ -105,7 +106,7 @@ def eval_cast(to: DType, value: Scalar) -> Scalar:
         return value != 0
     if to.is_float:
         with np.errstate(all="ignore"):
-            return float(np.asarray(value).astype(to.to_numpy()))
+            return float(round_to_float(to)(value))
     if not isinstance(value, float):
         return wrap(to, int(value))
     low, high = to.int_range() or (-(1 << 63), (1 << 63) - 1)

@@ -9,7 +9,8 @@
            | Seq(stmts)
            | Assert(condition, message)              a false condition ends the kernel with an error
            | Evaluate(value)
-           | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the thread pool
+           | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
+           thread pool
 
     func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments; scalars come from their shapes
     mod  ::= IRModule(functions)
@@ -26,7 +27,7 @@ Statements are immutable and not interned: two equal statements are two places i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias
 
 from .buffer import Buffer
 from .errors import ExpressionError
@@ -120,15 +121,15 @@ class Launch(StmtNode):
     args: tuple[Buffer | Var, ...]
 
 
-Stmt: TypeAlias = Union[For, While, If, Store, Allocate, LetStmt, Seq, Assert, Evaluate, Launch]
+Stmt: TypeAlias = For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Launch
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrimFunc:
     """A function over buffers.
 
-    ``params`` are buffers, and index variables after (or, in the body of a parallel loop, before) them. The variables in
-    buffer shapes are symbolic dimensions: of an entry function the caller's arrays determine them.
+    ``params`` are buffers, and index variables after (or, in the body of a parallel loop, before) them. The variables
+    in buffer shapes are symbolic dimensions: of an entry function the caller's arrays determine them.
     ``outputs`` are the buffers that the function writes, among ``params``.
     """
 

@@ -140,4 +140,3 @@ def with_body(func: PrimFunc, body: Stmt) -> PrimFunc:
 def tensor_reads(root: Expr) -> tuple[TensorRead, ...]:
     """The reads of tensors in a te expression, in order of appearance."""
     return tuple(node for node in walk(root) if isinstance(node, TensorRead))
-
