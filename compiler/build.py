@@ -1,0 +1,30 @@
+"""Compile one scheduled function: lower it, take its parallel loops out, and emit code for a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..codegen.compile import CodegenOptions, CompiledCode, compile_module
+from ..ir.stmt import PrimFunc
+from ..ir.target import Target
+from ..lowering.outline_parallel import outline_parallel
+from ..lowering.pipeline import lower
+from ..lowering.schedule import Schedule
+from ..te.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFunction:
+    """A lowered function, and the native code of it."""
+
+    func: PrimFunc
+    code: CompiledCode
+
+
+def compile_schedule(
+    schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
+) -> CompiledFunction:
+    """Lower and compile; see ``lowering.pipeline.lower`` for the errors."""
+    func = lower(schedule, args, name, target)
+    return CompiledFunction(func, compile_module(outline_parallel(func), target, options))

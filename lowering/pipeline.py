@@ -1,0 +1,168 @@
+"""Lowering, from a schedule to the loop IR that code is emitted from: a flat list of passes, read from top to bottom."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..ir.buffer import Buffer
+from ..ir.errors import ScheduleError
+from ..ir.expr import Var
+from ..ir.printer import func_text
+from ..ir.simplify import simplify_func
+from ..ir.stmt import PrimFunc, Stmt
+from ..ir.target import Target
+from ..ir.verify import verify
+from ..ir.visit import free_vars, walk
+from ..te.tensor import ComputeOp, Tensor
+from .flatten_buffers import flatten_buffers
+from .loop_partition import loop_partition
+from .promote_registers import promote_registers
+from .realize import realize
+from .schedule import Schedule
+from .storage_rewrite import storage_rewrite
+from .unroll import unroll
+from .vectorize import vectorize
+
+logger = logging.getLogger("loopwright.lowering")
+
+Pass = Callable[[PrimFunc], PrimFunc]
+
+
+def passes(target: Target | None) -> list[tuple[str, Pass]]:
+    """The passes after realize, in order. ``target`` decides how many vector registers a loop may keep."""
+    registers = 2 * target.vector_registers if target is not None else 64
+    return [
+        ("flatten_buffers", flatten_buffers),
+        ("simplify", simplify_func),
+        ("loop_partition", loop_partition),
+        ("vectorize", vectorize),
+        ("unroll", unroll),
+        ("simplify", simplify_func),
+        ("promote_registers", lambda func: promote_registers(func, max_registers=registers)),
+        ("storage_rewrite", storage_rewrite),
+        ("simplify", simplify_func),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass did: seconds taken, and the function's text after it, None where it left the function unchanged."""
+
+    name: str
+    seconds: float
+    text: str | None
+
+    def __str__(self) -> str:
+        body = "unchanged" if self.text is None else "\n" + self.text
+        return f"{self.name} ({self.seconds * 1e3:.1f} ms): {body}"
+
+
+def lower(
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    name: str = "main",
+    target: Target | None = None,
+    trace_passes: bool | list[PassRecord] = False,
+) -> PrimFunc:
+    """Lower a schedule to a function over the buffers of ``args``, in that order.
+
+    ``trace_passes`` True prints the function after each pass; a list collects ``PassRecord``s instead. The environment
+    variable ``LOOPWRIGHT_DUMP_IR`` names a folder that gets one file a pass.
+    Raises ``ScheduleError`` where ``args`` leave out a tensor that is needed, or name one that is not there.
+    """
+    start = time.perf_counter()
+    func = realized_function(schedule, args, name)
+    trace = _Trace(name, trace_passes)
+    trace.record("realize", time.perf_counter() - start, func, changed=True)
+    verify(func, "realize")
+    for pass_name, run in passes(target):
+        start = time.perf_counter()
+        new = run(func)
+        seconds = time.perf_counter() - start
+        verify(new, pass_name)
+        trace.record(pass_name, seconds, new, changed=new is not func)
+        func = new
+    return func
+
+
+def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "main") -> PrimFunc:
+    """The function as it is before the passes."""
+    _check_name(name)
+    realized = realize(schedule.state)
+    params = _parameters(schedule, args, realized.buffers)
+    written = {t for stage in schedule.state.outputs for t in schedule.state.stage(stage).tensors}
+    outputs = tuple(b for t, b in zip(args, params, strict=True) if t in written)
+    _check_dimensions(name, realized.body, params)
+    return PrimFunc(name, params, realized.body, outputs)
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or not name.isascii():
+        raise ScheduleError(f"a function's name must be an identifier, found {name!r}")
+
+
+def _parameters(schedule: Schedule, args: Sequence[Tensor], buffers: Mapping[Tensor, Buffer]) -> tuple[Buffer, ...]:
+    for arg in args:
+        if not isinstance(arg, Tensor):
+            raise ScheduleError(f"arguments are tensors, found {arg!r}")
+        if arg not in buffers:
+            raise ScheduleError(f"argument {arg!r} is not part of the schedule")
+        stage = schedule.state.stage_of(arg)
+        if isinstance(stage.op, ComputeOp) and stage.name not in schedule.state.outputs:
+            raise ScheduleError(
+                f"argument {arg!r} is computed on the way: name it in create_schedule to make it an output"
+            )
+    if len(set(args)) != len(args):
+        raise ScheduleError("an argument is named twice")
+    needed = [
+        t
+        for stage in schedule.state.stages
+        if stage.is_input or stage.name in schedule.state.outputs
+        for t in stage.tensors
+    ]
+    missing = [t.name for t in needed if t not in set(args)]
+    if missing:
+        raise ScheduleError(f"the arguments leave out {', '.join(missing)}: name all inputs and outputs")
+    return tuple(buffers[arg] for arg in args)
+
+
+def _check_dimensions(name: str, body: Stmt, params: tuple[Buffer, ...]) -> None:
+    known = {v for b in params for e in b.shape for v in walk(e) if isinstance(v, Var)}
+
+    unknown = [v.name for v in free_vars(body) if v not in known]
+    if unknown:
+        raise ScheduleError(
+            f"{name}: the value of {', '.join(unknown)} is not known: a variable must stand in the shape of an argument"
+        )
+
+
+class _Trace:
+    """Where the record of each pass goes. Mutable."""
+
+    def __init__(self, name: str, wanted: bool | list[PassRecord]) -> None:
+        self._name = name
+        self._records = wanted if isinstance(wanted, list) else None
+        self._prints = wanted is True
+        folder = os.environ.get("LOOPWRIGHT_DUMP_IR")
+        self._folder = Path(folder) if folder else None
+        self._count = 0
+
+    def record(self, pass_name: str, seconds: float, func: PrimFunc, changed: bool) -> None:
+        logger.debug("%s: %s took %.1f ms%s", self._name, pass_name, seconds * 1e3, "" if changed else ", unchanged")
+        if self._records is None and not self._prints and self._folder is None:
+            return
+        record = PassRecord(pass_name, seconds, func_text(func) if changed else None)
+        if self._records is not None:
+            self._records.append(record)
+        if self._prints:
+            print(record)
+        if self._folder is not None and record.text is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path = self._folder / f"{self._name}.{self._count:02}.{pass_name}.txt"
+            path.write_text(record.text + "\n", encoding="utf-8")
+        self._count += 1

@@ -1,0 +1,20 @@
+"""The scheduling primitives, one file a family. Each is a step: a frozen record that maps a state to a new state."""
+
+from .annotate import Parallel, Unroll, Vectorize
+from .caching import CacheRead, CacheWrite
+from .loop_shape import Fuse, Reorder, Split
+from .placement import ComputeAt, ComputeInline, ComputeRoot
+
+__all__ = [
+    "CacheRead",
+    "CacheWrite",
+    "ComputeAt",
+    "ComputeInline",
+    "ComputeRoot",
+    "Fuse",
+    "Parallel",
+    "Reorder",
+    "Split",
+    "Unroll",
+    "Vectorize",
+]

@@ -1,0 +1,150 @@
+"""Primitives that say how a loop runs: vectorize, unroll, parallel. A loop has one annotation, given once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from ...ir.expr import MAX_LANES, const_int
+from ...ir.stmt import LoopKind
+from ..regions import infer
+from ..report import schedule_error
+from ..state import At, ScheduleState, Stage
+from ..step import Step, leaf_stage, require_serial
+
+MAX_UNROLL = 4096
+"""Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
+
+_LIMITS: dict[LoopKind, int] = {"vectorized": MAX_LANES, "unrolled": MAX_UNROLL}
+
+
+def _annotated(stage: Stage, loop: str, kind: LoopKind) -> Stage:
+    return replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind}))
+
+
+def check_annotated_extents(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
+    """Vectorized and unrolled loops need a constant extent within limits; ``before`` is what an error shows."""
+    stage = state.stage(stage_name)
+    if not any(kind in _LIMITS for kind in stage.kinds.values()):
+        return
+    extents = infer(state).loops[stage_name].extents
+    for loop, kind in stage.kinds.items():
+        limit = _LIMITS.get(kind)
+        if limit is None or loop not in stage.leaves:
+            continue
+        extent = const_int(extents[loop])
+        if extent is None or extent > limit:
+            name = stage.loops[loop].name
+            raise schedule_error(
+                before,
+                f"loop {name} of {stage.name} cannot be {kind}: its extent is {extents[loop]}, "
+                f"expected a constant of at most {limit}",
+                f"Split it by a constant factor, and take the inner loop: s[{stage.name!r}].split({name}, factor=8).",
+                [loop],
+            )
+
+
+def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, verb: str) -> None:
+    if stage.loops[loop].reduce:
+        name = stage.loops[loop].name
+        raise schedule_error(
+            state,
+            f"cannot {verb} loop {name} of {stage.name}: it runs over a reduction axis, whose iterations all write the "
+            "same elements",
+            f"{verb} a loop over a spatial axis instead.",
+            [loop],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vectorize(Step):
+    """Run all iterations of a loop in lock step, as one vector operation.
+
+    Preconditions: the loop stands, is serial, runs over a spatial axis, and has a constant extent of at most 256;
+    no other loop of the stage is vectorized, and no stage is computed at it or at a loop inside it.
+    Guards inside become masks on the loads and stores.
+
+    Rewrite::
+
+        for i in range(8):        →    for i in vectorized(8):      (in the end: B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)])
+            B[i] = A[i]                    B[i] = A[i]
+    """
+
+    primitive: ClassVar[str] = "vectorize"
+
+    loop: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = leaf_stage(state, self.stage, (self.loop,))
+        require_serial(state, stage, self.loop, "vectorize")
+        _refuse_reduction(state, stage, self.loop, "vectorize")
+        name = stage.loops[self.loop].name
+        other = [loop for loop, kind in stage.kinds.items() if kind == "vectorized" and loop in stage.leaves]
+        if other:
+            raise schedule_error(
+                state,
+                f"cannot vectorize loop {name} of {stage.name}: {stage.loops[other[0]].name} is vectorized already",
+                "One loop of a stage becomes its vector; fuse the two, or unroll the other.",
+                [self.loop, *other],
+            )
+        inside = stage.leaves[stage.leaves.index(self.loop) :]
+        for attached in state.attached(stage.name):
+            if isinstance(attached.place, At) and attached.place.loop in inside:
+                raise schedule_error(
+                    state,
+                    f"cannot vectorize loop {name} of {stage.name}: {attached.name} is computed inside it",
+                    f"Compute {attached.name} at a loop outside {name}.",
+                    [self.loop],
+                )
+        new = state.with_stage(_annotated(stage, self.loop, "vectorized"))
+        check_annotated_extents(new, self.stage, state)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll(Step):
+    """Write out the iterations of a loop one after the other.
+
+    Preconditions: the loop stands, is serial, and has a constant extent of at most 4096.
+
+    Rewrite::
+
+        for i in range(2):        →    B[0] = A[0]
+            B[i] = A[i]                B[1] = A[1]
+    """
+
+    primitive: ClassVar[str] = "unroll"
+
+    loop: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = leaf_stage(state, self.stage, (self.loop,))
+        require_serial(state, stage, self.loop, "unroll")
+        new = state.with_stage(_annotated(stage, self.loop, "unrolled"))
+        check_annotated_extents(new, self.stage, state)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel(Step):
+    """Spread the iterations of a loop over threads.
+
+    Preconditions: the loop stands, is serial, and runs over a spatial axis. Of nested parallel loops the outermost one
+    is spread, the others run serially. Results do not depend on the number of threads.
+
+    Rewrite::
+
+        for i in range(8):        →    for i in parallel(8):
+            B[i] = A[i]                    B[i] = A[i]
+    """
+
+    primitive: ClassVar[str] = "parallel"
+
+    loop: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = leaf_stage(state, self.stage, (self.loop,))
+        require_serial(state, stage, self.loop, "parallelise")
+        _refuse_reduction(state, stage, self.loop, "parallelise")
+        return state.with_stage(_annotated(stage, self.loop, "parallel"))

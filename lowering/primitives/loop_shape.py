@@ -1,0 +1,162 @@
+"""Primitives that change the shape of a stage's loop nest: split, fuse, reorder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from ...ir.errors import ScheduleError
+from ...te.compute import MAX_EXTENT
+from ..report import schedule_error
+from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage
+from ..step import Step, leaf_stage, require_serial, require_unattached
+
+
+def _with_loops(stage: Stage, made: Mapping[str, Loop], relation: Relation, leaves: tuple[str, ...]) -> Stage:
+    return replace(
+        stage,
+        loops=MappingProxyType({**stage.loops, **made}),
+        relations=(*stage.relations, relation),
+        leaves=leaves,
+    )
+
+
+def _new_loop(stage: Stage, offset: int, name: str, reduce: bool) -> Loop:
+    return Loop(f"{stage.name}#{len(stage.loops) + offset}", name, reduce)
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Step):
+    """Split a loop in two, ``loop = outer * extent(inner) + inner``.
+
+    Arguments: ``factor``, the extent of the inner loop, or ``nparts``, that of the outer: a positive integer.
+    Preconditions: the loop stands, is serial, and no stage is computed at it.
+    Where the factor does not divide the extent, the iterations beyond it are guarded by an ``if``.
+
+    Rewrite, with factor 4::
+
+        for i in range(10):            for i_outer in range(3):
+            B[i] = A[i]           →        for i_inner in range(4):
+                                               if i_outer * 4 + i_inner < 10:
+                                                   B[i_outer * 4 + i_inner] = A[i_outer * 4 + i_inner]
+    """
+
+    primitive: ClassVar[str] = "split"
+
+    loop: str
+    factor: int | None = None
+    nparts: int | None = None
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = leaf_stage(state, self.stage, (self.loop,))
+        self._check_number(state)
+        require_serial(state, stage, self.loop, "split")
+        require_unattached(state, stage, self.loop, "split")
+        parent = stage.loops[self.loop]
+        outer = _new_loop(stage, 0, f"{parent.name}_outer", parent.reduce)
+        inner = _new_loop(stage, 1, f"{parent.name}_inner", parent.reduce)
+        relation = SplitRelation(self.loop, outer.id, inner.id, self.factor, self.nparts)
+        at = stage.leaves.index(self.loop)
+        leaves = (*stage.leaves[:at], outer.id, inner.id, *stage.leaves[at + 1 :])
+        return state.with_stage(_with_loops(stage, {outer.id: outer, inner.id: inner}, relation, leaves))
+
+    def _check_number(self, state: ScheduleState) -> None:
+        given = [(n, v) for n, v in (("factor", self.factor), ("nparts", self.nparts)) if v is not None]
+        if len(given) != 1:
+            raise ScheduleError("split takes either factor or nparts")
+        name, value = given[0]
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_EXTENT:
+            raise schedule_error(
+                state,
+                f"split: {name} must be a positive integer, found {value!r}",
+                f"Give {name}=1 or more.",
+                [self.loop],
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse(Step):
+    """Make one loop of two that stand directly inside each other, ``fused = outer * extent(inner) + inner``.
+
+    Preconditions: both stand and are serial, the inner directly inside the outer, both over spatial axes or both over
+    reduction axes, and no stage is computed at either.
+
+    Rewrite::
+
+        for i in range(3):             for i_j_fused in range(12):
+            for j in range(4):    →        B[i_j_fused // 4, i_j_fused % 4] = …
+                B[i, j] = …
+    """
+
+    primitive: ClassVar[str] = "fuse"
+
+    outer: str
+    inner: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        pair = (self.outer, self.inner)
+        stage = leaf_stage(state, self.stage, pair)
+        for loop in pair:
+            require_serial(state, stage, loop, "fuse")
+            require_unattached(state, stage, loop, "fuse")
+        outer, inner = (stage.loops[loop] for loop in pair)
+        at = stage.leaves.index(self.outer)
+        if stage.leaves[at + 1 : at + 2] != (self.inner,):
+            raise schedule_error(
+                state,
+                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: {inner.name} is not directly inside {outer.name}",
+                "Reorder the loops so that one stands directly inside the other; name the outer one first.",
+                pair,
+            )
+        if outer.reduce != inner.reduce:
+            raise schedule_error(
+                state,
+                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: one runs over a reduction axis, the other does not",
+                "Fuse loops of one kind; a fused loop is spatial or a reduction.",
+                pair,
+            )
+        fused = _new_loop(stage, 0, f"{outer.name}_{inner.name}_fused", outer.reduce)
+        leaves = (*stage.leaves[:at], fused.id, *stage.leaves[at + 2 :])
+        return state.with_stage(
+            _with_loops(stage, {fused.id: fused}, FuseRelation(self.outer, self.inner, fused.id), leaves)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder(Step):
+    """Put loops into the given order, outermost first, in the places that they hold together.
+
+    Preconditions: all stand, and no stage is computed at a loop whose enclosing loops would change. Reordering
+    reductions changes the order in which terms are folded, as a schedule may (see the precision modes).
+
+    Rewrite, ``reorder(j, i)``::
+
+        for i in range(3):             for j in range(4):
+            for j in range(4):    →        for i in range(3):
+                B[i, j] = …                    B[i, j] = …
+    """
+
+    primitive: ClassVar[str] = "reorder"
+
+    loops: tuple[str, ...]
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = leaf_stage(state, self.stage, self.loops)
+        moved = iter(self.loops)
+        chosen = set(self.loops)
+        leaves = tuple(next(moved) if leaf in chosen else leaf for leaf in stage.leaves)
+        for attached in state.attached(stage.name):
+            loop = attached.place.loop  # type: ignore[union-attr]
+            before = set(stage.leaves[: stage.leaves.index(loop) + 1])
+            after = set(leaves[: leaves.index(loop) + 1])
+            if before != after:
+                raise schedule_error(
+                    state,
+                    f"cannot reorder {stage.name}: {attached.name} is computed at {stage.loops[loop].name}, "
+                    "whose enclosing loops would change",
+                    "Reorder first, then call compute_at.",
+                    [loop],
+                )
+        return state.with_stage(replace(stage, leaves=leaves))

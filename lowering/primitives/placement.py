@@ -1,0 +1,153 @@
+"""Primitives that say where a stage is computed: compute_at, compute_inline, compute_root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from ...ir.visit import tensor_reads
+from ..regions import inline_bodies
+from ..report import schedule_error
+from ..state import At, Inlined, Root, ScheduleState, Stage
+from ..step import Step, leaf_stage
+from .annotate import check_annotated_extents
+
+
+def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:
+    if stage.name in state.outputs:
+        raise schedule_error(
+            state,
+            f"cannot {verb} {stage.name}: it is an output of the schedule, which must be written whole",
+            f"{verb} a stage that other stages read; cache_write gives an output a stage before it.",
+        )
+
+
+def _readers(state: ScheduleState, stage: Stage) -> list[Stage]:
+    """The stages that read this one once inlined stages are put in."""
+    own = set(stage.tensors)
+    return [
+        state.stage(name)
+        for name, bodies in inline_bodies(state).items()
+        if any(read.tensor in own for body in bodies for read in tensor_reads(body))
+    ]
+
+
+def _is_inside(state: ScheduleState, stage: Stage, target: str, loop: str) -> bool:
+    """Whether all of a stage's work happens inside the given loop of the target stage."""
+    while stage.name != target:
+        if not isinstance(stage.place, At):
+            return False
+        place, stage = stage.place, state.stage(stage.place.stage)
+        if stage.name == target:
+            return stage.leaves.index(place.loop) >= stage.leaves.index(loop)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeAt(Step):
+    """Compute a stage inside a loop of another: in each iteration just the part that the iteration reads.
+
+    Preconditions: the loop stands, every stage that reads this one runs inside that loop, the stage is no output and no
+    input, and the loop is neither vectorized nor inside a vectorized loop.
+
+    Rewrite, ``s[B].compute_at(s[C], i)``::
+
+        for i in range(3):                 for i in range(3):
+            for j in range(4):                 for j in range(4):
+                B[i, j] = …           →            B[0, j] = …
+        for i in range(3):                     for j in range(4):
+            for j in range(4):                     C[i, j] = … B[0, j] …
+                C[i, j] = … B[i, j] …
+    """
+
+    primitive: ClassVar[str] = "compute_at"
+
+    target: str
+    loop: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = state.stage(self.stage)
+        stage.compute  # noqa: B018  an input is not computed: raises
+        target = leaf_stage(state, self.target, (self.loop,))
+        _refuse_output(state, stage, "compute_at")
+        name = target.loops[self.loop].name
+        if target.name == stage.name or isinstance(target.place, Inlined):
+            raise schedule_error(
+                state,
+                f"cannot compute {stage.name} at a loop of {target.name}, which has no loops of its own to hold it",
+                "Name a loop of a stage that reads it and is not inlined.",
+            )
+        for reader in _readers(state, stage):
+            if not _is_inside(state, reader, self.target, self.loop):
+                raise schedule_error(
+                    state,
+                    f"cannot compute {stage.name} at loop {name} of {target.name}: {reader.name} reads it outside that loop",
+                    f"Compute it at a loop around all of its readers, or compute {reader.name} inside {name} as well.",
+                    [self.loop],
+                )
+        outside = target.leaves[: target.leaves.index(self.loop) + 1]
+        if any(target.kind(leaf) == "vectorized" for leaf in outside):
+            raise schedule_error(
+                state,
+                f"cannot compute {stage.name} at loop {name} of {target.name}: it is inside a vectorized loop",
+                "Compute it at a loop outside the vectorized one.",
+                [self.loop],
+            )
+        new = state.with_stage(replace(stage, place=At(self.target, self.loop)))
+        if not _readers(state, stage):
+            raise schedule_error(state, f"no stage reads {stage.name}", "Leave it out of the schedule.")
+        check_annotated_extents(new, self.stage, state)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeInline(Step):
+    """Compute a stage's elements where they are read; it gets no memory and no loops.
+
+    Preconditions: the stage is no input, no output, no reduction, and no stage is computed inside it.
+
+    Rewrite::
+
+        for i in range(8):
+            B[i] = A[i] + 1.0          for i in range(8):
+        for i in range(8):        →        C[i] = (A[i] + 1.0) * 2.0
+            C[i] = B[i] * 2.0
+    """
+
+    primitive: ClassVar[str] = "compute_inline"
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = state.stage(self.stage)
+        reduction = stage.compute.reduction
+        _refuse_output(state, stage, "compute_inline")
+        if reduction is not None:
+            raise schedule_error(
+                state,
+                f"cannot compute_inline {stage.name}: it is a reduction ({reduction.combiner.name}), which needs memory "
+                "to accumulate in",
+                "Use compute_at.",
+            )
+        if attached := state.attached(stage.name):
+            raise schedule_error(
+                state,
+                f"cannot compute_inline {stage.name}: {attached[0].name} is computed in its loops",
+                "Use compute_at.",
+            )
+        return state.with_stage(replace(stage, place=Inlined()))
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRoot(Step):
+    """Compute a stage whole, before the stages that read it: takes back compute_at and compute_inline.
+
+    Preconditions: the stage is no input.
+    """
+
+    primitive: ClassVar[str] = "compute_root"
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = state.stage(self.stage)
+        stage.compute  # noqa: B018  an input is not computed: raises
+        new = state.with_stage(replace(stage, place=Root()))
+        check_annotated_extents(new, self.stage, state)
+        return new

@@ -1,0 +1,160 @@
+"""Bound inference: which part of each stage is computed where the schedule places it, from consumers to producers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ir.errors import InternalError
+from ..ir.expr import ONE, ZERO, Expr, TensorRead, Var, const, maximum, minimum
+from ..ir.facts import NO_FACTS, Facts, prove
+from ..ir.interval import interval_of
+from ..ir.relax import relax
+from ..ir.simplify import simplify
+from ..ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
+from ..te.tensor import ComputeOp, Tensor
+from .loops import StageLoops, derive_loops
+from .state import At, Inlined, ScheduleState, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Per dimension, the first element that is computed, and how many are."""
+
+    lows: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """All that bound inference finds. ``bodies`` are those of the computes after inlining."""
+
+    bodies: Mapping[str, tuple[Expr, ...]]
+    loops: Mapping[str, StageLoops]
+    regions: Mapping[str, Region]
+    facts: Facts
+
+    def axis_values(self, stage: Stage) -> dict[Var, Expr]:
+        """What stands for the axes of a stage inside its nest."""
+        region, loops = self.regions[stage.name], self.loops[stage.name]
+        lows = (*region.lows, *(axis.min for axis in stage.compute.reduce_axis))
+        return {
+            axis.var: loops.values[loop] if low is ZERO else low + loops.values[loop]
+            for (loop, axis), low in zip(stage.axis_of.items(), lows, strict=True)
+        }
+
+
+def infer(state: ScheduleState) -> Inference:
+    """Regions and loops of all stages that are computed."""
+    bodies = inline_bodies(state)
+    computed = [s for s in state.stages if s.name in bodies]
+    loops: dict[str, StageLoops] = {}
+    regions: dict[str, Region] = {}
+    facts = _dimension_facts(state)
+    inference = Inference(bodies, loops, regions, facts)
+    for stage in reversed(computed):
+        region = _whole(stage) if not isinstance(stage.place, At) else _needed(state, stage, stage.place, inference)
+        regions[stage.name] = region
+        reduce_extents = (axis.extent for axis in stage.compute.reduce_axis)
+        loops[stage.name] = derive_loops(stage, (*region.extents, *reduce_extents))
+    return inference
+
+
+def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
+    """The bodies of all computes that are not inlined, with the inlined ones put in where they are read."""
+    bodies: dict[str, tuple[Expr, ...]] = {}
+    inlined: dict[Tensor, Expr] = {}
+
+    def put_in(node: object) -> Expr | None:
+        if isinstance(node, TensorRead) and isinstance(node.tensor, Tensor) and node.tensor in inlined:
+            axes = axes_of[node.tensor]
+            return substitute(inlined[node.tensor], dict(zip(axes, node.indices, strict=True)))
+        return None
+
+    axes_of: dict[Tensor, tuple[Var, ...]] = {}
+    for stage in state.stages:
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        body = tuple(rewrite(expr, put_in) for expr in stage.op.body)
+        if not isinstance(stage.place, Inlined):
+            bodies[stage.name] = body
+            continue
+        for tensor, expr in zip(stage.tensors, body, strict=True):
+            inlined[tensor] = expr
+            axes_of[tensor] = tuple(axis.var for axis in stage.op.axis)
+    return bodies
+
+
+def enclosing_loops(state: ScheduleState, place: At) -> list[tuple[Stage, str]]:
+    """The loops around the point where ``place`` puts a stage, outermost first."""
+    target = state.stage(place.stage)
+    outer = enclosing_loops(state, target.place) if isinstance(target.place, At) else []
+    upto = target.leaves.index(place.loop) + 1
+    return [*outer, *((target, leaf) for leaf in target.leaves[:upto])]
+
+
+def _dimension_facts(state: ScheduleState) -> Facts:
+    facts = NO_FACTS
+    dimensions: dict[Var, None] = {}
+    for stage in state.stages:
+        for tensor in stage.tensors:
+            for extent in tensor.shape:
+                dimensions.update((node, None) for node in walk(extent) if isinstance(node, Var))
+    for var in dimensions:
+        facts = facts.with_condition(var >= ZERO)
+    return facts
+
+
+def _whole(stage: Stage) -> Region:
+    shape = stage.tensors[0].shape
+    return Region((ZERO,) * len(shape), shape)
+
+
+def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
+    """The box of the stage's elements that one iteration of the loop it is placed at reads."""
+    fixed = {known.loops[s.name].vars[leaf] for s, leaf in enclosing_loops(state, place)}
+    varying: dict[Var, tuple[Expr, Expr]] = {}
+    facts = known.facts
+    for loops in known.loops.values():
+        for leaf, var in loops.vars.items():
+            facts = facts.with_range(var, ZERO, loops.extents[leaf])
+            if var not in fixed:
+                varying[var] = (ZERO, simplify(loops.extents[leaf] - ONE))
+    own = set(stage.tensors)
+    bounds: list[tuple[Expr, Expr] | None] | None = None
+    for name, bodies in known.bodies.items():
+        reads = [r for body in bodies for r in tensor_reads(body) if r.tensor in own]
+        if not reads:
+            continue
+        values = known.axis_values(state.stage(name))
+        for read in reads:
+            boxes = [relax(simplify(substitute(i, values), facts), varying, facts) for i in read.indices]
+            bounds = boxes if bounds is None else [_hull(a, b) for a, b in zip(bounds, boxes, strict=True)]
+    if bounds is None:
+        raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
+    shape = stage.tensors[0].shape
+    sides = [_side(box, extent, facts, fixed) for box, extent in zip(bounds, shape, strict=True)]
+    return Region(tuple(low for low, _ in sides), tuple(extent for _, extent in sides))
+
+
+def _hull(a: tuple[Expr, Expr] | None, b: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+    if a is None or b is None:
+        return None
+    return minimum(a[0], b[0]), maximum(a[1], b[1])
+
+
+def _side(box: tuple[Expr, Expr] | None, whole: Expr, facts: Facts, fixed: set[Var]) -> tuple[Expr, Expr]:
+    """First element and number of elements of one dimension; all of it where the box is not known or no smaller."""
+    if box is None:
+        return ZERO, whole
+    low, high = simplify(box[0], facts), simplify(box[1], facts)
+    extent = simplify(high - low + ONE, facts)
+    if fixed.intersection(free_vars(extent)):
+        # The size of the buffer must not change from one iteration to the next: take the largest.
+        largest = interval_of(extent, facts.intervals()).high
+        if largest is None:
+            return ZERO, whole
+        extent = const(largest, "index")
+    if prove(extent >= whole, facts):
+        return ZERO, whole
+    return low, extent

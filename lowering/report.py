@@ -1,0 +1,60 @@
+"""Errors of schedules: the loop nest with the offending loops marked, the rule, and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..ir.errors import LoopwrightError, ScheduleError
+from ..ir.expr import Var
+from ..ir.printer import Marker, stmt_text
+from ..ir.stmt import For, Stmt
+from .realize import realize
+from .state import FuseRelation, ScheduleState, SplitRelation, Stage
+
+
+def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <-- here") -> str:
+    """The loop nest of a state, the given loops marked."""
+    realized = realize(state)
+    return stmt_text(realized.body, _marker(realized.loop_of, set(marked), mark))
+
+
+def _marker(loop_of: Mapping[Var, str], marked: set[str], mark: str) -> Marker:
+    def note(stmt: Stmt) -> str | None:
+        return mark if isinstance(stmt, For) and loop_of.get(stmt.var) in marked else None
+
+    return note
+
+
+def schedule_error(state: ScheduleState, problem: str, advice: str, loops: Iterable[str] = ()) -> ScheduleError:
+    """A ``ScheduleError`` that says what is wrong and what to do, and shows the nest as it stands."""
+    try:
+        nest = nest_text(state, loops)
+    except LoopwrightError as error:
+        nest = f"(the loop nest cannot be shown: {error})"
+    return ScheduleError(f"{problem}\n{advice}\nThe loop nest as it stands:\n{nest}")
+
+
+def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleError:
+    """For a loop id that is not a leaf: says what became of it."""
+    if loop not in stage.loops:
+        return schedule_error(
+            state,
+            f"{stage.name} has no loop {loop}; its loops are {stage.loop_names()}",
+            "Use the loops that s[tensor].op.axis, split, fuse or s[tensor].loops gave.",
+        )
+    name = stage.loops[loop].name
+    for relation in stage.relations:
+        if loop in relation.consumed:
+            match relation:
+                case SplitRelation():
+                    how = "split into"
+                case FuseRelation(outer, inner):
+                    how = f"({stage.loops[outer].name} and {stage.loops[inner].name}) fused into"
+            made = " and ".join(f"{stage.loops[new].name} ({new})" for new in relation.made)
+            return schedule_error(
+                state,
+                f"loop {name} ({loop}) of {stage.name} is stale: an earlier step {how} {made}",
+                f"Use one of the loops that stand now: {stage.loop_names()}.",
+                relation.made,
+            )
+    return schedule_error(state, f"loop {name} ({loop}) of {stage.name} is gone", "Start from s[tensor].loops.")

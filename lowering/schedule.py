@@ -1,0 +1,234 @@
+"""The schedule that users hold: a handle on an immutable state, with a method for each primitive.
+
+Mutable: ``Schedule.state`` and ``Schedule.trace`` advance with each primitive. Everything else here is a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ..ir.errors import ScheduleError
+from ..ir.expr import Axis
+from ..te.tensor import Operation, Tensor
+from .primitives import (
+    CacheRead,
+    CacheWrite,
+    ComputeAt,
+    ComputeInline,
+    ComputeRoot,
+    Fuse,
+    Parallel,
+    Reorder,
+    Split,
+    Unroll,
+    Vectorize,
+)
+from .report import nest_text
+from .state import ScheduleState, Stage, initial_state
+from .step import Step
+
+
+class LoopView:
+    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop; errors then say which."""
+
+    __slots__ = ("id", "name", "stage")
+
+    def __init__(self, stage: str, id: str, name: str) -> None:
+        self.stage = stage
+        self.id = id
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({self.id})"
+
+
+LoopLike: TypeAlias = LoopView | Axis | str
+"""A loop as users name it: what split or fuse gave, an axis of the compute, or an id such as ``"C#2"``."""
+StageLike: TypeAlias = Tensor | Operation | str
+
+
+class Schedule:
+    """How tensors are computed. ``s[tensor]`` is the stage that computes a tensor; ``print(s)`` shows the loop nest."""
+
+    def __init__(self, state: ScheduleState) -> None:
+        self.state = state
+        self.trace: tuple[Step, ...] = ()
+
+    def __getitem__(self, stage: StageLike) -> StageView:
+        return StageView(self, self._stage(stage).name)
+
+    def __str__(self) -> str:
+        return nest_text(self.state)
+
+    def __repr__(self) -> str:
+        return f"Schedule of {', '.join(self.state.outputs)} ({len(self.trace)} steps)"
+
+    @property
+    def stages(self) -> tuple[StageView, ...]:
+        """All stages, inputs among them, in order of computation."""
+        return tuple(StageView(self, stage.name) for stage in self.state.stages)
+
+    def apply(self, step: Step) -> None:
+        """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` is raised and nothing changes."""
+        self.state = step.apply(self.state)
+        self.trace = (*self.trace, step)
+
+    def copy(self) -> Schedule:
+        """A schedule in the same state, which goes its own way from here."""
+        twin = Schedule(self.state)
+        twin.trace = self.trace
+        return twin
+
+    def cache_read(self, tensor: StageLike, scope: str, readers: Sequence[StageLike]) -> Tensor:
+        """Copy a tensor into memory of its own for some readers; gives the copy. See ``primitives/caching.py``."""
+        source = self._stage(tensor)
+        before = {stage.name for stage in self.state.stages}
+        self.apply(CacheRead(source.name, scope, tuple(self._stage(r).name for r in readers)))
+        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        return made.tensors[0]
+
+    def cache_write(self, tensor: StageLike, scope: str) -> Tensor:
+        """Compute a tensor in memory of its own, then copy it; gives what is computed. See ``primitives/caching.py``.
+
+        Of a stage with several outputs it gives the one that corresponds to ``tensor``.
+        """
+        source = self._stage(tensor)
+        before = {stage.name for stage in self.state.stages}
+        self.apply(CacheWrite(source.name, scope))
+        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        return made.tensors[tensor.index if isinstance(tensor, Tensor) else 0]
+
+    def _stage(self, stage: StageLike) -> Stage:
+        if isinstance(stage, str):
+            return self.state.stage(stage)
+        if isinstance(stage, Tensor):
+            return self.state.stage_of(stage)
+        if hasattr(stage, "outputs"):
+            return self.state.stage_of(stage.outputs[0])
+        raise ScheduleError(f"a stage is named by its tensor, its operation or its name, not by {stage!r}")
+
+
+class StageView:
+    """One stage of a schedule; primitives on its loops are methods here."""
+
+    __slots__ = ("_schedule", "name")
+
+    def __init__(self, schedule: Schedule, name: str) -> None:
+        self._schedule = schedule
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"stage {self.name}: loops {self._stage.loop_names() or 'none'}"
+
+    @property
+    def _stage(self) -> Stage:
+        return self._schedule.state.stage(self.name)
+
+    @property
+    def op(self) -> Operation:
+        """The operation that the stage computes: ``op.axis`` and ``op.reduce_axis`` are its first loops."""
+        return self._stage.op
+
+    @property
+    def loops(self) -> tuple[LoopView, ...]:
+        """The loops that stand now, outermost first."""
+        stage = self._stage
+        return tuple(LoopView(self.name, leaf, stage.loops[leaf].name) for leaf in stage.leaves)
+
+    def split(self, loop: LoopLike, factor: int | None = None, nparts: int | None = None) -> tuple[LoopView, LoopView]:
+        """Split a loop into an outer and an inner one; gives both. See ``Split``."""
+        self._schedule.apply(Split(self.name, self._loop(loop), factor, nparts))
+        outer, inner = self._newest()
+        return outer, inner
+
+    def tile(
+        self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int
+    ) -> tuple[LoopView, LoopView, LoopView, LoopView]:
+        """Split two loops, and put the outer halves around the inner ones: y_outer, x_outer, y_inner, x_inner."""
+        y_outer, y_inner = self.split(y, y_factor)
+        x_outer, x_inner = self.split(x, x_factor)
+        self.reorder(y_outer, x_outer, y_inner, x_inner)
+        return y_outer, x_outer, y_inner, x_inner
+
+    def fuse(self, *loops: LoopLike) -> LoopView:
+        """Make one loop of several that stand directly inside each other, the outermost first. See ``Fuse``."""
+        if not loops:
+            raise ScheduleError("fuse needs at least one loop")
+        fused = self._view(loops[0])
+        for loop in loops[1:]:
+            self._schedule.apply(Fuse(self.name, fused.id, self._loop(loop)))
+            (fused,) = self._newest()
+        return fused
+
+    def reorder(self, *loops: LoopLike) -> None:
+        """Put loops into the given order, outermost first. See ``Reorder``."""
+        self._schedule.apply(Reorder(self.name, tuple(self._loop(loop) for loop in loops)))
+
+    def vectorize(self, loop: LoopLike) -> None:
+        """Run the iterations of a loop as one vector operation. See ``Vectorize``."""
+        self._schedule.apply(Vectorize(self.name, self._loop(loop)))
+
+    def unroll(self, loop: LoopLike) -> None:
+        """Write out the iterations of a loop. See ``Unroll``."""
+        self._schedule.apply(Unroll(self.name, self._loop(loop)))
+
+    def parallel(self, loop: LoopLike) -> None:
+        """Spread the iterations of a loop over threads. See ``Parallel``."""
+        self._schedule.apply(Parallel(self.name, self._loop(loop)))
+
+    def compute_at(self, target: StageView | StageLike, loop: LoopLike) -> None:
+        """Compute this stage inside a loop of another. See ``ComputeAt``."""
+        other = target if isinstance(target, StageView) else self._schedule[target]
+        self._schedule.apply(ComputeAt(self.name, other.name, other._loop(loop)))
+
+    def compute_inline(self) -> None:
+        """Compute this stage where it is read. See ``ComputeInline``."""
+        self._schedule.apply(ComputeInline(self.name))
+
+    def compute_root(self) -> None:
+        """Compute this stage whole, before the stages that read it. See ``ComputeRoot``."""
+        self._schedule.apply(ComputeRoot(self.name))
+
+    def _newest(self) -> tuple[LoopView, ...]:
+        stage = self._stage
+        return tuple(LoopView(self.name, new, stage.loops[new].name) for new in stage.relations[-1].made)
+
+    def _view(self, loop: LoopLike) -> LoopView:
+        id = self._loop(loop)
+        known = self._stage.loops.get(id)
+        return LoopView(self.name, id, known.name if known is not None else id)
+
+    def _loop(self, loop: LoopLike) -> str:
+        match loop:
+            case str():
+                return loop
+            case LoopView():
+                if loop.stage != self.name:
+                    raise ScheduleError(f"loop {loop!r} belongs to stage {loop.stage}, not to {self.name}")
+                return loop.id
+            case Axis():
+                for id, axis in self._stage.axis_of.items():
+                    if axis.var is loop.var:
+                        return id
+                raise ScheduleError(
+                    f"axis {loop.name} is not one of {self.name}: its axes are "
+                    f"{', '.join(a.name for a in self._stage.axis_of.values()) or 'none'}"
+                    f" (after cache_write, use s[tensor].op.axis of the stage that computes)"
+                )
+        raise ScheduleError(f"a loop is named by what split or fuse gave, by an axis or by its id, not by {loop!r}")
+
+
+def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
+    """The naive schedule of one or several tensors: each stage whole, in order, serial; nothing automatic.
+
+    Raises ``ScheduleError`` where an output is not computed.
+    """
+    tensors = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    if not tensors or not all(isinstance(t, Tensor) for t in tensors):
+        raise ScheduleError("create_schedule takes a tensor, or a sequence of tensors")
+    state = initial_state(tensors)
+    for name in state.outputs:
+        if state.stage(name).is_input:
+            raise ScheduleError(f"{name} is an input: there is nothing to compute")
+    return Schedule(state)

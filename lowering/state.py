@@ -1,0 +1,205 @@
+"""The state of a schedule: an immutable value. Primitives (``primitives/``) map a state and a step to a new state.
+
+    state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
+    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope)
+    relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
+    place ::= Root | Inlined | At(stage, loop)
+
+A stage begins with one loop for each axis of its compute. Relations derive loops from loops; the leaves are the loops
+that stand now, outermost first. Loops have stable ids, ``<stage>#<number>`` in order of creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ..ir.buffer import Scope
+from ..ir.errors import ScheduleError
+from ..ir.expr import Axis
+from ..ir.stmt import LoopKind
+from ..te.tensor import ComputeOp, Operation, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of a stage, past or present. ``reduce`` tells whether it runs over a reduction axis."""
+
+    id: str
+    name: str
+    reduce: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRelation:
+    """``parent = outer * extent(inner) + inner``. Exactly one of ``factor`` (extent of inner) and ``nparts`` (of outer)."""
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int | None
+    nparts: int | None
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class FuseRelation:
+    """``fused = outer * extent(inner) + inner``."""
+
+    outer: str
+    inner: str
+    fused: str
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        return (self.fused,)
+
+
+Relation: TypeAlias = SplitRelation | FuseRelation
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Computed whole, before the stages that read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """Computed where it is read, without memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Computed in each iteration of a loop of another stage, as much as that iteration needs."""
+
+    stage: str
+    loop: str
+
+
+Place: TypeAlias = Root | Inlined | At
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """How one operation is computed. ``tensors`` are the handles others read; they stay when ``op`` is replaced."""
+
+    name: str
+    op: Operation
+    tensors: tuple[Tensor, ...]
+    loops: Mapping[str, Loop] = field(default_factory=lambda: MappingProxyType({}))
+    axis_of: Mapping[str, Axis] = field(default_factory=lambda: MappingProxyType({}))
+    relations: tuple[Relation, ...] = ()
+    leaves: tuple[str, ...] = ()
+    kinds: Mapping[str, LoopKind] = field(default_factory=lambda: MappingProxyType({}))
+    place: Place = Root()
+    scope: Scope | None = None
+
+    @property
+    def is_input(self) -> bool:
+        return not isinstance(self.op, ComputeOp)
+
+    @property
+    def compute(self) -> ComputeOp:
+        """The compute; asking for that of an input is an error of the caller."""
+        if not isinstance(self.op, ComputeOp):
+            raise ScheduleError(f"{self.name} is an input: it has no loops to schedule; cache_read gives it some")
+        return self.op
+
+    def kind(self, loop: str) -> LoopKind:
+        return self.kinds.get(loop, "serial")
+
+    def loop_names(self) -> str:
+        return ", ".join(self.loops[leaf].name for leaf in self.leaves)
+
+
+def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = None) -> Stage:
+    """A stage as it is before any primitive: one serial loop for each axis, in order, reductions innermost."""
+    tensors = op.outputs if tensors is None else tensors
+    if not isinstance(op, ComputeOp):
+        return Stage(name, op, tensors)
+    axes = (*op.axis, *op.reduce_axis)
+    loops = {f"{name}#{k}": Loop(f"{name}#{k}", a.name, a.kind == "reduce") for k, a in enumerate(axes)}
+    axis_of = dict(zip(loops, axes, strict=True))
+    return Stage(name, op, tensors, MappingProxyType(loops), MappingProxyType(axis_of), leaves=tuple(loops))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduleState:
+    """All stages in order of computation, and the names of those whose tensors the caller gets."""
+
+    stages: tuple[Stage, ...]
+    outputs: tuple[str, ...]
+
+    def stage(self, name: str) -> Stage:
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        names = ", ".join(s.name for s in self.stages)
+        raise ScheduleError(f"the schedule has no stage {name!r}; there are {names}")
+
+    def stage_of(self, tensor: Tensor) -> Stage:
+        """The stage that computes a tensor."""
+        for stage in self.stages:
+            if any(t is tensor for t in stage.tensors):
+                return stage
+        raise ScheduleError(f"{tensor!r} is not part of this schedule: its outputs do not depend on it")
+
+    def with_stage(self, stage: Stage) -> ScheduleState:
+        return replace(self, stages=tuple(stage if s.name == stage.name else s for s in self.stages))
+
+    def consumers(self, stage: Stage) -> tuple[Stage, ...]:
+        """The stages that read an output of this one, in order of computation."""
+        own = set(stage.tensors)
+        return tuple(s for s in self.stages if own.intersection(s.op.inputs))
+
+    def fresh_name(self, base: str) -> str:
+        taken = {s.name for s in self.stages}
+        number, name = 0, base
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    def attached(self, stage: str, loop: str | None = None) -> tuple[Stage, ...]:
+        """The stages computed at (a given loop of) a stage."""
+        return tuple(
+            s
+            for s in self.stages
+            if isinstance(s.place, At) and s.place.stage == stage and loop in (None, s.place.loop)
+        )
+
+
+def initial_state(outputs: tuple[Tensor, ...]) -> ScheduleState:
+    """One stage an operation, producers first in the order in which the outputs reach them."""
+    order: list[Operation] = []
+    done: set[Operation] = set()
+    stack: list[tuple[Operation, bool]] = [(t.op, False) for t in reversed(outputs)]
+    while stack:
+        op, ready = stack.pop()
+        if op in done:
+            continue
+        if ready:
+            done.add(op)
+            order.append(op)
+        else:
+            stack.append((op, True))
+            stack.extend((t.op, False) for t in reversed(op.inputs))
+    state = ScheduleState((), ())
+    names: dict[Operation, str] = {}
+    for op in order:
+        names[op] = state.fresh_name(op.name)
+        state = replace(state, stages=(*state.stages, make_stage(names[op], op)))
+    return replace(state, outputs=tuple(dict.fromkeys(names[t.op] for t in outputs)))

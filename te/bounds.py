@@ -1,0 +1,79 @@
+"""Reads that are certain to leave a tensor's bounds are refused when a compute is made, not met when it runs."""
+
+from __future__ import annotations
+
+from ..ir.errors import ExpressionError
+from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var
+from ..ir.facts import NO_FACTS, Facts, prove
+from ..ir.relax import relax
+from ..ir.visit import children, walk
+from .tensor import ComputeOp
+
+
+def check_reads(op: ComputeOp) -> None:
+    """Raise ``ExpressionError`` for a read in ``op`` that is provably out of bounds for some value of the axes."""
+    axes = (*op.axis, *op.reduce_axis)
+    facts = NO_FACTS
+    for axis in axes:
+        facts = facts.with_range(axis.var, axis.min, axis.extent)
+    limits = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
+    seen: set[tuple[int, int]] = set()
+    stack: list[tuple[Expr, Facts]] = [(body, facts) for body in op.body]
+    while stack:
+        node, known = stack.pop()
+        if (id(node), id(known)) in seen:
+            continue
+        seen.add((id(node), id(known)))
+        match node:
+            case IfThenElse(condition, a, b):
+                stack += [
+                    (condition, known),
+                    (a, known.with_condition(condition)),
+                    (b, known.with_condition(~condition)),
+                ]
+                continue
+            case Reduce(_, sources, _, condition, _) if condition is not None:
+                stack += [(source, known.with_condition(condition)) for source in sources]
+                stack.append((condition, known))
+                continue
+            case TensorRead():
+                _check_read(op.name, node, known, limits if known is facts else None)
+        stack += [(child, known) for child in children(node)]  # type: ignore[misc]
+
+
+def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tuple[Expr, Expr]] | None) -> None:
+    """``limits`` are the axes' limits where the read is unconditional: there, each combination of axes is met."""
+    for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+        lows = highs = index
+        if limits is not None and _attains_its_bounds(index):
+            bounds = relax(index, limits, facts)
+            if bounds is not None:
+                lows, highs = bounds
+        if prove(lows < ZERO, facts) or prove(highs >= extent, facts):
+            reach = f"{lows}" if lows is highs else f"{lows} … {highs}"
+            raise ExpressionError(
+                f"{name} reads {read.tensor.name}[{', '.join(map(str, read.indices))}] out of bounds: index {dim} is {reach}, "
+                f"but the dimension has extent {extent}; guard it with te.if_then_else"
+            )
+
+
+def _attains_its_bounds(index: Expr) -> bool:
+    """Whether the index is affine with each variable at most once, so that interval bounds are values it takes."""
+    variables: set[Var] = set()
+    for node in walk(index):
+        match node:
+            case Var():
+                variables.add(node)
+            case Const() | Unary("-") | Binary("+" | "-"):
+                pass
+            case Binary("*", a, b) if isinstance(a, Const) or isinstance(b, Const):
+                pass
+            case _:
+                return False
+    return _occurrences(index) == len(variables)
+
+
+def _occurrences(index: Expr) -> int:
+    if isinstance(index, Var):
+        return 1
+    return sum(_occurrences(child) for child in children(index))  # type: ignore[arg-type]

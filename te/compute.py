@@ -1,0 +1,131 @@
+"""What users write computes with: ``placeholder``, ``var``, ``reduce_axis`` and ``compute``."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from ..ir.build import index_var
+from ..ir.dtype import DType, dtype
+from ..ir.errors import ExpressionError
+from ..ir.expr import ZERO, Axis, Broadcast, Expr, ExprLike, Operand, Ramp, Reduce, Var, as_expr, as_index, const_int
+from ..ir.simplify import simplify
+from ..ir.visit import children, walk
+from .bounds import check_reads
+from .tensor import Tensor, make_compute, make_placeholder
+
+MAX_EXTENT = 1 << 47
+"""Largest extent of a dimension, and largest number of bytes of a tensor: what a 47-bit address space could hold."""
+
+
+def var(name: str = "n") -> Var:
+    """A symbolic dimension: an index variable whose value the caller's arrays decide."""
+    return index_var(name)
+
+
+def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
+    """An input tensor. Raises ``ExpressionError`` for a negative or too large extent."""
+    kind = _scalar_dtype(dtype)
+    return make_placeholder(name, kind, _check_shape(name, shape, kind))
+
+
+def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
+    """An axis to reduce over, for values ``domain[0] <= r < domain[1]``."""
+    low, high = as_index(domain[0]), as_index(domain[1])
+    extent = simplify(high - low)
+    if (number := const_int(extent)) is not None and not 0 <= number <= MAX_EXTENT:
+        raise ExpressionError(f"reduce_axis {name}: the domain ({low}, {high}) is not a range")
+    return Axis(index_var(name), low, extent, "reduce")
+
+
+@overload
+def compute(shape: Sequence[ExprLike], fcompute: Callable[..., ExprLike], name: str = ...) -> Tensor: ...
+@overload
+def compute(
+    shape: Sequence[ExprLike], fcompute: Callable[..., tuple[ExprLike, ...]], name: str = ...
+) -> tuple[Tensor, ...]: ...
+def compute(
+    shape: Sequence[ExprLike], fcompute: Callable[..., Any], name: str = "compute"
+) -> Tensor | tuple[Tensor, ...]:
+    """A tensor of the given shape whose element at (i, j, …) is ``fcompute(i, j, …)``.
+
+    ``fcompute`` is called once, with symbolic axes. If it returns a tuple, there are several tensors of that shape;
+    they are the outputs of one reduction (``te.argmin`` …), or none of them is a reduction.
+
+    Raises ``ExpressionError`` where a dtype, a rank or a shape does not fit, where a reduction stands inside another
+    expression, and where a read is certain to be out of bounds.
+
+    >>> from loopwright import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> r = te.reduce_axis((0, 8), name="r")
+    >>> te.compute((4,), lambda i: te.sum(A[i, r], axis=r), name="rows")
+    rows: float32[4]
+    """
+    names = _axis_names(fcompute, len(shape), name)
+    extents = _check_shape(name, shape, None)
+    axis = tuple(Axis(index_var(n), ZERO, e, "spatial") for n, e in zip(names, extents, strict=True))
+    result = fcompute(*axis)
+    body = tuple(as_expr(_check_value(name, r)) for r in (result if isinstance(result, tuple) else (result,)))
+    _check_body(name, body)
+    for expr in body:
+        _check_shape(name, extents, expr.dtype)
+    op = make_compute(name, axis, body)
+    check_reads(op)
+    return op.outputs if isinstance(result, tuple) else op.outputs[0]
+
+
+def _scalar_dtype(kind: str | DType) -> DType:
+    made = dtype(kind)
+    if made.lanes != 1 or made.kind == "handle":
+        raise ExpressionError(f"a tensor's elements are scalars, not {made}")
+    return made
+
+
+def _check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tuple[Expr, ...]:
+    if isinstance(shape, (int, Operand)):
+        raise ExpressionError(f"the shape of {name} is a sequence of extents: write ({shape},)")
+    extents = tuple(simplify(as_index(e)) for e in shape)
+    numbers = [number for e in extents if (number := const_int(e)) is not None]
+    size = math.prod(numbers) * (kind.storage_bytes if kind is not None else 1)
+    if any(n < 0 for n in numbers):
+        raise ExpressionError(f"{name}: a shape has no negative extents, found {[str(e) for e in extents]}")
+    if any(n > MAX_EXTENT for n in numbers) or size > MAX_EXTENT:
+        raise ExpressionError(
+            f"{name}: shape {[str(e) for e in extents]} is too large; a tensor has at most 2**47 bytes"
+        )
+    return extents
+
+
+def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
+    parameters = list(inspect.signature(fcompute).parameters.values())
+    if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return [f"i{k}" for k in range(rank)]
+    if len(parameters) != rank:
+        raise ExpressionError(f"{name} has {rank} dimensions, but its function takes {len(parameters)} indices")
+    return [p.name for p in parameters]
+
+
+def _check_value(name: str, value: Any) -> Any:
+    if value is None:
+        raise ExpressionError(f"the function of {name} returned nothing: return the element's expression")
+    return value
+
+
+def _check_body(name: str, body: tuple[Expr, ...]) -> None:
+    for expr in body:
+        if any(isinstance(node, Reduce) for child in children(expr) for node in walk(child)):
+            raise ExpressionError(
+                f"{name}: a reduction stands inside another expression; give it a compute of its own, and read that"
+            )
+        if expr.dtype.lanes != 1 or any(isinstance(node, (Ramp, Broadcast)) for node in walk(expr)):
+            raise ExpressionError(f"{name}: computes are scalar; vectors come from the schedule's vectorize")
+    reductions = [e for e in body if isinstance(e, Reduce)]
+    if reductions and (
+        len(reductions) != len(body)
+        or len(body) != len(body[0].sources if isinstance(body[0], Reduce) else ())
+        or sorted(r.index for r in reductions) != list(range(len(body)))
+        or any(r.combiner is not reductions[0].combiner or r.sources is not reductions[0].sources for r in reductions)
+    ):
+        raise ExpressionError(f"{name}: several outputs with a reduction must be all the outputs of one reduction")

@@ -1,0 +1,163 @@
+"""Reductions over one or several axes, with one or several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..ir.dtype import BOOL, DType
+from ..ir.errors import ExpressionError
+from ..ir.expr import (
+    INDEX,
+    ZERO,
+    Axis,
+    Combiner,
+    Expr,
+    ExprLike,
+    Logical,
+    Reduce,
+    Select,
+    Var,
+    as_expr,
+    binary,
+    const,
+    logical_and,
+)
+from ..ir.expr import cast as cast_expr
+from ..ir.intrinsics import call
+from .math import max_value, min_value
+
+Combine = Callable[[tuple[Expr, ...], tuple[Expr, ...]], Sequence[Expr]]
+Identity = Callable[[tuple[DType, ...]], Sequence[Expr]]
+Axes = Axis | Sequence[Axis]
+
+
+def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tuple[Expr, ...]]:
+    """A reduction of one's own over tuples of values.
+
+    ``combine(lhs, rhs)`` gives the combined tuple; it must be associative and commutative. ``identity(dtypes)`` gives
+    its neutral element. The result is called as ``f(sources, axis=..., where=None)`` and gives one expression an output.
+
+    >>> from loopwright import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> r = te.reduce_axis((0, 8), name="r")
+    >>> moments = te.reducer("moments", lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda t: [te.const(0, k) for k in t])
+    >>> S, Q = te.compute((), lambda: moments((A[r], A[r] * A[r]), axis=r), name="S")
+    """
+
+    def reduce(sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]:
+        values = tuple(as_expr(source) for source in sources)
+        kinds = tuple(value.dtype for value in values)
+        lhs = tuple(Var(f"lhs{k}", kind) for k, kind in enumerate(kinds))
+        rhs = tuple(Var(f"rhs{k}", kind) for k, kind in enumerate(kinds))
+        results = tuple(combine(lhs, rhs))
+        neutral = tuple(identity(kinds))
+        if [r.dtype for r in results] != list(kinds) or [e.dtype for e in neutral] != list(kinds):
+            raise ExpressionError(f"reducer {name}: combine and identity must give values of the dtypes {kinds}")
+        combiner = Combiner(name, lhs, rhs, results, neutral)
+        axes = _check_axes(name, axis)
+        if where is not None and where.dtype is not BOOL:
+            raise ExpressionError(f"{name}: `where` must be bool, found {where.dtype}")
+        return tuple(Reduce(combiner, values, axes, where, k) for k in range(len(values)))
+
+    return reduce
+
+
+def _check_axes(name: str, axis: Axes) -> tuple[Axis, ...]:
+    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    if not axes or len({a.var for a in axes}) != len(axes):
+        raise ExpressionError(f"{name} needs one or several different axes to reduce over")
+    for a in axes:
+        if a.kind != "reduce":
+            raise ExpressionError(f"{name} reduces over te.reduce_axis objects; {a.name} is an axis of the compute")
+    return axes
+
+
+def _single(name: str, combine: Callable[[Expr, Expr], Expr], identity: Callable[[DType], Expr]) -> Callable[..., Expr]:
+    over_tuples = reducer(name, lambda a, b: (combine(a[0], b[0]),), lambda kinds: (identity(kinds[0]),))
+    return lambda source, axis, where: over_tuples((source,), axis, where)[0]
+
+
+_sum = _single("sum", lambda a, b: a + b, lambda kind: const(0, kind))
+_prod = _single("prod", lambda a, b: a * b, lambda kind: const(1, kind))
+_min = _single("min", lambda a, b: binary("min", a, b), max_value)
+_max = _single("max", lambda a, b: binary("max", a, b), min_value)
+_any = _single("any", lambda a, b: Logical("or", a, b), lambda kind: const(False, kind))
+_all = _single("all", lambda a, b: Logical("and", a, b), lambda kind: const(True, kind))
+
+
+def sum(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+    """The sum over the axes, 0 if they are empty, in the dtype of the source."""
+    return _sum(source, axis, where)
+
+
+def prod(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+    """The product over the axes, 1 if they are empty."""
+    return _prod(source, axis, where)
+
+
+def min(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+    """The smallest value; NaN if there is one; the dtype's largest value (infinity) if the axes are empty."""
+    return _min(source, axis, where)
+
+
+def max(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+    """The largest value; NaN if there is one; the dtype's smallest value (-infinity) if the axes are empty."""
+    return _max(source, axis, where)
+
+
+def any(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
+    """Whether any value over the axes is true; without axes, the disjunction of the arguments."""
+    if axis is not None:
+        return _any(*sources, axis, where)
+    return ~logical_and([~as_expr(source) for source in sources])
+
+
+def all(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
+    """Whether all values over the axes are true; without axes, the conjunction of the arguments."""
+    if axis is not None:
+        return _all(*sources, axis, where)
+    return logical_and([as_expr(source) for source in sources])
+
+
+def _arg(
+    name: str, better: Callable[[Expr, Expr], Expr], worst: Callable[[DType], Expr]
+) -> Callable[..., tuple[Expr, ...]]:
+    def combine(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, Expr]:
+        # The first of equals wins, and the first NaN over all else, as in numpy.
+        wins = better(b[0], a[0]) | (b[0] == a[0]) & (b[1] < a[1])
+        if a[0].dtype.is_float:
+            a_nan, b_nan = call("isnan", a[0]), call("isnan", b[0])
+            wins = Select(a_nan, b_nan & (b[1] < a[1]), b_nan | wins)
+        return Select(wins, b[0], a[0]), Select(wins, b[1], a[1])
+
+    return reducer(name, combine, lambda kinds: (worst(kinds[0]), max_value(kinds[1])))
+
+
+_argmin = _arg("argmin", lambda b, a: b < a, max_value)
+_argmax = _arg("argmax", lambda b, a: b > a, min_value)
+
+
+def argmin(
+    source: ExprLike, axis: Axes, where: Expr | None = None, index_dtype: str | DType = "int64"
+) -> tuple[Expr, ...]:
+    """The smallest value and its position, a pair for a compute with two outputs.
+
+    The position counts row-major over the axes, as ``index_dtype``; the first wins among equals, a NaN over all else.
+    Over empty axes the result is the largest value and the largest index.
+    """
+    return _argmin((source, _position(axis, index_dtype)), axis, where)
+
+
+def argmax(
+    source: ExprLike, axis: Axes, where: Expr | None = None, index_dtype: str | DType = "int64"
+) -> tuple[Expr, ...]:
+    """The largest value and its position; otherwise as ``argmin``."""
+    return _argmax((source, _position(axis, index_dtype)), axis, where)
+
+
+def _position(axis: Axes, index_dtype: str | DType) -> Expr:
+    position = const(0, INDEX)
+    for a in (axis,) if isinstance(axis, Axis) else axis:
+        offset = a.var if a.min is ZERO else a.var - a.min
+        position = offset if position is ZERO else position * a.extent + offset
+    return cast_expr(index_dtype, position)

@@ -1,0 +1,116 @@
+"""Tensors, and the operations that give them: a placeholder is fed by the caller, a compute says how each element is
+made.
+
+Both are immutable and compared by identity; schedules refer to them, and never change them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..ir.dtype import DType
+from ..ir.errors import ExpressionError
+from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
+from ..ir.visit import tensor_reads
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Tensor(TensorBase):
+    """Output ``index`` of an operation. ``tensor[i, j]`` reads an element, in the body of a compute."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    op: Operation
+    index: int = 0
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != self.ndim:
+            raise ExpressionError(f"{self!r} has {self.ndim} dimensions, but is read with {len(given)} indices")
+        if any(isinstance(i, slice) for i in given):
+            raise ExpressionError(f"{self!r} is read element by element, not by slices")
+        return TensorRead(self, tuple(as_index(i) for i in given))
+
+    def __iter__(self) -> None:
+        raise ExpressionError(f"{self!r} cannot be iterated over: read its elements by index")
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class PlaceholderOp:
+    """An input. ``outputs`` holds its one tensor."""
+
+    name: str
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"placeholder {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class ComputeOp:
+    """``outputs[k][axis] = body[k]``, for all values of the axes. A body is free of reductions, or is one itself.
+
+    If there are several bodies they are outputs 0, 1, … of one reduction, or all free of reductions.
+    """
+
+    name: str
+    axis: tuple[Axis, ...]
+    body: tuple[Expr, ...]
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction, if the operation is one."""
+        first = self.body[0]
+        return first if isinstance(first, Reduce) else None
+
+    @property
+    def reduce_axis(self) -> tuple[Axis, ...]:
+        reduction = self.reduction
+        return reduction.axes if reduction is not None else ()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the bodies read, in order of appearance."""
+        found: dict[Tensor, None] = {}
+        for body in self.body:
+            for read in tensor_reads(body):
+                assert isinstance(read.tensor, Tensor)
+                found[read.tensor] = None
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        return f"compute {self.name}"
+
+
+Operation: TypeAlias = PlaceholderOp | ComputeOp
+
+
+def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
+    op = PlaceholderOp(name)
+    tensor = Tensor(name, kind, shape, op)
+    object.__setattr__(op, "outputs", (tensor,))
+    return tensor
+
+
+def make_compute(name: str, axis: tuple[Axis, ...], body: tuple[Expr, ...]) -> ComputeOp:
+    """A compute without the checks of ``te.compute``, for schedules, which derive computes from checked ones."""
+    op = ComputeOp(name, axis, body)
+    shape = tuple(a.extent for a in axis)
+    names = (name,) if len(body) == 1 else tuple(f"{name}.v{k}" for k in range(len(body)))
+    outputs = tuple(Tensor(n, e.dtype, shape, op, k) for k, (n, e) in enumerate(zip(names, body, strict=True)))
+    object.__setattr__(op, "outputs", outputs)
+    return op
