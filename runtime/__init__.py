@@ -1,0 +1,1 @@
+"""What runs compiled code: the thread pool, kernels that are called with arrays, and how they are timed."""

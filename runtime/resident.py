@@ -1,0 +1,42 @@
+"""Loads native code that stays for the life of the process: code that threads of ours run must never be unmapped."""
+
+from __future__ import annotations
+
+import threading
+
+import llvmlite.binding as llvm
+
+_lock = threading.Lock()
+_loaded = 0
+
+
+def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) -> dict[str, int]:
+    """Compile LLVM IR for the machine at hand and return the addresses of its exported functions.
+
+    The text may leave out triple and data layout. Symbols that it does not define come from the running process.
+    """
+    global _loaded  # noqa: PLW0603  (library names in a process must differ)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        opt=speed_level, reloc="default", codemodel="jitdefault", jit=True
+    )
+    module = llvm.parse_assembly(ir_text)
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=speed_level)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
+    for name in exports:
+        library.export_symbol(name)
+    with _lock:
+        _loaded += 1
+        jit = llvm.create_lljit_compiler()
+        tracker = library.link(jit, f"resident{_loaded}")
+    addresses = {name: int(tracker[name]) for name in exports}
+    # Without their Python owners nothing frees the code, not even the shutdown of the interpreter.
+    tracker.detach()
+    jit.detach()
+    return addresses

@@ -1,0 +1,61 @@
+"""The thread pool of parallel loops: completes the LLVM IR of ``thread_pool.ll`` and loads it, once per process.
+
+Compiled code reaches it through the external symbol ``lw_parallel_for``, which the JIT linker takes from
+``thread_pool_symbols()``; exports compile ``thread_pool_ir(triple)`` into the library.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from importlib import resources
+
+import llvmlite.binding as llvm
+
+from ..ir.errors import TargetError
+from .resident import load_resident
+
+_EXPORTS = ("lw_parallel_for",)
+_load_lock = threading.Lock()
+
+_PAUSE: dict[str, str] = {
+    "x86_64": "  call void @llvm.x86.sse2.pause()\n",
+    "aarch64": "  call void @llvm.aarch64.hint(i32 1)\n",
+    "arm64": "  call void @llvm.aarch64.hint(i32 1)\n",
+}
+_PAUSE_DECLARATION: dict[str, str] = {
+    "x86_64": "declare void @llvm.x86.sse2.pause()\n",
+    "aarch64": "declare void @llvm.aarch64.hint(i32)\n",
+    "arm64": "declare void @llvm.aarch64.hint(i32)\n",
+}
+
+
+def thread_pool_ir(triple: str) -> str:
+    """The whole LLVM IR of the pool for a 64-bit target with pthreads, without a data layout.
+
+    Raises ``TargetError`` for Windows, which has no pthreads.
+    """
+    if "windows" in triple:
+        raise TargetError(f"the thread pool needs pthreads, which {triple} lacks: build with -threads=1 there")
+    text = resources.files(__package__).joinpath("thread_pool.ll").read_text(encoding="utf-8")
+    arch = triple.split("-", 1)[0]
+    # CLOCK_MONOTONIC and SIG_SETMASK have other numbers on macOS.
+    clock, set_mask = (6, 3) if "darwin" in triple or "macos" in triple else (1, 2)
+    return (
+        f'target triple = "{triple}"\n{text}\n'
+        f"@pool.monotonic = internal constant i32 {clock}\n"
+        f"@pool.sig_setmask = internal constant i32 {set_mask}\n"
+        f"{_PAUSE_DECLARATION.get(arch, '')}"
+        f"define internal void @lw_pause() alwaysinline {{\n{_PAUSE.get(arch, '')}  ret void\n}}\n"
+    )
+
+
+def thread_pool_symbols() -> dict[str, int]:
+    """Name → address of what the pool exports, for the JIT linker. The first call compiles it, in about 20 ms."""
+    with _load_lock:
+        return dict(_load())
+
+
+@functools.cache
+def _load() -> dict[str, int]:
+    return load_resident(thread_pool_ir(llvm.get_process_triple()), _EXPORTS)
