@@ -1,6 +1,6 @@
 """Typed values over the LLVM builder, so that numerical code in codegen reads as mathematics.
 
-``Float``, ``Int`` and ``Mask`` are a scalar or a vector of ``Lanes.count`` elements; ``a * b + 1.0`` emits instructions.
+``Float``, ``Int`` and ``Mask`` are scalars or vectors of ``Lanes.count`` elements; ``a * b + 1.0`` emits instructions.
 No fast-math flags are ever set: the error-free transformations built on these values would not survive them.
 """
 

@@ -1,0 +1,158 @@
+"""Compile an intrinsic as a loop over arrays: what the accuracy table measures and the vector math tests run.
+
+As a script it is their child process, since LLVM aborts on what it cannot select:
+``python benchmarks/elementwise.py <folder> <cpu> <job> …``, a job being ``<intrinsic>:<dtype with lanes>``, reads the
+arguments ``<folder>/<job>.npz`` and writes the results ``<folder>/<job>.npy``; half formats are uint16 bit patterns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir as llvm_ir
+from numpy.typing import NDArray
+
+from loopwright.codegen.lanes import external
+from loopwright.codegen.small_floats import narrow, narrow_double, widen
+from loopwright.codegen.types import memory_element, value_type
+from loopwright.codegen.vector_math import emit_intrinsic
+from loopwright.ir.dtype import BOOL, FLOAT32, FLOAT64, DType, dtype
+from loopwright.ir.intrinsics import INTRINSICS
+from loopwright.ir.target import Target
+
+Array = NDArray[Any]
+Emit = Callable[[llvm_ir.IRBuilder, list[llvm_ir.Value], DType, Target], llvm_ir.Value]
+
+_V2 = frozenset({"sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"})
+_FEATURES = {
+    "x86-64": frozenset({"sse", "sse2"}),
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V2 | {"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"},
+}
+
+
+def describe(cpu: str) -> Target:
+    """A target for one of the cpus above, ``"native"``, or ``"aarch64"``."""
+    if cpu == "aarch64":
+        return Target("aarch64-unknown-linux-gnu", "generic", frozenset({"neon", "fp-armv8"}))
+    if cpu == "native":
+        on = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), on)
+    return Target("x86_64-unknown-linux-gnu", cpu, _FEATURES[cpu])
+
+
+# Conversions are measured beside the intrinsics: name → (dtype of the argument, of the result, how it is emitted).
+def _conversion(name: str, kind: DType) -> tuple[DType, DType, Emit] | None:
+    match name:
+        case "widen":
+            return kind, FLOAT32, lambda b, a, k, t: widen(b, k, a[0], t)
+        case "narrow":
+            return FLOAT32, kind, lambda b, a, k, t: narrow(b, k, a[0], t)
+        case "narrow64":
+            return FLOAT64, kind, lambda b, a, k, t: narrow_double(b, k, a[0], t)
+        case _:
+            return None
+
+
+def _signature(name: str, kind: DType) -> tuple[list[DType], DType, Emit]:
+    conversion = _conversion(name, kind.element)
+    if conversion:
+        return [conversion[0]], conversion[1], conversion[2]
+    intrinsic = INTRINSICS[name]
+    result = BOOL if intrinsic.returns_bool else kind.element
+    return [kind.element] * intrinsic.arity, result, lambda b, a, k, t: emit_intrinsic(b, name, a, k, t)
+
+
+def emit_map(name: str, kind: DType, target: Target) -> llvm_ir.Module:
+    """A module with ``void map(ptr arguments…, ptr result, i64 blocks)``; a block is ``kind.lanes`` elements."""
+    module = llvm_ir.Module("map")
+    module.triple = target.triple
+    arguments, result, emit = _signature(name, kind)
+    i64, pointer = llvm_ir.IntType(64), llvm_ir.PointerType()
+    kinds = [pointer] * (len(arguments) + 1) + [i64]
+    function = external(module, "map", llvm_ir.VoidType(), kinds)
+    entry, loop, done = (function.append_basic_block(n) for n in ("entry", "loop", "done"))
+    builder = llvm_ir.IRBuilder(entry)
+    *sources, sink, blocks = function.args
+    builder.cbranch(builder.icmp_signed(">", blocks, i64(0)), loop, done)
+    builder.position_at_end(loop)
+    i = builder.phi(i64)
+    i.add_incoming(i64(0), entry)
+
+    def at(base: llvm_ir.Value, element: DType) -> llvm_ir.Value:
+        first = builder.mul(i, i64(kind.lanes))
+        return builder.gep(base, [first], source_etype=memory_element(element))
+
+    loaded = [
+        builder.load(at(p, k), align=k.storage_bytes, typ=value_type(k.with_lanes(kind.lanes)))
+        for p, k in zip(sources, arguments, strict=True)
+    ]
+    value = emit(builder, loaded, kind, target)
+    if result.is_bool:
+        byte = llvm_ir.IntType(8)
+        value = builder.zext(value, byte if kind.lanes == 1 else llvm_ir.VectorType(byte, kind.lanes))
+    builder.store(value, at(sink, result), align=result.storage_bytes)
+    following = builder.add(i, i64(1))
+    i.add_incoming(following, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, blocks), loop, done)
+    builder.position_at_end(done)
+    builder.ret_void()
+    return module
+
+
+def machine_for(target: Target) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    features = ",".join(f"+{f}" for f in sorted(target.features))
+    return llvm.Target.from_triple(target.triple).create_target_machine(target.cpu, features, opt=3, reloc="pic")
+
+
+def optimise(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.slp_vectorization = False
+    passes = llvm.create_pass_builder(machine, tuning)
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def _storage(kind: DType) -> np.dtype[Any]:
+    return np.dtype(np.uint16) if kind.is_float and kind.bits == 16 else kind.to_numpy()
+
+
+def compile_map(name: str, kind: DType, cpu: str) -> Callable[..., Array]:
+    """A function from arrays to the array of results; lengths must be multiples of ``kind.lanes``."""
+    target = describe(cpu)
+    machine = machine_for(target)
+    engine = llvm.create_mcjit_compiler(optimise(str(emit_map(name, kind, target)), machine), machine)
+    engine.finalize_object()
+    arguments, result, _ = _signature(name, kind)
+    native = CFUNCTYPE(None, *[c_void_p] * (len(arguments) + 1), c_int64)(engine.get_function_address("map"))
+
+    def run(*arrays: Array) -> Array:
+        held = [np.ascontiguousarray(a, _storage(k)) for a, k in zip(arrays, arguments, strict=True)]
+        out = np.empty(held[0].shape, _storage(result))
+        assert out.size % kind.lanes == 0
+        native(*(a.ctypes.data for a in held), out.ctypes.data, out.size // kind.lanes)
+        return out
+
+    run.engine = engine  # type: ignore[attr-defined]  # keeps the code alive
+    return run
+
+
+def main(folder: Path, cpu: str, jobs: list[str]) -> None:
+    for job in jobs:
+        name, kind = job.split(":")
+        arrays = np.load(folder / f"{job}.npz")
+        np.save(folder / f"{job}.npy", compile_map(name, dtype(kind), cpu)(*(arrays[k] for k in arrays.files)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -1,0 +1,88 @@
+"""exp, exp2, expm1.
+
+All reduce to 2^n · e^r with |r| ≤ ln2/2 and a minimax polynomial in r (W. J. Cody and W. Waite, "Software Manual for
+the Elementary Functions", 1980; J.-M. Muller, "Elementary Functions", 3rd ed. 2016, ch. 11). Coefficients throughout
+vector_math come from tools/minimax.py: a Remez exchange in 300 bits, float32 ones rounded one after another.
+"""
+
+from __future__ import annotations
+
+from ..lanes import Float, Int, polynomial
+from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, fast_two_sum, nearest, power_of_two, scale
+
+# q(r) where e^r = 1 + r + r² q(r); error relative to e^r 2^-28.2 and 2^-60.6.
+_EXP = {
+    32: (0.5, 0.1666651517, 0.04166658223, 0.008369238116, 0.001392426318),
+    64: (
+        0.5, 0.16666666666666685, 0.04166666666666673, 0.00833333333331662, 0.0013888888888858107,
+        0.00019841269897360377, 2.4801587374246198e-05, 2.7557233931676598e-06, 2.755723299513827e-07,
+        2.5112347560893738e-08, 2.092704409120888e-09,
+    ),
+}  # fmt: skip
+
+# q(r) where 2^r = 1 + r q(r), |r| ≤ 1/2; error 2^-32.5 and 2^-56.1.
+_EXP2 = {
+    32: (
+        0.6931471825, 0.2402265072, 0.05550406128, 0.009618085809, 0.00133366487, 0.0001545277046, 1.46784414e-05
+    ),
+    64: (
+        0.6931471805599453, 0.24022650695910072, 0.0555041086648217, 0.009618129107628496, 0.0013333558146390173,
+        0.00015403530393340775, 1.5252733856508551e-05, 1.3215486833318009e-06, 1.0178051088854561e-07,
+        7.054888155297191e-09, 4.456692915400497e-10, 2.5741938970319465e-11,
+    ),
+}  # fmt: skip
+
+# Beyond these the results are 0 or infinity; between them no intermediate exponent overflows.
+_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
+_RANGE2 = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
+_RANGE_M1 = {32: (-20.0, 89.0), 64: (-40.0, 710.0)}
+
+
+def reduce_exp(x: Float) -> tuple[Double, Int]:
+    """``r, n`` with ``x = r + n ln2``: ``r.lo`` is what rounding took from ``r.hi``."""
+    n_float, n = nearest(x * LOG2_E)
+    first = n_float.mul_add(-LN2_HI[x.bits], x)
+    second = n_float * LN2_LO[x.bits]
+    r = first - second
+    return Double(r, (first - r) - second), n
+
+
+def _exp_reduced(r: Float) -> Float:
+    """e^r for |r| ≤ ln2/2."""
+    return (r * r).mul_add(polynomial(r, _EXP[r.bits]), r) + 1.0
+
+
+def exp(x: Float) -> Float:
+    r, n = reduce_exp(x.clamp(*_RANGE[x.bits]))
+    return scale(_exp_reduced(r.hi), n)
+
+
+def exp_half(x: Float) -> Float:
+    """e^x / 2 for x ≥ 0, which overflows no sooner than sinh and cosh do."""
+    low, high = _RANGE[x.bits]
+    r, n = reduce_exp(x.clamp(low, high + 1.0))
+    return scale(_exp_reduced(r.hi), n - 1)
+
+
+def exp2(x: Float) -> Float:
+    x = x.clamp(*_RANGE2[x.bits])
+    n_float, n = nearest(x)
+    r = x - n_float
+    return scale(r.mul_add(polynomial(r, _EXP2[r.bits]), 1.0), n)
+
+
+def expm1(x: Float) -> Float:
+    """2^n (e^r - 1) + (2^n - 1), all of it halved on the way, so that 2^1024 is never needed."""
+    r, n = reduce_exp(x.clamp(*_RANGE_M1[x.bits]))
+    reduced = (r.hi * r.hi).mul_add(polynomial(r.hi, _EXP[x.bits]), r.lo) + r.hi
+    half_power = power_of_two(n - 1)
+    result = half_power.mul_add(reduced, half_power - 0.5) * 2.0
+    return (x.abs() < 2.0 ** -(x.bits - 6)).select(x, result)
+
+
+def exp_of_sum(x: Double) -> Float:
+    """e^(hi + lo), where ``hi`` may be beyond the range if ``lo`` is finite."""
+    r, n = reduce_exp(x.hi.clamp(*_RANGE[x.hi.bits]))
+    both = fast_two_sum(r.hi, r.lo + x.lo)
+    e = (both.hi * both.hi).mul_add(polynomial(both.hi, _EXP[r.hi.bits]), both.lo) + both.hi
+    return scale(e + 1.0, n)
