@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from .dtype import BOOL, DType
 from .errors import ExpressionError
 from .expr import Call, Expr, ExprLike, as_expr, broadcast_to
+from .rounding import round_fraction, round_to_float
 
 Array: TypeAlias = npt.NDArray[Any]
 Domain = Literal["float", "number", "int"]
@@ -39,7 +41,9 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _popcount(x: Array) -> Array:
-    return np.bitwise_count(x).astype(x.dtype)
+    # numpy counts the bits of the absolute value: look at the bits as they are
+    counts: Array = np.bitwise_count(x.view(f"u{x.itemsize}"))
+    return counts.astype(x.dtype)
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -90,6 +94,32 @@ def _in_domain(kind: DType, domain: Domain) -> bool:
             return kind.is_data_int
         case "number":
             return kind.is_float or kind.is_data_int or kind.is_index
+
+
+def evaluate(name: str, kind: DType, *args: npt.ArrayLike) -> Array:
+    """The intrinsic by its reference, on numbers or arrays of element dtype ``kind``."""
+    if name == "fma":
+        return _fma(kind, *args)
+    intrinsic = INTRINSICS[name]
+    if not kind.is_float:
+        return np.asarray(
+            intrinsic.reference(*(np.asarray(a, object if kind.is_index else kind.to_numpy()) for a in args))
+        )
+    result = np.asarray(intrinsic.reference(*(np.asarray(a).astype(np.float64) for a in args)))
+    return result if intrinsic.returns_bool else round_to_float(kind)(result)
+
+
+def _fma(kind: DType, *args: npt.ArrayLike) -> Array:
+    """Exact in rationals, then rounded once, where all is finite; a result of 0 takes its sign from float64."""
+    wide = np.broadcast_arrays(*(np.asarray(a).astype(np.float64) for a in args))
+    result = np.empty(wide[0].shape, kind.to_numpy())
+    for position in np.ndindex(wide[0].shape):
+        a, b, c = (float(array[position]) for array in wide)
+        rough = a * b + c
+        finite = math.isfinite(a) and math.isfinite(b) and math.isfinite(c)
+        exact = Fraction(a) * Fraction(b) + Fraction(c) if finite else Fraction(0)
+        result[position] = round_fraction(kind, exact) if exact else rough
+    return result
 
 
 def call(name: str, *args: ExprLike) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -110,6 +111,6 @@ def eval_cast(to: DType, value: Scalar) -> Scalar:
     if not isinstance(value, float):
         return wrap(to, int(value))
     low, high = to.int_range() or (-(1 << 63), (1 << 63) - 1)
-    if value != value:
+    if math.isnan(value):
         return 0
     return low if value <= low else high if value >= high else int(value)
