@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..ir.errors import InternalError
 from ..ir.expr import ONE, ZERO, Expr, TensorRead, Var, const, maximum, minimum
 from ..ir.facts import NO_FACTS, Facts, prove
-from ..ir.interval import interval_of
 from ..ir.relax import relax
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
@@ -151,7 +150,7 @@ def _side(box: tuple[Expr, Expr] | None, whole: Expr, facts: Facts, fixed: set[V
     extent = simplify(high - low + ONE, facts)
     if fixed.intersection(free_vars(extent)):
         # The size of the buffer must not change from one iteration to the next: take the largest.
-        largest = interval_of(extent, facts.intervals()).high
+        largest = facts.interval(extent).high
         if largest is None:
             return ZERO, whole
         extent = const(largest, "index")

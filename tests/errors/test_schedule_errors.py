@@ -1,0 +1,218 @@
+"""Illegal schedules are refused when the primitive is called; the error shows the nest, the rule, and a way out."""
+
+import pytest
+
+import loopwright as lw
+from loopwright import te
+
+
+@pytest.fixture
+def matmul():
+    A = te.placeholder((12, 8), name="A")
+    B = te.placeholder((8, 20), name="B")
+    r = te.reduce_axis((0, 8), name="r")
+    C = te.compute((12, 20), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    D = te.compute((12, 20), lambda i, j: C[i, j] * 2.0, name="D")
+    E = te.compute((12, 20), lambda i, j: D[i, j] + C[i, j], name="E")
+    s = lw.create_schedule(E)
+    return s, A, B, C, D, E
+
+
+def refused(message):
+    return pytest.raises(lw.ScheduleError, match=message)
+
+
+@pytest.mark.parametrize("factor", [0, -4, 2.5, "8", True, None])
+def test_split_needs_a_positive_integer(matmul, factor):
+    s, *_, E = matmul
+    with refused("positive integer|either factor or nparts"):
+        s[E].split(E.op.axis[0], factor=factor)
+
+
+def test_split_takes_factor_or_nparts_but_not_both(matmul):
+    s, *_, E = matmul
+    with refused("either factor or nparts"):
+        s[E].split(E.op.axis[0], factor=2, nparts=2)
+
+
+def test_a_stale_loop_says_what_became_of_it(matmul):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    s[E].split(i, factor=4)
+    with refused(r"loop i \(E#0\) of E is stale: an earlier step split into i_outer \(E#2\) and i_inner \(E#3\)"):
+        s[E].split(i, factor=2)
+    io, ii, _ = s[E].loops
+    s[E].fuse(io, ii)
+    with refused("fused into i_outer_i_inner_fused"):
+        s[E].vectorize(ii)
+
+
+def test_the_error_marks_the_loop_in_the_nest(matmul):
+    s, *_, C, D, E = matmul
+    with refused(r"for r in range\(8\):  # <-- here") as caught:
+        s[C].vectorize(C.op.reduce_axis[0])
+    assert "for j in range(20):\n" in str(caught.value)
+
+
+@pytest.mark.parametrize("verb", ["vectorize", "parallel"])
+def test_reductions_are_neither_vectorized_nor_parallel(matmul, verb):
+    s, _, _, C, _, _ = matmul
+    with refused("reduction axis"):
+        getattr(s[C], verb)(C.op.reduce_axis[0])
+
+
+def test_fuse_needs_adjacent_loops_of_one_kind(matmul):
+    s, _, _, C, _, _ = matmul
+    i, j = C.op.axis
+    (r,) = C.op.reduce_axis
+    with refused("not directly inside"):
+        s[C].fuse(i, r)
+    with refused("not directly inside"):
+        s[C].fuse(j, i)
+    with refused("reduction axis"):
+        s[C].fuse(j, r)
+
+
+def test_an_annotation_is_not_lost(matmul):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    s[E].parallel(i)
+    with refused("it is parallel already"):
+        s[E].vectorize(i)
+    with refused("it is parallel already"):
+        s[E].split(i, factor=2)
+
+
+def test_one_loop_of_a_stage_is_its_vector(matmul):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    s[E].vectorize(j)
+    with refused("vectorized already"):
+        s[E].vectorize(i)
+
+
+def test_vectorize_needs_a_constant_extent():
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i], name="B")
+    s = lw.create_schedule(B)
+    with refused("expected a constant of at most 256"):
+        s[B].vectorize(B.op.axis[0])
+    with refused("expected a constant of at most 4096"):
+        s[B].unroll(B.op.axis[0])
+
+
+def test_outputs_and_reductions_are_not_inlined(matmul):
+    s, _, _, C, D, E = matmul
+    with refused("is an output"):
+        s[E].compute_inline()
+    with refused("is a reduction"):
+        s[C].compute_inline()
+    with refused("is an output"):
+        s[E].compute_at(s[D], D.op.axis[0])
+
+
+def test_inputs_have_no_loops(matmul):
+    s, A, *_ = matmul
+    with refused("A is an input"):
+        s[A].compute_inline()
+    with refused("A is an input"):
+        s[A].split("A#0", factor=2)
+
+
+def test_compute_at_needs_a_loop_around_all_readers(matmul):
+    s, _, _, C, D, E = matmul
+    with refused("E reads it outside that loop"):
+        s[C].compute_at(s[D], D.op.axis[0])
+    s[D].compute_at(s[E], E.op.axis[0])
+    s[C].compute_at(s[E], E.op.axis[0])
+
+
+def test_compute_at_inside_a_vectorized_loop_is_refused(matmul):
+    s, _, _, C, D, E = matmul
+    i, j = E.op.axis
+    s[E].vectorize(j)
+    with refused("inside a vectorized loop"):
+        s[D].compute_at(s[E], j)
+    s[D].compute_at(s[E], i)
+    with refused("D is computed inside it"):
+        s2 = lw.create_schedule(E)
+        s2[D].compute_at(s2[E], j)
+        s2[E].vectorize(j)
+
+
+def test_a_loop_that_holds_a_stage_is_not_split_fused_or_moved(matmul):
+    s, _, _, C, D, E = matmul
+    i, j = E.op.axis
+    s[D].compute_at(s[E], i)
+    for act in (lambda: s[E].split(i, factor=2), lambda: s[E].fuse(i, j), lambda: s[E].reorder(j, i)):
+        with refused("D is computed at"):
+            act()
+
+
+def test_caches_name_stages_that_read(matmul):
+    s, A, B, C, D, E = matmul
+    with refused("does not read it"):
+        s.cache_read(A, "local", [E])
+    with refused("no scope"):
+        s.cache_read(A, "shared", [C])
+    with refused("different readers"):
+        s.cache_read(A, "local", [])
+
+
+def test_cache_write_comes_first(matmul):
+    s, _, _, C, _, _ = matmul
+    s[C].split(C.op.axis[0], factor=2)
+    with refused("scheduled already"):
+        s.cache_write(C, "local")
+
+
+def test_loops_and_stages_of_others_are_refused(matmul):
+    s, _, _, C, D, E = matmul
+    with refused("belongs to stage D"):
+        s[E].split(s[D].loops[0], factor=2)
+    with refused("is not one of E"):
+        s[E].split(D.op.axis[0], factor=2)
+    with refused("has no loop E#99"):
+        s[E].split("E#99", factor=2)
+    with refused("no stage 'Z'"):
+        s["Z"]
+    with refused("not part of this schedule"):
+        s[te.placeholder((3,), name="other")]
+    with refused("named twice"):
+        s[E].reorder(E.op.axis[0], E.op.axis[0])
+
+
+def test_a_refused_step_changes_nothing(matmul):
+    s, _, _, C, _, _ = matmul
+    before, text = s.state, str(s)
+    with refused(""):
+        s[C].vectorize(C.op.reduce_axis[0])
+    assert s.state is before and str(s) == text and s.trace == ()
+
+
+def test_lower_needs_all_arguments(matmul):
+    s, A, B, C, D, E = matmul
+    with refused("leave out B"):
+        lw.lower(s, [A, E])
+    with refused("computed on the way"):
+        lw.lower(s, [A, B, C, E])
+    with refused("named twice"):
+        lw.lower(s, [A, B, E, E])
+    with refused("identifier"):
+        lw.lower(s, [A, B, E], name="a b")
+
+
+def test_a_schedule_needs_something_to_compute():
+    with refused("is an input"):
+        lw.create_schedule(te.placeholder((3,), name="A"))
+    with refused("sequence of tensors"):
+        lw.create_schedule([])
+
+
+def test_an_unknown_dimension_is_told():
+    n = te.var("n")
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: te.if_then_else(i < n, A[i], 0.0), name="B")
+    with refused("value of n is not known"):
+        lw.lower(lw.create_schedule(B), [A, B])
