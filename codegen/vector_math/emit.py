@@ -12,7 +12,7 @@ from ...ir.target import Target
 from ..lanes import Float, Int, Lanes, Mask
 from ..small_floats import narrow, widen
 from ..types import is_small_float
-from . import classify, erf, exp, fma, hyperbolic, log, power, rounding
+from . import classify, erf, exp, fma, hyperbolic, inverse_trig, log, power, rounding, trig
 
 _UNARY: dict[str, Callable[[Float], Float]] = {
     "abs": Float.abs,
@@ -25,6 +25,12 @@ _UNARY: dict[str, Callable[[Float], Float]] = {
     "log2": log.log2,
     "log10": log.log10,
     "log1p": log.log1p,
+    "sin": trig.sin,
+    "cos": trig.cos,
+    "tan": trig.tan,
+    "asin": inverse_trig.asin,
+    "acos": inverse_trig.acos,
+    "atan": inverse_trig.atan,
     "sinh": hyperbolic.sinh,
     "cosh": hyperbolic.cosh,
     "tanh": hyperbolic.tanh,
