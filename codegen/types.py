@@ -1,130 +1,145 @@
-"""How dtypes are represented in LLVM: the types of values and of memory, and the conversions of the half formats.
+"""LLVM types of our dtypes, and small helpers over the builder that every emitter file uses.
 
-float16 and bfloat16 are held as ``i16`` bit patterns, in values as in memory, on every target. Arithmetic on them
-happens in float32: ``to_float32``, operate, ``from_float32`` (which rounds once, to nearest even). So no target needs
-half registers, and the conversions never become calls of ``__truncsfhf2`` and its like.
+A value in a register and its form in memory differ for bool only: ``i1`` and ``i8``. float16 and bfloat16 are
+carried as ``i16`` bits and computed through float32, so that no target needs to know them.
 """
 
 from __future__ import annotations
 
+import math
+import struct
+from collections.abc import Sequence
+
+import numpy as np
 from llvmlite import ir as llvm_ir
 
 from ..ir.dtype import DType
-from ..ir.target import Target
-from .lanes import Float, Int, Lanes
+from .lanes import Splat, external
+
+I1 = llvm_ir.IntType(1)
+I8 = llvm_ir.IntType(8)
+I16 = llvm_ir.IntType(16)
+I32 = llvm_ir.IntType(32)
+I64 = llvm_ir.IntType(64)
+F32 = llvm_ir.FloatType()
+F64 = llvm_ir.DoubleType()
+PTR = llvm_ir.PointerType()
 
 
-def element_type(kind: DType) -> llvm_ir.Type:
-    """The LLVM type of one lane of a value."""
-    match kind.kind:
-        case "bool":
-            return llvm_ir.IntType(1)
-        case "handle":
-            return llvm_ir.PointerType()
-        case "float" if kind.bits == 32:
-            return llvm_ir.FloatType()
-        case "float" if kind.bits == 64:
-            return llvm_ir.DoubleType()
-        case _:
-            return llvm_ir.IntType(kind.bits)
-
-
-def value_type(kind: DType) -> llvm_ir.Type:
-    """The LLVM type of a value, all its lanes."""
-    element = element_type(kind)
-    return element if kind.lanes == 1 else llvm_ir.VectorType(element, kind.lanes)
-
-
-def memory_type(kind: DType) -> llvm_ir.Type:
-    """The LLVM type of an element in memory: as the value, but a bool is a byte holding 0 or 1."""
-    return llvm_ir.IntType(8) if kind.is_bool else element_type(kind)
-
-
-def is_half(kind: DType) -> bool:
-    """Whether values are held as 16-bit patterns, and computed with in float32."""
+def is_small_float(kind: DType) -> bool:
+    """Whether the dtype is float16 or bfloat16, which are carried as i16 bits."""
     return kind.is_float and kind.bits == 16
 
 
-def to_float32(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, kind: DType, target: Target) -> llvm_ir.Value:
-    """Widen float16 or bfloat16 (``kind``, with lanes) to float32. Exact."""
-    lanes = Lanes(builder, target, kind.lanes)
-    return widen_half(Int(lanes, value, 16), kind).value
+def element_type(kind: DType) -> llvm_ir.Type:
+    """The type of one lane in a register."""
+    if kind.kind == "handle":
+        return PTR
+    if kind.is_float and kind.bits != 16:
+        return F32 if kind.bits == 32 else F64
+    return llvm_ir.IntType(kind.bits)
 
 
-def from_float32(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, kind: DType, target: Target) -> llvm_ir.Value:
-    """Round float32 to float16 or bfloat16 (``kind``, with lanes), to nearest even. NaN becomes a quiet NaN."""
-    lanes = Lanes(builder, target, kind.lanes)
-    return narrow_half(Float(lanes, value, 32), kind).value
+def value_type(kind: DType) -> llvm_ir.Type:
+    """The type of a value in a register."""
+    return vector_of(element_type(kind), kind.lanes)
 
 
-def from_float64(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, kind: DType, target: Target) -> llvm_ir.Value:
-    """Round float64 to float16 or bfloat16 (``kind``, with lanes), to nearest even, rounding once."""
-    lanes = Lanes(builder, target, kind.lanes)
-    return narrow_half(round_to_odd(Float(lanes, value, 64)), kind).value
+def memory_element(kind: DType) -> llvm_ir.Type:
+    """The type of one lane in memory."""
+    return I8 if kind.is_bool else element_type(kind)
 
 
-def widen_half(x: Int, kind: DType) -> Float:
-    """The float32 equal to a 16-bit pattern."""
-    if kind.kind == "bfloat":
-        return (x.resize(32) << 16).as_float()
-    return x.as_float().convert(32) if _converts_half(x.lanes.target) else _widen_float16(x)
+def memory_type(kind: DType) -> llvm_ir.Type:
+    """The type of a value in memory, all its lanes."""
+    return vector_of(memory_element(kind), kind.lanes)
 
 
-def narrow_half(x: Float, kind: DType) -> Int:
-    """The 16-bit pattern nearest to a float32, ties to even."""
-    if kind.kind == "bfloat":
-        return _narrow_bfloat16(x)
-    return x.convert(16).as_int() if _converts_half(x.lanes.target) else _narrow_float16(x)
+def vector_of(element: llvm_ir.Type, lanes: int) -> llvm_ir.Type:
+    return element if lanes == 1 else llvm_ir.VectorType(element, lanes)
 
 
-def _converts_half(target: Target) -> bool:
-    """Whether an instruction converts between float16 and float32."""
-    return target.has("f16c") if target.arch in ("x86_64", "i686") else target.arch == "aarch64"
+def lanes_of(value: llvm_ir.Value) -> int:
+    return value.type.count if isinstance(value.type, llvm_ir.VectorType) else 1
 
 
-def _narrow_bfloat16(x: Float) -> Int:
-    # Not vcvtneps2bf16: that instruction takes denormals for zeros.
-    bits = x.as_int()
-    rounded = (bits + (((bits >> 16) & 1) + 0x7FFF)) >> 16
-    return x.is_nan().select_int((bits >> 16) | 0x40, rounded).resize(16)
+def constant(kind: DType, number: bool | int | float) -> llvm_ir.Constant:
+    """A constant of the dtype, the same in every lane."""
+    if is_small_float(kind):
+        number = int(np.asarray(number).astype(kind.to_numpy()).view(np.uint16))
+    return int_or_float(element_type(kind), number, kind.lanes)
 
 
-def _widen_float16(x: Int) -> Float:
-    wide = x.resize(32)
-    magnitude = (wide & 0x7FFF) << 13
-    # The fields line up with those of a float32 whose exponent is 112 too small; the product makes denormals right too.
-    scaled = (magnitude.as_float() * 2.0**112).as_int()
-    finite_or_not = (magnitude < 0x7C00 << 13).select_int(scaled, magnitude | 0x7F800000)
-    return (finite_or_not | ((wide & 0x8000) << 16)).as_float()
+def int_or_float(element: llvm_ir.Type, number: bool | int | float, lanes: int) -> llvm_ir.Constant:
+    """A constant of an LLVM element type, splat over the lanes."""
+    if isinstance(element, llvm_ir.IntType):
+        scalar = llvm_ir.Constant(element, int(number))
+    elif not math.isnan(number):
+        scalar = llvm_ir.Constant(element, float(number))
+    else:
+        scalar = _NanConstant(element, float(number))
+    return scalar if lanes == 1 else Splat(scalar, lanes)
 
 
-def _narrow_float16(x: Float) -> Int:
-    bits = x.as_int()
-    magnitude = bits & 0x7FFFFFFF
-    # Normal results: rebias the exponent, round on the 13 bits that go away. A carry may reach infinity, rightly.
-    normal = (magnitude - (112 << 23) + (((magnitude >> 13) & 1) + 0xFFF)) >> 13
-    # Denormal results: floats in [0.5, 1) are 2^-24 apart, as float16's denormals are; so the sum rounds for us.
-    denormal = (magnitude.as_float() + 0.5).as_int() - 0x3F000000
-    finite = (magnitude < 113 << 23).select_int(denormal, normal)
-    special = x.is_nan().select_int(x.lanes.int(32, 0x7E00), 0x7C00)
-    result = (magnitude < 143 << 23).select_int(finite, special)
-    return (result | ((bits >> 16) & 0x8000)).resize(16)
+class _NanConstant(llvm_ir.Constant):  # type: ignore[misc]
+    """A NaN with its sign and payload kept."""
+
+    def _get_reference(self) -> str:
+        return f"0x{struct.unpack('<Q', struct.pack('<d', self.constant))[0]:016x}"
 
 
-def round_to_odd(x: Float) -> Float:
-    """float64 → float32, inexact values to the neighbour whose last bit is 1.
+class Poison(llvm_ir.Constant):  # type: ignore[misc]
+    """A value that nobody looks at: the start of a vector that is filled lane by lane."""
 
-    A further rounding to at most 22 bits is then the same as one rounding of ``x``: S. Boldo, G. Melquiond, "Emulation
-    of a FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57 (2008).
-    """
-    near = x.convert(32)
-    back = near.convert(64)
-    step = (near.abs().convert(64) < x.abs()).select_int(*_plus_minus_one(near))
-    bits = near.as_int()
-    # An overflow rounds to infinity, an even pattern; infinity and NaN of x itself compare equal or unordered.
-    wrong = back.differs(x) & (bits & 1).equals(0)
-    return wrong.select_int(bits + step, bits).as_float()
+    def __init__(self, kind: llvm_ir.Type) -> None:
+        super().__init__(kind, llvm_ir.Undefined)
+
+    def _get_reference(self) -> str:
+        return "poison"
 
 
-def _plus_minus_one(x: Float) -> tuple[Int, Int]:
-    return x.lanes.int(x.bits, 1), x.lanes.int(x.bits, -1)
+def same_lanes(value: llvm_ir.Value, number: int | float) -> llvm_ir.Constant:
+    """A constant of the type of ``value``."""
+    kind = value.type
+    if isinstance(kind, llvm_ir.VectorType):
+        return int_or_float(kind.element, number, kind.count)
+    return int_or_float(kind, number, 1)
+
+
+def with_element(value: llvm_ir.Value, element: llvm_ir.Type) -> llvm_ir.Type:
+    """The type with the lanes of ``value`` and another element."""
+    return vector_of(element, lanes_of(value))
+
+
+def splat(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, lanes: int) -> llvm_ir.Value:
+    """A vector with the scalar in every lane."""
+    if lanes == 1:
+        return value
+    if isinstance(value, llvm_ir.Constant):
+        return Splat(value, lanes)
+    empty = Poison(llvm_ir.VectorType(value.type, lanes))
+    single = builder.insert_element(empty, value, llvm_ir.Constant(I64, 0))
+    return shuffle(builder, single, empty, [0] * lanes)
+
+
+def shuffle(builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, order: Sequence[int]) -> llvm_ir.Value:
+    """Lanes ``order`` of the concatenation of two vectors."""
+    return builder.shuffle_vector(a, b, llvm_ir.Constant(llvm_ir.VectorType(I32, len(order)), list(order)))
+
+
+def _overload(kind: llvm_ir.Type) -> str:
+    if isinstance(kind, llvm_ir.VectorType):
+        return f"v{kind.count}{_overload(kind.element)}"
+    return {"ptr": "p0", "half": "f16", "float": "f32", "double": "f64"}.get(str(kind), str(kind))
+
+
+def call_intrinsic(
+    builder: llvm_ir.IRBuilder,
+    name: str,
+    overloads: Sequence[llvm_ir.Type],
+    result: llvm_ir.Type,
+    args: Sequence[llvm_ir.Value],
+) -> llvm_ir.Value:
+    """Call ``llvm.<name>`` overloaded on the types given."""
+    full = ".".join(["llvm", name, *map(_overload, overloads)])
+    return builder.call(external(builder.module, full, result, [a.type for a in args]), args)

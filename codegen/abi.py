@@ -1,0 +1,25 @@
+"""The native calling convention of kernels: what stands in the argument slots of an entry function, and its results.
+
+``i32 name(ptr ctx, ptr args)``: ``args`` has 8-byte slots, the address of element 0 of each parameter buffer in order,
+then the symbolic dimensions as i64. The result is 0, the number (from 1) of a failed assertion, or ``OUT_OF_MEMORY``.
+"""
+
+from __future__ import annotations
+
+from ..ir.expr import Var
+from ..ir.stmt import PrimFunc
+from ..ir.visit import free_vars
+
+OUT_OF_MEMORY = -1
+PARALLEL_FOR = "lw_parallel_for"
+
+
+def symbolic_dims(func: PrimFunc) -> tuple[Var, ...]:
+    """The scalars that an entry function takes, in the order of their slots: variables of the shapes, strides and
+    offsets of its parameters by first appearance, then other parameters that are variables."""
+    found: dict[Var, None] = {}
+    for buffer in func.buffers:
+        for part in (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset):
+            found.update(dict.fromkeys(free_vars(part)))
+    found.update((p, None) for p in func.params if isinstance(p, Var))
+    return tuple(found)

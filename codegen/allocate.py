@@ -1,0 +1,108 @@
+"""Memory for ``Allocate``: single stack slots that become registers, arrays on the stack, or the heap."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.buffer import ARENA_ALIGNMENT, Buffer
+from ..ir.dtype import INDEX
+from ..ir.expr import Binary, Const, Expr, Load, const_int
+from ..ir.stmt import Launch, Stmt, Store
+from ..ir.visit import walk
+from .facts import as_ramp, flat_index
+from .lanes import external
+from .memory import Slots
+from .types import I64, PTR, memory_element, memory_type
+
+STACK_LIMIT = 32 * 1024
+"""Larger buffers go to the heap: worker threads have small stacks."""
+
+MAX_SLOTS = 256
+
+Place = Literal["stack", "heap"]
+
+
+def element_count(buffer: Buffer) -> int | None:
+    """The number of elements of a buffer of constant size."""
+    count = 1
+    for extent in buffer.shape:
+        size = const_int(extent)
+        if size is None:
+            return None
+        count *= max(0, size)
+    return count
+
+
+def place(buffer: Buffer) -> Place:
+    """Where the memory of an allocation comes from."""
+    count = element_count(buffer)
+    small = count is not None and count * buffer.dtype.storage_bytes <= STACK_LIMIT
+    return "stack" if buffer.scope != "global" and small else "heap"
+
+
+def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
+    """The number of elements in each slot if the buffer can live in separate slots: every access has a constant
+    position, is unmasked, and covers exactly one slot."""
+    lanes: int | None = None
+    for node in walk(body):
+        if isinstance(node, Launch) and any(isinstance(a, Buffer) and a.data is buffer.data for a in node.args):
+            return None
+        if not isinstance(node, (Load, Store)) or node.buffer.data is not buffer.data:
+            continue
+        index = flat_index(node.buffer, node.indices)
+        ramp = as_ramp(index)
+        start, stride = (None, None) if ramp is None else (const_int(ramp[0]), const_int(ramp[1]))
+        width = index.dtype.lanes
+        aligned = start is not None and start % width == 0 and stride == (1 if width > 1 else 0)
+        if not aligned or node.mask is not None or node.buffer.dtype is not buffer.dtype or lanes not in (None, width):
+            return None
+        lanes = width
+    return lanes
+
+
+class Allocator:
+    """Emits the allocations of one function; stack memory is taken once, in its entry block."""
+
+    def __init__(self, builder: llvm_ir.IRBuilder) -> None:
+        self.builder = builder
+
+    def on_stack(self, kind: llvm_ir.Type, align: int, name: str) -> llvm_ir.Value:
+        """Memory of the given type in the function's entry block."""
+        with self.builder.goto_entry_block():
+            slot = self.builder.alloca(kind, name=name)
+        slot.align = align
+        return slot
+
+    def stack_memory(self, buffer: Buffer, body: Stmt) -> llvm_ir.Value | Slots:
+        """Slots if possible, else an array."""
+        count = element_count(buffer) or 0
+        lanes = slot_lanes(buffer, body)
+        if lanes is None or count % lanes or count // lanes > MAX_SLOTS:
+            total = max(1, count * buffer.dtype.lanes)
+            array = llvm_ir.ArrayType(memory_element(buffer.dtype), total)
+            return self.on_stack(array, buffer.alignment, buffer.name)
+        kind = buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes)
+        align = min(buffer.alignment, ARENA_ALIGNMENT)
+        slots = {i: self.on_stack(memory_type(kind), align, f"{buffer.name}.{i}") for i in range(count // lanes)}
+        return Slots(lanes, slots)
+
+    def heap_memory(self, size: llvm_ir.Value) -> llvm_ir.Value:
+        """``size`` bytes, aligned; a null pointer if there are none left."""
+        alloc = external(self.builder.module, "aligned_alloc", PTR, [I64, I64])
+        alloc.return_value.add_attribute("noalias")
+        return self.builder.call(alloc, [llvm_ir.Constant(I64, ARENA_ALIGNMENT), size])
+
+    def free(self, pointer: llvm_ir.Value) -> None:
+        release = external(self.builder.module, "free", llvm_ir.VoidType(), [PTR])
+        self.builder.call(release, [pointer])
+
+
+def heap_bytes(buffer: Buffer) -> Expr:
+    """The size to ask for: at least one arena line, and a multiple of it."""
+    count: Expr = Const(buffer.dtype.storage_bytes, INDEX)
+    for extent in buffer.shape:
+        count = Binary("*", count, extent)
+    lines = Binary("//", Binary("+", count, Const(ARENA_ALIGNMENT - 1, INDEX)), Const(ARENA_ALIGNMENT, INDEX))
+    return Binary("*", Binary("max", lines, Const(1, INDEX)), Const(ARENA_ALIGNMENT, INDEX))

@@ -1,0 +1,76 @@
+"""Conversions between dtypes: integers wrap, floats saturate into integers with NaN as 0, bool is ``!= 0``."""
+
+from __future__ import annotations
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.dtype import DType
+from ..ir.target import Target
+from .small_floats import narrow, narrow_double, widen
+from .types import call_intrinsic, element_type, is_small_float, same_lanes, with_element
+
+
+def convert(
+    builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, source: DType, to: DType
+) -> llvm_ir.Value:
+    """``value`` of dtype ``source`` as a value of dtype ``to``, lane by lane."""
+    if source.element is to.element:
+        return value
+    if is_small_float(source):
+        value = widen(builder, source, value, target)
+        source = _float32(source)
+    if to.is_bool:
+        if source.is_float:
+            return builder.fcmp_unordered("!=", value, same_lanes(value, 0.0))
+        return builder.icmp_unsigned("!=", value, same_lanes(value, 0))
+    if to.is_float:
+        return _to_float(builder, target, value, source, to)
+    if source.is_float:
+        return _float_to_int(builder, value, to)
+    return _resize(builder, value, source, to)
+
+
+def _float32(kind: DType) -> DType:
+    return DType("float", 32, kind.lanes)
+
+
+def _resize(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DType, to: DType) -> llvm_ir.Value:
+    wanted = with_element(value, element_type(to))
+    if to.bits < source.bits:
+        return builder.trunc(value, wanted)
+    if to.bits == source.bits:
+        return value
+    signed = source.is_signed and not source.is_bool
+    return builder.sext(value, wanted) if signed else builder.zext(value, wanted)
+
+
+def _to_float(
+    builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, source: DType, to: DType
+) -> llvm_ir.Value:
+    if is_small_float(to):
+        if source.is_float and source.bits == 64:
+            return narrow_double(builder, to, value, target)
+        return narrow(builder, to, _to_float(builder, target, value, source, _float32(to)), target)
+    wanted = with_element(value, element_type(to))
+    if source.is_float:
+        if source.bits == to.bits:
+            return value
+        return builder.fpext(value, wanted) if to.bits > source.bits else builder.fptrunc(value, wanted)
+    signed = source.is_signed and not source.is_bool
+    return builder.sitofp(value, wanted) if signed else builder.uitofp(value, wanted)
+
+
+def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:
+    wanted = with_element(value, element_type(to))
+    name = "fptosi.sat" if to.is_signed else "fptoui.sat"
+    return call_intrinsic(builder, name, [wanted, value.type], wanted, [value])
+
+
+def widen_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, kind: DType) -> llvm_ir.Value:
+    """The float32 in which values of a small float dtype are computed; other dtypes stay as they are."""
+    return widen(builder, kind, value, target) if is_small_float(kind) else value
+
+
+def narrow_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, kind: DType) -> llvm_ir.Value:
+    """Back from ``widen_small``, rounded."""
+    return narrow(builder, kind, value, target) if is_small_float(kind) else value

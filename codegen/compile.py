@@ -1,0 +1,66 @@
+"""From an IRModule to machine code: emission, LLVM's passes, an object file's bytes; the cache stands before LLVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+from ..ir.errors import InternalError
+from ..ir.stmt import IRModule
+from ..ir.target import Target
+from .cache import object_cache, object_key
+from .machine import optimize, target_machine
+from .module import emit_module
+from .options import CodegenOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCode:
+    """Machine code of one module. ``object`` is an object file; ``entry`` the name of its entry function; ``messages``
+    the texts of its assertions, of which the entry returns the number, counted from 1; ``llvm_ir`` the IR as emitted.
+    """
+
+    object: bytes
+    entry: str
+    messages: tuple[str, ...]
+    llvm_ir: str
+    target: Target
+    options: CodegenOptions
+
+    @property
+    def llvm_ir_optimized(self) -> str:
+        """The LLVM IR behind the pass pipeline; made anew at each call."""
+        return str(_optimized(self.llvm_ir, self.target, self.options)[0])
+
+    @property
+    def assembly(self) -> str:
+        """The target's assembly; made anew at each call."""
+        module, machine = _optimized(self.llvm_ir, self.target, self.options)
+        return str(machine.emit_assembly(module))
+
+
+def compile_module(module: IRModule, target: Target, options: CodegenOptions | None = None) -> CompiledCode:
+    """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
+    options = options or CodegenOptions()
+    emitted = emit_module(module, target, options)
+    cache = object_cache() if options.cache else None
+    key = object_key(emitted.text, target, options)
+    code = cache.get(key) if cache is not None else None
+    if code is None:
+        optimized, machine = _optimized(emitted.text, target, options)
+        code = bytes(machine.emit_object(optimized))
+        if cache is not None:
+            cache.put(key, code)
+    return CompiledCode(code, emitted.entry, emitted.messages, emitted.text, target, options)
+
+
+def _optimized(text: str, target: Target, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+    machine = target_machine(target, options.opt_level)
+    try:
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM rejects the code generated:\n{error}") from error
+    optimize(module, machine, options.opt_level)
+    return module, machine

@@ -1,0 +1,298 @@
+"""Expressions of the loop IR as LLVM instructions.
+
+Each distinct node is emitted once in each scope that it dominates; what reads memory only once in each statement, since
+the next statement may write. The order of emission follows the expression, so equal programs give equal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.errors import InternalError
+from ..ir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Logical,
+    Ramp,
+    Reduce,
+    Select,
+    TensorRead,
+    Unary,
+    Var,
+    const_int,
+    is_const,
+)
+from ..ir.target import Target
+from ..ir.visit import children
+from . import floats, integers
+from .casts import convert, narrow_small, widen_small
+from .facts import Facts
+from .memory import MemoryEmitter
+from .options import CodegenOptions
+from .types import (
+    call_intrinsic,
+    constant,
+    is_small_float,
+    same_lanes,
+    splat,
+    value_type,
+)
+from .vector_math import emit_intrinsic
+
+_FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_INT_OPS = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor"}
+
+
+class ExprEmitter:
+    """Emits expressions at the builder's position. ``variables`` holds the value of each variable in scope."""
+
+    def __init__(self, builder: llvm_ir.IRBuilder, target: Target, options: CodegenOptions) -> None:
+        self.builder = builder
+        self.target = target
+        self.options = options
+        self.facts = Facts()
+        self.variables: dict[Var, llvm_ir.Value] = {}
+        self.memory = MemoryEmitter(builder, self.facts, self.value)
+        self._scopes: list[dict[Expr, llvm_ir.Value]] = [{}]
+        self._reads: list[dict[Expr, llvm_ir.Value]] = [{}]
+        self._reads_memory: dict[Expr, bool] = {}
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Code that need not dominate what follows: its values are forgotten at the end."""
+        self._scopes.append({})
+        self._reads.append({})
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+            self._reads.pop()
+
+    def forget_reads(self) -> None:
+        """Memory may have changed: nothing loaded so far is used again."""
+        self._reads = [{} for _ in self._reads]
+
+    def value(self, root: Expr) -> llvm_ir.Value:
+        """The value of an expression; deep trees do not meet Python's recursion limit."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if self._known(node) is None:
+                pending = [part for part in self._parts(node) if self._known(part) is None]
+                if pending:
+                    stack.extend(reversed(pending))
+                    continue
+                memo = self._reads if self._is_read(node) else self._scopes
+                emitted = self._emit(node)
+                memo[-1][node] = emitted
+            stack.pop()
+        found = self._known(root)
+        assert found is not None
+        return found
+
+    def _known(self, node: Expr) -> llvm_ir.Value | None:
+        if isinstance(node, Var):
+            return self._variable(node)
+        for memo in reversed(self._reads if self._is_read(node) else self._scopes):
+            if node in memo:
+                return memo[node]
+        return None
+
+    def _variable(self, var: Var) -> llvm_ir.Value:
+        if var not in self.variables:
+            raise InternalError(f"the variable {var.name} has no value where code for it is generated")
+        return self.variables[var]
+
+    def _is_read(self, root: Expr) -> bool:
+        """Whether the expression loads from memory."""
+        if root in self._reads_memory:
+            return self._reads_memory[root]
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            inner: list[Expr] = list(children(node))  # type: ignore[arg-type]
+            pending = [c for c in inner if c not in self._reads_memory]
+            if pending:
+                stack.extend(pending)
+                continue
+            self._reads_memory[node] = isinstance(node, Load) or any(self._reads_memory[c] for c in inner)
+            stack.pop()
+        return self._reads_memory[root]
+
+    def _parts(self, node: Expr) -> tuple[Expr, ...]:
+        """The operands to emit before the node: not what is evaluated under a condition, nor vector indices."""
+        match node:
+            case IfThenElse(condition, _, _):
+                return (condition,)
+            case Let(_, value, _):
+                return (value,)
+            case Load(_, _, mask):
+                return () if mask is None else (mask,)
+            case Binary():
+                product = self._contraction(node)
+                return (node.a, node.b) if product is None else (*_factors(product), _other(node, product))
+            case _:
+                return children(node)  # type: ignore[return-value]
+
+    def _emit(self, node: Expr) -> llvm_ir.Value:
+        match node:
+            case Var():
+                return self._variable(node)
+            case Const(number, kind):
+                return constant(kind, number)
+            case Cast(to, value):
+                return convert(self.builder, self.target, self.value(value), value.dtype, to)
+            case Unary():
+                return self._unary(node)
+            case Binary():
+                return self._binary(node)
+            case Compare():
+                return self._compare(node)
+            case Logical(op, a, b):
+                return (self.builder.and_ if op == "and" else self.builder.or_)(self.value(a), self.value(b))
+            case Select(condition, a, b):
+                return self.builder.select(self.value(condition), self.value(a), self.value(b))
+            case IfThenElse():
+                return self._if_then_else(node)
+            case Let():
+                return self._let(node)
+            case Call(name, args, _):
+                values = [self.value(a) for a in args]
+                return emit_intrinsic(self.builder, name, values, args[0].dtype, self.target)
+            case Load(buffer, indices, mask):
+                where = None if mask is None or is_const(mask, 1) else self.value(mask)
+                return self.memory.load(buffer, indices, where)
+            case Ramp():
+                return self._ramp(node)
+            case Broadcast(value, lanes):
+                return splat(self.builder, self.value(value), lanes)
+            case TensorRead() | Reduce():
+                raise InternalError(f"{type(node).__name__} reached code generation: {node}")
+            case _:
+                assert_never(node)
+
+    def _unary(self, node: Unary) -> llvm_ir.Value:
+        value, kind = self.value(node.a), node.dtype
+        if node.op in ("not", "~"):
+            return self.builder.xor(value, same_lanes(value, -1 if node.op == "~" else 1))
+        if is_small_float(kind):
+            return self.builder.xor(value, same_lanes(value, 1 << 15))
+        if kind.is_float:
+            return self.builder.fneg(value, flags=self.options.fast_math)
+        return self.builder.sub(same_lanes(value, 0), value, flags=("nsw",) if kind.is_index else ())
+
+    def _binary(self, node: Binary) -> llvm_ir.Value:
+        product = self._contraction(node)
+        if product is not None:
+            return self._fused(node, product)
+        a, b = self.value(node.a), self.value(node.b)
+        if node.dtype.is_float:
+            return self._float_binary(node, a, b)
+        kind, op = node.dtype, node.op
+        if op in ("min", "max"):
+            return integers.min_max(self.builder, kind, op, a, b)
+        if op in ("//", "%"):
+            signs = self.facts.non_negative(node.a), self.facts.non_negative(node.b)
+            known = integers.Division(const_int(node.b), *signs)
+            return integers.floor_divide(self.builder, kind, a, b, known, modulo=op == "%")
+        if op in ("<<", ">>"):
+            return integers.shift(self.builder, kind, op, a, b, const_int(node.b))
+        flags = ("nsw",) if kind.is_index else ()
+        return getattr(self.builder, _INT_OPS[op])(a, b, flags=flags)
+
+    def _float_binary(self, node: Binary, a: llvm_ir.Value, b: llvm_ir.Value) -> llvm_ir.Value:
+        kind = node.dtype
+        a, b = (widen_small(self.builder, self.target, v, kind) for v in (a, b))
+        if node.op in ("min", "max"):
+            not_nan = floats.never_nan(node.a), floats.never_nan(node.b)
+            result = floats.min_max(self.builder, self.target, node.op, (a, b), not_nan)
+        else:
+            result = getattr(self.builder, _FLOAT_OPS[node.op])(a, b, flags=self.options.fast_math)
+        return narrow_small(self.builder, self.target, result, kind)
+
+    def _contraction(self, node: Binary) -> Binary | None:
+        """The product that this sum or difference takes in as one fma, if precision and target allow it."""
+        if node.op not in ("+", "-") or not node.dtype.is_float or node.dtype.bits == 16:
+            return None
+        if self.options.precision == "strict" or not self.target.has_fma:
+            return None
+        for side in (node.b, node.a):
+            if isinstance(side, Binary) and side.op == "*":
+                return side
+        return None
+
+    def _fused(self, node: Binary, product: Binary) -> llvm_ir.Value:
+        x, y = (self.value(f) for f in _factors(product))
+        other = self.value(_other(node, product))
+        if node.op == "-":
+            if product is node.b:
+                x = self.builder.fneg(x)
+            else:
+                other = self.builder.fneg(other)
+        return call_intrinsic(self.builder, "fma", [x.type], x.type, [x, y, other])
+
+    def _compare(self, node: Compare) -> llvm_ir.Value:
+        a, b, kind = self.value(node.a), self.value(node.b), node.a.dtype
+        if kind.is_float:
+            a, b = (widen_small(self.builder, self.target, v, kind) for v in (a, b))
+            compare = self.builder.fcmp_unordered if node.op == "!=" else self.builder.fcmp_ordered
+        else:
+            compare = self.builder.icmp_signed if kind.is_signed else self.builder.icmp_unsigned
+        return compare(node.op, a, b)
+
+    def _if_then_else(self, node: IfThenElse) -> llvm_ir.Value:
+        condition = self.value(node.condition)
+        after = self.builder.append_basic_block("if.value")
+        incoming = []
+        branch = self.builder.block
+        blocks = [self.builder.append_basic_block(name) for name in ("if.then", "if.else")]
+        for block, side in zip(blocks, (node.a, node.b), strict=True):
+            self.builder.position_at_end(block)
+            with self.scope():
+                incoming.append((self.value(side), self.builder.block))
+            self.builder.branch(after)
+        self.builder.position_at_end(branch)
+        self.builder.cbranch(condition, *blocks)
+        self.builder.position_at_end(after)
+        phi = self.builder.phi(value_type(node.dtype))
+        for value, block in incoming:
+            phi.add_incoming(value, block)
+        return phi
+
+    def _let(self, node: Let) -> llvm_ir.Value:
+        self.bind(node.var, node.value)
+        with self.scope():
+            return self.value(node.body)
+
+    def bind(self, var: Var, value: Expr) -> None:
+        """Give a variable the value of an expression."""
+        self.variables[var] = self.value(value)
+        self.facts.learn_value(var, value)
+
+    def _ramp(self, node: Ramp) -> llvm_ir.Value:
+        base, stride = self.value(node.base), self.value(node.stride)
+        steps = llvm_ir.Constant(llvm_ir.VectorType(base.type, node.lanes), list(range(node.lanes)))
+        flags = ("nsw",) if node.dtype.is_index else ()
+        if not is_const(node.stride, 1):
+            steps = self.builder.mul(steps, splat(self.builder, stride, node.lanes), flags=flags)
+        return self.builder.add(splat(self.builder, base, node.lanes), steps, flags=flags)
+
+
+def _factors(product: Binary) -> tuple[Expr, Expr]:
+    return product.a, product.b
+
+
+def _other(node: Binary, product: Binary) -> Expr:
+    return node.a if product is node.b else node.b

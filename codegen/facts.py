@@ -1,0 +1,144 @@
+"""What the emitter can prove about index expressions: sign, divisibility, and the ramp that a vector index is.
+
+Cheap local reasoning for cheaper instructions and alignment; the simplifier has done the real work before.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir.buffer import Buffer
+from ..ir.build import buffer_strides
+from ..ir.expr import ZERO, Binary, Broadcast, Cast, Const, Expr, Ramp, Select, Var, broadcast_to, const_int
+
+
+class Facts:
+    """Known signs and divisors of variables, filled as the emitter enters their scopes."""
+
+    def __init__(self) -> None:
+        self._non_negative: set[Var] = set()
+        self._multiple: dict[Var, int] = {}
+
+    def learn(self, var: Var, *, non_negative: bool, multiple: int = 1) -> None:
+        """State what holds of a variable wherever it is in scope."""
+        if non_negative:
+            self._non_negative.add(var)
+        if multiple != 1:
+            self._multiple[var] = multiple
+
+    def learn_value(self, var: Var, value: Expr) -> None:
+        """``var`` is another name of ``value``."""
+        if var.dtype.is_index:
+            self.learn(var, non_negative=self.non_negative(value), multiple=self.multiple(value))
+
+    def non_negative(self, value: Expr) -> bool:
+        """Whether the integer (or every lane of it) is provably at least 0."""
+        if value.dtype.kind in ("uint", "bool"):
+            return True
+        match value:
+            case Const(value=number):
+                return number >= 0
+            case Var():
+                return value in self._non_negative
+            case Broadcast(inner, _):
+                return self.non_negative(inner)
+            case Ramp(base, stride, _):
+                return value.dtype.is_index and self.non_negative(base) and self.non_negative(stride)
+            case Binary("+" | "*", a, b):
+                return value.dtype.is_index and self.non_negative(a) and self.non_negative(b)
+            case Binary("//" | "min", a, b):
+                return self.non_negative(a) and self.non_negative(b)
+            case Binary("max", a, b):
+                return self.non_negative(a) or self.non_negative(b)
+            case Binary("%", _, b):
+                return self.non_negative(b)
+            case Select(_, a, b):
+                return self.non_negative(a) and self.non_negative(b)
+            case Cast(_, inner):
+                return value.dtype.is_index and inner.dtype.kind in ("uint", "bool") and inner.dtype.bits < 64
+            case _:
+                return False
+
+    def multiple(self, value: Expr) -> int:
+        """A number that divides the index; 0 if it is 0."""
+        match value:
+            case Const():
+                return abs(int(value))
+            case Var():
+                return self._multiple.get(value, 1)
+            case Broadcast(inner, _):
+                return self.multiple(inner)
+            case Binary("+" | "-" | "%" | "min" | "max", a, b):
+                return math.gcd(self.multiple(a), self.multiple(b))
+            case Binary("*", a, b):
+                return self.multiple(a) * self.multiple(b)
+            case Binary("//", a, Const(value=divisor)) if divisor and self.multiple(a) % divisor == 0:
+                return self.multiple(a) // int(divisor)
+            case Select(_, a, b):
+                return math.gcd(self.multiple(a), self.multiple(b))
+            case _:
+                return 1
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """The sum of two scalar indices; zeros are dropped."""
+    if const_int(a) == 0:
+        return b
+    return a if const_int(b) == 0 else Binary("+", a, b)
+
+
+def multiply(a: Expr, b: Expr) -> Expr:
+    """The product of two scalar indices; zeros and ones are folded."""
+    if const_int(a) == 0 or const_int(b) == 0:
+        return ZERO
+    if const_int(a) == 1:
+        return b
+    return a if const_int(b) == 1 else Binary("*", a, b)
+
+
+def as_ramp(value: Expr) -> tuple[Expr, Expr] | None:
+    """``(base, stride)`` with ``value[lane] = base + lane * stride``, or None. A scalar has stride 0."""
+    match value:
+        case _ if value.dtype.lanes == 1:
+            return value, ZERO
+        case Ramp(base, stride, _):
+            return base, stride
+        case Broadcast(inner, _):
+            return inner, ZERO
+        case Binary("+" | "-" as op, a, b):
+            left, right = as_ramp(a), as_ramp(b)
+            if left is None or right is None:
+                return None
+            if op == "+":
+                return add(left[0], right[0]), add(left[1], right[1])
+            return Binary("-", left[0], right[0]), _difference(left[1], right[1])
+        case Binary("*", a, Broadcast(factor, _)) | Binary("*", Broadcast(factor, _), a):
+            ramp = as_ramp(a)
+            return None if ramp is None else (multiply(ramp[0], factor), multiply(ramp[1], factor))
+        case _:
+            return None
+
+
+def _difference(a: Expr, b: Expr) -> Expr:
+    left, right = const_int(a), const_int(b)
+    if left is not None and right is not None:
+        return Const(left - right, a.dtype)
+    return a if right == 0 else Binary("-", a, b)
+
+
+def flat_index(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """The position of an access from ``buffer.data``, in elements of the buffer's dtype."""
+    if len(indices) == 1 and buffer.strides is None and const_int(buffer.elem_offset) == 0:
+        return indices[0]
+    lanes = max((i.dtype.lanes for i in indices), default=1)
+    total: Expr = buffer.elem_offset
+    vector: Expr | None = None
+    for index, stride in zip(indices, buffer_strides(buffer), strict=True):
+        if index.dtype.lanes == 1:
+            total = add(total, multiply(index, stride))
+        else:
+            term = index if const_int(stride) == 1 else Binary("*", index, Broadcast(stride, lanes))
+            vector = term if vector is None else Binary("+", vector, term)
+    if vector is None:
+        return total
+    return vector if const_int(total) == 0 else Binary("+", broadcast_to(total, lanes), vector)

@@ -1,0 +1,96 @@
+"""What a cpu name means: the features it implies, and which names LLVM knows.
+
+LLVM does not hand out either through llvmlite, so it is asked indirectly. *Implied features*: a function compiled for
+the cpu plus feature ``f`` may be inlined into one compiled for the cpu alone exactly if the cpu has ``f``; one small
+module probes all features at once. *Known names*: LLVM prints them on stderr for the cpu ``help``, in a child process.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from ..ir.errors import TargetError
+
+_X86 = (
+    "sse3 ssse3 sse4.1 sse4.2 popcnt crc32 avx f16c fma fma4 xop avx2 bmi bmi2 lzcnt movbe adx aes pclmul sha gfni "
+    "vaes vpclmulqdq avxvnni avxvnniint8 avxvnniint16 avxifma avxneconvert avx512f avx512cd avx512bw avx512dq avx512vl "
+    "avx512vnni avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq avx512ifma avx512bf16 avx512fp16 "
+    "avx512vp2intersect avx10.1 avx10.2 amx-tile amx-int8 amx-bf16 amx-fp16"
+)
+_ARM = "neon fp-armv8 fullfp16 fp16fml bf16 dotprod i8mm lse aes sha2 crc sve sve2 sme"
+_RISCV = "m a f d c v zfh zvfh zba zbb zbs zicond zfa zvfbfmin zvfbfwma"
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    "x86_64": tuple(_X86.split()),
+    "aarch64": tuple(_ARM.split()),
+    "arm64": tuple(_ARM.split()),
+    "riscv64": tuple(_RISCV.split()),
+}
+"""For each architecture, the features that a Target lists: those that code generation or strategies may ask for."""
+
+
+def _probe_module(triple: str, cpu: str, attributes: str, names: tuple[str, ...]) -> str:
+    lines = [f'target triple = "{triple}"']
+    for i, _ in enumerate(names):
+        lines.append(f"define internal i32 @f{i}(i32 %x) #{i} {{\n  %y = mul i32 %x, {i + 3}\n  ret i32 %y\n}}")
+    calls = "".join(f"  %x{i + 1} = call i32 @f{i}(i32 %x{i})\n" for i, _ in enumerate(names))
+    lines.append(f"define i32 @probe(i32 %x0) #{len(names)} {{\n{calls}  ret i32 %x{len(names)}\n}}")
+    for i, extra in enumerate((*names, None)):
+        words = ",".join(w for w in (attributes, f"+{extra}" if extra else "") if w)
+        hint = "inlinehint " if extra else ""
+        lines.append(f'attributes #{i} = {{ {hint}"target-cpu"="{cpu}" "target-features"="{words}" }}')
+    return "\n".join(lines)
+
+
+@cache
+def implied_features(triple: str, cpu: str, attributes: str = "") -> frozenset[str]:
+    """The features, of those in ``FEATURES``, that a cpu with the given LLVM attributes has.
+
+    Only for cpu and feature names that LLVM knows: it warns on stderr about others.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    names = FEATURES.get(triple.split("-", 1)[0], ())
+    module = llvm.parse_assembly(_probe_module(triple, cpu, attributes, names), llvm.create_context())
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=attributes)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    probe = str(module.get_function("probe"))
+    left = set(re.findall(r"@f(\d+)\(", probe))
+    return frozenset(name for i, name in enumerate(names) if str(i) not in left)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The cpu and feature names that LLVM accepts for an architecture."""
+
+    cpus: tuple[str, ...]
+    features: tuple[str, ...]
+
+
+_LIST_NAMES = """
+import sys, llvmlite.binding as llvm
+llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
+"""
+
+
+@cache
+def known_names(triple: str) -> KnownNames:
+    """All names that LLVM knows for a triple; takes a child process, about 0.15 s. Raises ``TargetError`` for a triple
+    that LLVM does not know."""
+    run = subprocess.run(
+        [sys.executable, "-c", _LIST_NAMES, triple], capture_output=True, text=True, check=False, timeout=60
+    )
+    if run.returncode != 0:
+        reason = (run.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise TargetError(f"LLVM knows no target of triple {triple!r}: {reason}")
+    cpus, _, features = run.stderr.partition("Available features for this target:")
+    pattern = re.compile(r"^  (\S+) +- ", re.MULTILINE)
+    return KnownNames(tuple(pattern.findall(cpus)), tuple(pattern.findall(features)))

@@ -1,0 +1,128 @@
+"""Targets from what users write: ``"native"``, an LLVM cpu name, or an ``llvm`` line; see ``ir/target.py``."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from ..ir.errors import TargetError
+from ..ir.target import Target, TargetOptions, parse_target_line
+from .features import FEATURES, implied_features, known_names
+
+_KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
+_DEFAULT_CPU = {"x86_64": "x86-64", "riscv64": "generic-rv64"}
+_DEFAULT_ATTRIBUTES = {"riscv64": ("+m", "+a", "+f", "+d", "+c")}
+"""The generic RISC-V cpu has not even multiplication; every Linux distribution asks for these."""
+
+
+def resolve_target(spec: str | Target | None = None) -> Target:
+    """The target that ``spec`` describes; None means the machine at hand.
+
+    A line that names neither triple nor cpu takes the host's; one that names a triple only, a generic cpu of it.
+    Raises ``TargetError`` for a cpu, feature or triple that LLVM does not know, with the closest names.
+    """
+    if isinstance(spec, Target):
+        return spec
+    if spec is None or spec == "native":
+        return host_target()
+    options = parse_target_line(spec)
+    if options.cpu == "native" or (options.cpu is None and options.triple is None):
+        return _amend(host_target(), options)
+    triple = options.triple or llvm.get_process_triple()
+    arch = triple.split("-", 1)[0]
+    cpu = options.cpu or _DEFAULT_CPU.get(arch, "generic")
+    attributes = options.attributes
+    if options.cpu is None:
+        attributes = _DEFAULT_ATTRIBUTES.get(arch, ()) + attributes
+    return _named(triple, cpu, attributes, options)
+
+
+def _named(triple: str, cpu: str, attributes: tuple[str, ...], options: TargetOptions) -> Target:
+    names = known_names(triple)
+    _check("cpu", cpu, names.cpus, triple)
+    for attribute in attributes:
+        _check("feature", attribute[1:], names.features, triple)
+    return Target(
+        triple=triple,
+        cpu=cpu,
+        features=_features(triple, cpu, attributes),
+        threads=options.threads,
+        libs=options.libs,
+        keys=_keys(triple),
+    )
+
+
+def _features(triple: str, cpu: str, attributes: tuple[str, ...]) -> frozenset[str]:
+    """The features that matter and are on, and whatever else was asked for by name."""
+    probed = implied_features(triple, cpu, ",".join(attributes))
+    listed = FEATURES.get(triple.split("-", 1)[0], ())
+    asked = {a[1:] for a in attributes if a[0] == "+" and a[1:] not in listed}
+    refused = {a[1:] for a in attributes if a[0] == "-"}
+    return (probed | asked) - refused
+
+
+def _amend(target: Target, options: TargetOptions) -> Target:
+    """The host's target with the changes of a target line."""
+    if not options.attributes:
+        kept = target.features
+    else:
+        names = known_names(target.triple)
+        for attribute in options.attributes:
+            _check("feature", attribute[1:], names.features, target.triple)
+        base = tuple(f"+{name}" for name in sorted(target.features))
+        kept = _features(target.triple, target.cpu, (*base, *options.attributes))
+    return Target(
+        triple=target.triple,
+        cpu=target.cpu,
+        features=kept,
+        threads=options.threads,
+        libs=options.libs,
+        keys=target.keys,
+        l1_bytes=target.l1_bytes,
+        l2_bytes=target.l2_bytes,
+    )
+
+
+def _check(what: str, name: str, known: tuple[str, ...], triple: str) -> None:
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    advice = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(known)}"
+    raise TargetError(f"LLVM knows no {what} {name!r} for {triple}: {advice}")
+
+
+def _keys(triple: str) -> tuple[str, ...]:
+    key = _KEYS.get(triple.split("-", 1)[0])
+    return (key, "cpu", "generic") if key else ("cpu", "generic")
+
+
+@cache
+def host_target() -> Target:
+    """The machine at hand: its cpu, the features that its operating system lets it use, and its cache sizes."""
+    triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
+    listed = FEATURES.get(triple.split("-", 1)[0], ())
+    on = llvm.get_host_cpu_features()
+    attributes = tuple(f"{'+' if on[name] else '-'}{name}" for name in listed if name in on)
+    return Target(
+        triple=triple,
+        cpu=cpu,
+        features=_features(triple, cpu, attributes),
+        keys=_keys(triple),
+        l1_bytes=_cache_bytes(1) or 32 * 1024,
+        l2_bytes=_cache_bytes(2) or 512 * 1024,
+    )
+
+
+def _cache_bytes(level: int) -> int | None:
+    """The size of the first core's data cache of a level, from Linux's sysfs; None where that cannot be read."""
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, found, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind in ("Data", "Unified") and found == str(level) and size.endswith("K"):
+            return int(size[:-1]) * 1024
+    return None

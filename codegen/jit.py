@@ -1,0 +1,60 @@
+"""Loading object code into this process: one LLJIT for each module, released with the last reference to it."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import itertools
+from collections.abc import Mapping
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from ..ir.errors import InternalError
+from .compile import CompiledCode
+from .machine import target_machine
+
+LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp")
+LIBM_SYMBOLS = tuple(f"{name}{suffix}" for name in ("fmod",) for suffix in ("", "f"))
+
+_numbers = itertools.count()
+
+
+class LoadedCode:
+    """Machine code in memory. It stays there while this object lives: hold it as long as any address is in use."""
+
+    def __init__(self, code: CompiledCode, symbols: Mapping[str, int]) -> None:
+        builder = llvm.JITLibraryBuilder().add_object_img(code.object)
+        for name, address in {**_process_symbols(), **symbols}.items():
+            builder.import_symbol(name, address)
+        builder.export_symbol(code.entry)
+        self._jit = llvm.create_lljit_compiler(target_machine(code.target), use_jit_link=True)
+        try:
+            self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
+        except RuntimeError as error:
+            raise InternalError(f"the machine code of {code.entry} cannot be linked: {error}") from error
+        self.code = code
+
+    def address(self, name: str | None = None) -> int:
+        """The address of an exported function, the entry by default."""
+        return int(self._library[name or self.code.entry])
+
+
+def load(code: CompiledCode, symbols: Mapping[str, int] | None = None) -> LoadedCode:
+    """Load machine code made for this machine; ``symbols`` gives the addresses of external functions, such as the
+    thread pool's ``lw_parallel_for``."""
+    return LoadedCode(code, symbols or {})
+
+
+@cache
+def _process_symbols() -> dict[str, int]:
+    """Addresses of the few C functions that generated code may call."""
+    libc = ctypes.CDLL(None)
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    found: dict[str, int] = {}
+    for library, names in ((libc, LIBC_SYMBOLS), (libm, LIBM_SYMBOLS)):
+        for name in names:
+            address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            if address is not None:
+                found[name] = address
+    return found

@@ -1,0 +1,226 @@
+"""Loads and stores: addresses, alignment, contiguous, strided, gathered and masked accesses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.buffer import Buffer
+from ..ir.dtype import INDEX, DType
+from ..ir.expr import Const, Expr, Var, const_int
+from .facts import Facts, add, as_ramp, flat_index, multiply
+from .types import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Poison,
+    call_intrinsic,
+    int_or_float,
+    lanes_of,
+    memory_element,
+    memory_type,
+    same_lanes,
+    shuffle,
+    splat,
+    vector_of,
+    with_element,
+)
+
+MAX_SHUFFLED_STRIDE = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """A buffer kept in single stack slots, which LLVM turns into registers: slot ``i`` holds ``lanes`` elements."""
+
+    lanes: int
+    pointers: dict[int, llvm_ir.Value]
+
+
+class MemoryEmitter:
+    """Emits accesses. ``value_of`` emits an index expression; ``pointers`` maps ``buffer.data`` to its address."""
+
+    def __init__(self, builder: llvm_ir.IRBuilder, facts: Facts, value_of: Callable[[Expr], llvm_ir.Value]) -> None:
+        self.builder = builder
+        self.facts = facts
+        self.pointers: dict[Var, llvm_ir.Value | Slots] = {}
+        self._value_of = value_of
+
+    def load(self, buffer: Buffer, indices: tuple[Expr, ...], mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        """The value of ``buffer[indices]``, bools as i1; lanes that the mask switches off are zero."""
+        kind = buffer.dtype
+        index = flat_index(buffer, indices)
+        where = self.pointers[buffer.data]
+        if isinstance(where, Slots):
+            stored = self.builder.load(where.pointers[self._slot(where, index)], typ=self._slot_type(kind, where))
+        elif kind.lanes > 1 or index.dtype.lanes == 1:
+            stored = self._load_single(buffer, index, mask)
+        else:
+            stored = self._load_vector(buffer, index, mask)
+        return self.builder.icmp_unsigned("!=", stored, same_lanes(stored, 0)) if kind.is_bool else stored
+
+    def store(
+        self, buffer: Buffer, indices: tuple[Expr, ...], value: llvm_ir.Value, mask: llvm_ir.Value | None
+    ) -> None:
+        """``buffer[indices] = value`` in the lanes that the mask leaves on."""
+        if buffer.dtype.is_bool:
+            value = self.builder.zext(value, with_element(value, I8))
+        index = flat_index(buffer, indices)
+        where = self.pointers[buffer.data]
+        if isinstance(where, Slots):
+            self.builder.store(value, where.pointers[self._slot(where, index)])
+        elif buffer.dtype.lanes > 1 or index.dtype.lanes == 1:
+            self._store_single(buffer, index, value, mask)
+        else:
+            self._store_vector(buffer, index, value, mask)
+
+    def _slot(self, slots: Slots, index: Expr) -> int:
+        ramp = as_ramp(index)
+        start = const_int(ramp[0]) if ramp is not None else None
+        assert start is not None  # stack_slots has looked at every access
+        return start if index.dtype.lanes == 1 else start // slots.lanes
+
+    def _slot_type(self, kind: DType, slots: Slots) -> llvm_ir.Type:
+        return memory_type(kind.with_lanes(slots.lanes))
+
+    def _address(self, buffer: Buffer, index: Expr, *, inbounds: bool) -> tuple[llvm_ir.Value, int]:
+        """The address of a scalar element index, and the alignment it is known to have."""
+        kind = buffer.dtype
+        position = self._value_of(multiply(index, _index_constant(kind.lanes)))
+        base = self.pointers[buffer.data]
+        pointer = self.builder.gep(base, [position], inbounds=inbounds, source_etype=memory_element(kind))
+        return pointer, math.gcd(buffer.alignment, self.facts.multiple(index) * kind.storage_bytes)
+
+    # One element, which may itself be a vector.
+
+    def _load_single(self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        kind = memory_type(buffer.dtype)
+        pointer, align = self._address(buffer, index, inbounds=mask is None)
+        if mask is None:
+            return self.builder.load(pointer, align=align, typ=kind)
+        return self._masked_load(pointer, kind, align, mask)
+
+    def _store_single(self, buffer: Buffer, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
+        pointer, align = self._address(buffer, index, inbounds=mask is None)
+        if mask is None:
+            self.builder.store(value, pointer, align=align)
+        else:
+            self._masked_store(pointer, value, align, mask)
+
+    def _masked_load(
+        self, pointer: llvm_ir.Value, kind: llvm_ir.Type, align: int, mask: llvm_ir.Value
+    ) -> llvm_ir.Value:
+        if not isinstance(kind, llvm_ir.VectorType):
+            single = self._masked_load(pointer, llvm_ir.VectorType(kind, 1), align, _one_lane(self.builder, mask))
+            return self.builder.extract_element(single, llvm_ir.Constant(I64, 0))
+        mask = splat(self.builder, mask, kind.count) if lanes_of(mask) != kind.count else mask
+        args = [pointer, llvm_ir.Constant(I32, align), mask, _zeros(kind)]
+        return call_intrinsic(self.builder, "masked.load", [kind, PTR], kind, args)
+
+    def _masked_store(self, pointer: llvm_ir.Value, value: llvm_ir.Value, align: int, mask: llvm_ir.Value) -> None:
+        if not isinstance(value.type, llvm_ir.VectorType):
+            value, mask = _one_lane(self.builder, value), _one_lane(self.builder, mask)
+        mask = splat(self.builder, mask, value.type.count) if lanes_of(mask) != value.type.count else mask
+        args = [value, pointer, llvm_ir.Constant(I32, align), mask]
+        call_intrinsic(self.builder, "masked.store", [value.type, PTR], llvm_ir.VoidType(), args)
+
+    # Vectors of elements.
+
+    def _load_vector(self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        lanes = index.dtype.lanes
+        ramp = as_ramp(index)
+        stride = const_int(ramp[1]) if ramp is not None else None
+        if ramp is None or stride is None or (mask is not None and abs(stride) != 1):
+            return self._gather(buffer, index, mask)
+        base = ramp[0]
+        if stride == 0:
+            return splat(self.builder, self._load_single(buffer, base, None), lanes)
+        if stride < 0:
+            base = add(base, _index_constant(stride * (lanes - 1)))
+            mask = None if mask is None else self._reverse(mask)
+        if abs(stride) > MAX_SHUFFLED_STRIDE:
+            return self._gather(buffer, index, mask)
+        forward = self._load_forward(buffer, base, abs(stride), lanes, mask)
+        return self._reverse(forward) if stride < 0 else forward
+
+    def _load_forward(
+        self, buffer: Buffer, base: Expr, stride: int, lanes: int, mask: llvm_ir.Value | None
+    ) -> llvm_ir.Value:
+        """Lanes at distance ``stride`` ≥ 1. For more than 1, ``stride`` contiguous loads that end exactly at the last
+        lane's element (nothing beyond it is touched), and shuffles."""
+        kind = vector_of(memory_element(buffer.dtype), lanes)
+        pointer, align = self._address(buffer, base, inbounds=mask is None)
+        if mask is not None:
+            return self._masked_load(pointer, kind, align, mask)
+        result = self.builder.load(pointer, align=align, typ=kind)
+        if stride == 1:
+            return result
+        natural = buffer.dtype.storage_bytes
+        order = [lane * stride if lane * stride < lanes else 0 for lane in range(lanes)]
+        result = shuffle(self.builder, result, result, order)
+        for part in range(1, stride):
+            start = min(part * lanes, (lanes - 1) * stride + 1 - lanes)
+            offset = llvm_ir.Constant(I64, start)
+            where = self.builder.gep(pointer, [offset], inbounds=True, source_etype=kind.element)
+            piece = self.builder.load(where, align=natural, typ=kind)
+            order = [
+                lanes + lane * stride - start if part * lanes <= lane * stride < (part + 1) * lanes else lane
+                for lane in range(lanes)
+            ]
+            result = shuffle(self.builder, result, piece, order)
+        return result
+
+    def _store_vector(self, buffer: Buffer, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
+        lanes = index.dtype.lanes
+        ramp = as_ramp(index)
+        stride = const_int(ramp[1]) if ramp is not None else None
+        if ramp is None or stride not in (1, -1):
+            self._scatter(buffer, index, value, mask)
+            return
+        base = ramp[0]
+        if stride == -1:
+            base = add(base, _index_constant(1 - lanes))
+            value, mask = self._reverse(value), None if mask is None else self._reverse(mask)
+        self._store_single(buffer, base, value, mask)
+
+    def _reverse(self, value: llvm_ir.Value) -> llvm_ir.Value:
+        return shuffle(self.builder, value, value, list(reversed(range(lanes_of(value)))))
+
+    def _lane_pointers(self, buffer: Buffer, index: Expr, *, inbounds: bool) -> llvm_ir.Value:
+        positions = self._value_of(index)
+        base = self.pointers[buffer.data]
+        pointers = self.builder.gep(base, [positions], inbounds=inbounds, source_etype=memory_element(buffer.dtype))
+        pointers.type = llvm_ir.VectorType(PTR, index.dtype.lanes)  # llvmlite does not derive it from a vector index
+        return pointers
+
+    def _gather(self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        kind = vector_of(memory_element(buffer.dtype), index.dtype.lanes)
+        pointers = self._lane_pointers(buffer, index, inbounds=mask is None)
+        everywhere = splat(self.builder, llvm_ir.Constant(I1, 1), kind.count)
+        align = llvm_ir.Constant(I32, buffer.dtype.storage_bytes)
+        args = [pointers, align, everywhere if mask is None else mask, _zeros(kind)]
+        return call_intrinsic(self.builder, "masked.gather", [kind, pointers.type], kind, args)
+
+    def _scatter(self, buffer: Buffer, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
+        pointers = self._lane_pointers(buffer, index, inbounds=mask is None)
+        everywhere = splat(self.builder, llvm_ir.Constant(I1, 1), lanes_of(value))
+        align = llvm_ir.Constant(I32, buffer.dtype.storage_bytes)
+        args = [value, pointers, align, everywhere if mask is None else mask]
+        call_intrinsic(self.builder, "masked.scatter", [value.type, pointers.type], llvm_ir.VoidType(), args)
+
+
+def _index_constant(number: int) -> Expr:
+    return Const(number, INDEX)
+
+
+def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
+    return int_or_float(kind.element, 0, kind.count)
+
+
+def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:
+    return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))

@@ -1,0 +1,25 @@
+"""How code is generated: the options that a kernel's machine code depends on, besides its IR and target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Precision = Literal["strict", "standard", "fast"]
+
+
+@dataclass(frozen=True, slots=True)
+class CodegenOptions:
+    """``precision``: ``strict`` keeps every rounding; ``standard`` contracts ``a * b + c`` to an fma where the target
+    has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals count in all three.
+    ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk.
+    """
+
+    precision: Precision = "standard"
+    opt_level: int = 3
+    cache: bool = True
+
+    @property
+    def fast_math(self) -> tuple[str, ...]:
+        """The fast-math flags on float arithmetic."""
+        return ("reassoc", "arcp", "contract") if self.precision == "fast" else ()

@@ -1,0 +1,160 @@
+"""Statements of the loop IR as LLVM basic blocks; one ``StmtEmitter`` emits the body of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.expr import const_int, is_const
+from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While
+from ..ir.target import Target
+from .abi import OUT_OF_MEMORY
+from .allocate import Allocator, heap_bytes, place
+from .expr import ExprEmitter
+from .options import CodegenOptions
+from .types import I32, PTR, same_lanes
+
+LaunchEmitter = Callable[["StmtEmitter", Launch], llvm_ir.Value]
+
+
+class StmtEmitter:
+    """Emits statements at the builder's position.
+
+    ``context`` is the caller's ctx pointer; ``message_number`` gives the code of an assertion's text; ``emit_launch``
+    emits a parallel launch and gives its result code.
+    """
+
+    def __init__(
+        self,
+        builder: llvm_ir.IRBuilder,
+        target: Target,
+        options: CodegenOptions,
+        message_number: Callable[[str], int],
+        emit_launch: LaunchEmitter,
+    ) -> None:
+        self.builder = builder
+        self.exprs = ExprEmitter(builder, target, options)
+        self.allocator = Allocator(builder)
+        self._message_number = message_number
+        self._emit_launch = emit_launch
+        self._heap: list[llvm_ir.Value] = []
+
+    def emit(self, stmt: Stmt) -> None:
+        """Emit a statement; the builder stands where control flow goes on."""
+        self.exprs.forget_reads()
+        match stmt:
+            case Seq(stmts):
+                for part in stmts:
+                    self.emit(part)
+            case For():
+                self._for(stmt)
+            case While():
+                self._while(stmt)
+            case If():
+                self._if(stmt)
+            case Store():
+                self._store(stmt)
+            case Allocate():
+                self._allocate(stmt)
+            case LetStmt(var, value, body):
+                with self.exprs.scope():
+                    self.exprs.bind(var, value)
+                    self.emit(body)
+            case Assert(condition, message):
+                number = llvm_ir.Constant(I32, self._message_number(message))
+                if not is_const(condition, 1):
+                    self._leave_if(self.builder.not_(self.exprs.value(condition)), number)
+            case Evaluate(value):
+                self.exprs.value(value)
+            case Launch():
+                result = self._emit_launch(self, stmt)
+                self._leave_if(self.builder.icmp_signed("!=", result, llvm_ir.Constant(I32, 0)), result)
+            case _:
+                assert_never(stmt)
+        self.exprs.forget_reads()
+
+    def _store(self, stmt: Store) -> None:
+        if stmt.mask is not None and is_const(stmt.mask, 0):
+            return
+        value = self.exprs.value(stmt.value)
+        mask = None if stmt.mask is None or is_const(stmt.mask, 1) else self.exprs.value(stmt.mask)
+        self.exprs.memory.store(stmt.buffer, stmt.indices, value, mask)
+
+    def _for(self, stmt: For) -> None:
+        """A loop with its test at the end, behind a test for no iterations where that is possible."""
+        extent = const_int(stmt.extent)
+        if extent is not None and extent <= 0:
+            return
+        name = stmt.var.name
+        first = self.exprs.value(stmt.min)
+        count = self.exprs.value(stmt.extent)
+        end = self.builder.add(first, count, flags=("nsw",), name=f"{name}.end")
+        body, after = (self.builder.append_basic_block(f"{name}.{part}") for part in ("loop", "exit"))
+        if extent is None:
+            self.builder.cbranch(self.builder.icmp_signed(">", count, same_lanes(count, 0)), body, after)
+        else:
+            self.builder.branch(body)
+        before = self.builder.basic_block
+        self.builder.position_at_end(body)
+        counter = self.builder.phi(first.type, name=name)
+        counter.add_incoming(first, before)
+        self.exprs.facts.learn(stmt.var, non_negative=self.exprs.facts.non_negative(stmt.min))
+        with self.exprs.scope():
+            self.exprs.variables[stmt.var] = counter
+            self.emit(stmt.body)
+        step = self.builder.add(counter, same_lanes(counter, 1), flags=("nsw",), name=f"{name}.next")
+        counter.add_incoming(step, self.builder.basic_block)
+        self.builder.cbranch(self.builder.icmp_signed("<", step, end), body, after)
+        self.builder.position_at_end(after)
+
+    def _while(self, stmt: While) -> None:
+        head, body, after = (self.builder.append_basic_block(f"while.{part}") for part in ("test", "body", "exit"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        with self.exprs.scope():
+            self.builder.cbranch(self.exprs.value(stmt.condition), body, after)
+            self.builder.position_at_end(body)
+            self.emit(stmt.body)
+        self.builder.branch(head)
+        self.builder.position_at_end(after)
+
+    def _if(self, stmt: If) -> None:
+        condition = self.exprs.value(stmt.condition)
+        then, other, after = (self.builder.append_basic_block(f"if.{part}") for part in ("then", "else", "end"))
+        self.builder.cbranch(condition, then, other)
+        for block, side in ((then, stmt.then), (other, stmt.orelse)):
+            self.builder.position_at_end(block)
+            if side is not None:
+                with self.exprs.scope():
+                    self.emit(side)
+            self.builder.branch(after)
+        self.builder.position_at_end(after)
+
+    def _allocate(self, stmt: Allocate) -> None:
+        buffer = stmt.buffer
+        if place(buffer) == "stack":
+            with self.exprs.scope():
+                self.exprs.memory.pointers[buffer.data] = self.allocator.stack_memory(buffer, stmt.body)
+                self.emit(stmt.body)
+            return
+        pointer = self.allocator.heap_memory(self.exprs.value(heap_bytes(buffer)))
+        missing = self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None))
+        self._leave_if(missing, llvm_ir.Constant(I32, OUT_OF_MEMORY))
+        self._heap.append(pointer)
+        with self.exprs.scope():
+            self.exprs.memory.pointers[buffer.data] = pointer
+            self.emit(stmt.body)
+        self._heap.pop()
+        self.allocator.free(pointer)
+
+    def _leave_if(self, failed: llvm_ir.Value, code: llvm_ir.Value) -> None:
+        """Return ``code`` from the function if a condition holds, which is rare; heap memory in use is freed."""
+        leave, stay = (self.builder.append_basic_block(part) for part in ("fail", "ok"))
+        self.builder.cbranch(failed, leave, stay).set_weights([1, 1 << 20])
+        self.builder.position_at_end(leave)
+        for pointer in reversed(self._heap):
+            self.allocator.free(pointer)
+        self.builder.ret(code)
+        self.builder.position_at_end(stay)
