@@ -40,5 +40,10 @@ class Buffer:
     def ndim(self) -> int:
         return len(self.shape)
 
+    @property
+    def layout(self) -> tuple[Expr, ...]:
+        """The expressions that say where elements lie: shape, strides if they are explicit, offset."""
+        return (*self.shape, *(self.strides or ()), self.elem_offset)
+
     def __repr__(self) -> str:
         return f"Buffer({self.name}: {self.dtype}[{', '.join(map(str, self.shape))}])"

@@ -74,7 +74,7 @@ class _Rows:
         for param in func.params:
             self.bind(param.data if isinstance(param, Buffer) else param)
         for buffer in func.buffers:
-            for part in _buffer_parts(buffer):
+            for part in buffer.layout:
                 self._bind_all(part)
         params = tuple(self._reference(p) for p in func.params)
         outputs = tuple(self._reference(p) for p in func.outputs)
@@ -161,15 +161,11 @@ def _binds(node: object) -> tuple[Var, ...]:
     return bound_vars(node) if isinstance(node, (ExprNode, StmtNode)) else ()  # type: ignore[arg-type]
 
 
-def _buffer_parts(buffer: Buffer) -> list[Expr]:
-    return [*buffer.shape, *(buffer.strides or ()), buffer.elem_offset]
-
-
 def _parts(node: object) -> list[object]:
     """What a node is made of, buffers and axes among it."""
     match node:
         case Buffer():
-            return [node.data, *_buffer_parts(node)]
+            return [node.data, *node.layout]
         case Axis():
             return [node.var, node.min, node.extent]
         case Var() | Const():

@@ -286,7 +286,6 @@ def shape_vars(func: PrimFunc) -> list[Var]:
     """The variables in the shapes, strides and offsets of the parameters, in order of first appearance."""
     found: dict[Var, None] = {}
     for buffer in func.buffers:
-        parts: list[Expr] = [*buffer.shape, *(buffer.strides or ()), buffer.elem_offset]
-        for part in parts:
+        for part in buffer.layout:
             found.update((var, None) for var in free_vars(part))
     return list(found)
