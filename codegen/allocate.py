@@ -73,6 +73,7 @@ class Allocator:
         with self.builder.goto_entry_block():
             slot = self.builder.alloca(kind, name=name)
         slot.align = align
+        slot.type = PTR  # llvmlite gives it a typed pointer
         return slot
 
     def stack_memory(self, buffer: Buffer, body: Stmt) -> llvm_ir.Value | Slots:

@@ -12,6 +12,7 @@ from ..ir.buffer import Buffer
 from ..ir.dtype import INDEX, DType
 from ..ir.expr import Const, Expr, Var, const_int
 from .facts import Facts, add, as_ramp, flat_index, multiply
+from .lanes import Splat
 from .types import (
     I1,
     I8,
@@ -86,7 +87,7 @@ class MemoryEmitter:
         return start if index.dtype.lanes == 1 else start // slots.lanes
 
     def _slot_type(self, kind: DType, slots: Slots) -> llvm_ir.Type:
-        return memory_type(kind.with_lanes(slots.lanes))
+        return memory_type(kind.with_lanes(max(kind.lanes, slots.lanes)))
 
     def _address(self, buffer: Buffer, index: Expr, *, inbounds: bool) -> tuple[llvm_ir.Value, int]:
         """The address of a scalar element index, and the alignment it is known to have."""
@@ -219,7 +220,7 @@ def _index_constant(number: int) -> Expr:
 
 
 def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
-    return int_or_float(kind.element, 0, kind.count)
+    return Splat(int_or_float(kind.element, 0, 1), kind.count)
 
 
 def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:

@@ -146,9 +146,10 @@ class _ModuleEmitter:
         builder = emitter.builder
         extent = emitter.exprs.value(launch.extent)
         values = self._closure_values(emitter, launch)
-        closure = emitter.allocator.on_stack(llvm_ir.LiteralStructType([v.type for v in values]), 8, "closure")
+        layout = llvm_ir.LiteralStructType([v.type for v in values])
+        closure = emitter.allocator.on_stack(layout, 8, "closure")
         for number, value in enumerate(values):
-            builder.store(value, _field(builder, closure, closure.allocated_type, number))
+            builder.store(value, _field(builder, closure, layout, number))
         run = external(self.llvm, PARALLEL_FOR, I32, [PTR, PTR, PTR, I64])
         context = builder.function.args[0]
         return builder.call(run, [context, self._task(launch.function), closure, extent])
