@@ -40,7 +40,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One Load or Store. ``dims`` has a triple of slots per dimension: index, extent, stride."""
+    """One Load or Store. ``dims`` has a triple of slots per dimension: index, extent, stride.
+
+    ``is_vector`` says that the index has lanes: of a buffer of vectors, the index is scalar.
+    """
 
     buffer: Buffer
     dtype: DType
@@ -49,11 +52,7 @@ class Access:
     offset: int
     dims: tuple[tuple[int, int, int], ...]
     mask: int | None
-
-    @property
-    def is_vector(self) -> bool:
-        """Whether the index has lanes: of a buffer of vectors, the index is scalar."""
-        return self.dtype.lanes > self.buffer.dtype.lanes
+    is_vector: bool
 
     def load(self, frame: Frame) -> Any:
         memory: Memory = frame[self.memory]
@@ -69,7 +68,7 @@ class Access:
             return self._zeros()[()] if self.dtype.lanes == 1 else self._zeros()
         element = self._element(frame, memory, None)
         self._check_read(frame, memory, element)
-        return from_memory(self.dtype, memory.array[element].copy())
+        return from_memory(self.dtype, memory.array[element])
 
     def store(self, frame: Frame, value: Any) -> None:
         memory: Memory = frame[self.memory]
@@ -131,7 +130,7 @@ class Access:
                     raise self._race(frame, memory, element, race, "reads") from None
 
     def _write(self, frame: Frame, memory: Memory, element: int, value: Any) -> None:
-        if not memory.array.flags.writeable:
+        if not memory.writable:
             raise self.site.error(frame, f"store into {self.buffer.name}, whose array is read-only")
         trackers: list[RaceTracker] = frame[0]
         if len(trackers) > memory.depth:
@@ -158,8 +157,8 @@ class Access:
         did = "wrote" if race.wrote else "read"
         return self.site.error(
             frame,
-            f"race: {race.tracker.label} = {race.tracker.iteration} {does} {self._where(frame, memory, element)}, "
-            f"which {race.tracker.label} = {race.other} {did}",
+            f"race: {race.tracker.label} {race.tracker.iteration} {does} {self._where(frame, memory, element)}, "
+            f"which {race.tracker.label} {race.other} {did}",
         )
 
     def _where(self, frame: Frame, memory: Memory, element: int) -> str:

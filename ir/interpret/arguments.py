@@ -110,13 +110,13 @@ def _memory(func: PrimFunc, buffer: Buffer, array: Array, dims: Mapping[Var, int
         if not array.flags.c_contiguous:
             raise _bad(func, buffer, f"expected a C-contiguous array, found strides {_element_strides(array)}")
         flat = array.reshape(-1) if buffer.dtype.lanes == 1 else array.reshape(-1, buffer.dtype.lanes)
-        return Memory(flat, None, 0)
+        return Memory(flat, None, 0, array.flags.writeable)
     strides = [_evaluate(func, buffer, s, dims) for s in buffer.strides]
     if any(stride < 0 for stride in strides):
         raise _bad(func, buffer, f"negative strides: {strides}")
     size = memory_size(list(array.shape), strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,), writeable=array.flags.writeable)
-    return Memory(flat, None, 0)
+    return Memory(flat, None, 0, array.flags.writeable)
 
 
 def _bad(func: PrimFunc, buffer: Buffer, message: str) -> RuntimeArgumentError:

@@ -134,7 +134,8 @@ class ExprCompiler:
         mask = None if node.mask is None else self._slots[node.mask]
         value = node if isinstance(node, Load) else node.value
         memory, offset = self.memory_slot(buffer), self._slots[buffer.elem_offset]
-        return Access(buffer, value.dtype, self.site(), memory, offset, dims, mask)
+        is_vector = value.dtype.lanes > buffer.dtype.lanes
+        return Access(buffer, value.dtype, self.site(), memory, offset, dims, mask, is_vector)
 
     def site(self) -> Site:
         return Site(self._statement, self.loops)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 
@@ -25,14 +24,15 @@ class Race(Exception):  # noqa: N818 - a signal to the caller, who knows the nam
 
 @dataclass(slots=True, eq=False)
 class Memory:
-    """Memory behind one ``data`` variable, mutable. ``written`` is None where all counts as written (arguments).
+    """Memory behind one ``data`` variable, mutable. ``written`` is None where everything counts as written (arguments).
 
     ``depth`` is the number of tracked loops that were running when it was allocated: to those inside, it is shared.
     """
 
     array: npt.NDArray[Any]
-    written: npt.NDArray[np.bool_] | None
+    written: bytearray | None
     depth: int
+    writable: bool = True
 
 
 @dataclass(slots=True, eq=False)

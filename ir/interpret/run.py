@@ -144,7 +144,7 @@ class _StmtCompiler(ExprCompiler):
     def _tracked(self, stmt: For) -> Action:
         """A loop whose iterations are independent by contract: run backwards, and watched."""
         low, extent = self.evaluator(stmt.min), self.evaluator(stmt.extent)
-        label = f"iteration {stmt.var.name}"
+        label = f"iteration {stmt.var.name} ="
         slot, body = self._loop_body(stmt)
 
         def loop(frame: Frame) -> None:
@@ -204,7 +204,7 @@ class _StmtCompiler(ExprCompiler):
                 raise site.error(frame, f"{buffer.name} is allocated with the negative shape {shape}")
             size = memory_size(shape, strides, offset)
             array = np.zeros(size if lanes == 1 else (size, lanes), kind)
-            frame[slot] = Memory(array, np.zeros(size, np.bool_), len(frame[0]))
+            frame[slot] = Memory(array, bytearray(size), len(frame[0]))
             body(frame)
             frame[slot] = None
 
@@ -240,7 +240,7 @@ class _StmtCompiler(ExprCompiler):
             raise self.bad(f"launch of {stmt.function} with {len(stmt.args)} arguments for {callee.func.params}")
         extent = self.evaluator(stmt.extent)
         args = [self.memory_slot(a) if isinstance(a, Buffer) else self.slot_of(a) for a in stmt.args]
-        label = f"chunk of {stmt.function} at"
+        label = f"chunk of {stmt.function} from"
 
         def launch(frame: Frame) -> None:
             tracker = RaceTracker(label)

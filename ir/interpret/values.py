@@ -73,9 +73,9 @@ def lane_array(kind: DType, lanes: list[Any]) -> Value:
 
 def from_memory(kind: DType, stored: Value) -> Value:
     """What was read from an array, as a value of dtype ``kind``."""
-    if not kind.is_index:
-        return stored
-    return int(stored) if kind.lanes == 1 else stored.astype(object)
+    if kind.lanes == 1:
+        return int(stored) if kind.is_index else stored
+    return stored.astype(object) if kind.is_index else stored.copy()
 
 
 def ramp(kind: DType) -> Op:
