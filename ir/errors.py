@@ -35,6 +35,14 @@ class RuntimeArgumentError(LoopwrightError, ValueError):
     """A kernel or engine was called with arrays that do not fit its signature."""
 
 
+class KernelError(LoopwrightError, RuntimeError):
+    """A check in running native code failed: the message is that of the failed assertion."""
+
+
+class OutOfMemoryError(LoopwrightError, MemoryError):
+    """Native code could not allocate the memory of an intermediate."""
+
+
 class CacheError(LoopwrightError):
     """The on-disk cache cannot be read or written."""
 
