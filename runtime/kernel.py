@@ -1,0 +1,186 @@
+"""Kernels: compiled functions that are called with arrays, and their outputs written in place."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from ..codegen.abi import OUT_OF_MEMORY, PARALLEL_FOR
+from ..codegen.compile import CompiledCode
+from ..codegen.features import FEATURES
+from ..codegen.host import host_target
+from ..codegen.jit import load
+from ..ir.errors import InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
+from ..ir.interpret import interpret
+from ..ir.stmt import PrimFunc
+from ..ir.target import Target
+from .arguments import Arguments
+from .arrays import Array
+from .thread_pool import thread_pool_symbols
+from .threads import check_threads, default_threads
+from .timing import Timing, measure
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+"""Calls of such a function release Python's lock."""
+
+_CONTEXT = struct.Struct("q")
+
+Entry: TypeAlias = Callable[[Any, Any], int]
+"""``entry(ctx, args)``: native code, or what stands for it."""
+
+Fail: TypeAlias = Callable[[int], NoReturn]
+"""Raises the error that a code of an entry means."""
+
+
+class Kernel:
+    """A compiled function. Call it with one array per parameter, numpy or DLPack, outputs included: nothing is copied.
+
+    Raises ``RuntimeArgumentError`` for arrays that do not fit, ``KernelError`` if a check in the function fails,
+    ``OutOfMemoryError``, and ``TargetError`` if it was compiled for another machine. Several threads may call one
+    kernel at the same time. ``LOOPWRIGHT_INTERPRET=1``, when the kernel is made, has the interpreter run it.
+    """
+
+    def __init__(self, func: PrimFunc, code: CompiledCode) -> None:
+        self.func = func
+        self.code = code
+        self._arguments = Arguments(func)
+        self._pack = struct.Struct(f"{len(func.buffers) + len(self._arguments.dims)}q").pack
+        self._threads = code.target.threads or default_threads()
+        self._context = _CONTEXT.pack(self._threads)
+        self._interpreted = interpret(func) if os.environ.get("LOOPWRIGHT_INTERPRET", "0") not in ("", "0") else None
+        self._foreign = None if self._interpreted else _why_not_here(code.target)
+        if not self._interpreted and not self._foreign:
+            symbols = thread_pool_symbols() if PARALLEL_FOR in code.llvm_ir else {}
+            self._loaded = load(code, symbols)  # keeps the machine code in memory
+            self._address = self._loaded.address()
+            self._entry = _ENTRY(self._address)
+
+    def __call__(self, *arrays: object, threads: int | None = None) -> None:
+        """Run the kernel on the arrays, with at most ``threads`` threads (default: the target's, or the system's)."""
+        held = self._arguments.arrays(arrays)
+        slots = self._arguments.slots(held)
+        context = self._context if threads is None else _CONTEXT.pack(check_threads(threads))
+        if self._interpreted is not None:
+            self._interpreted(*held)
+            return
+        if self._foreign is not None:
+            raise TargetError(self._foreign)
+        error = self._entry(context, self._pack(*slots))
+        if error:
+            self._fail(error)
+
+    def bind(self, *arrays: object, threads: int | None = None) -> BoundKernel:
+        """The kernel with its arrays checked once, and kept: calling the result runs it on them again and again."""
+        held = self._arguments.arrays(arrays)
+        slots = self._arguments.slots(held)
+        if self._foreign is not None:
+            raise TargetError(self._foreign)
+        entry = self._entry if self._interpreted is None else _interpreted_entry(self._interpreted, held)
+        return BoundKernel(entry, self._fail, held, slots, self._threads if threads is None else check_threads(threads))
+
+    def time(
+        self,
+        *arrays: object,
+        repeats: int = 10,
+        number: int | Literal["auto"] = "auto",
+        threads: int | None = None,
+    ) -> Timing:
+        """Time the kernel on the arrays: ``repeats`` samples, each the mean over ``number`` calls in a row.
+
+        The outputs are written; inputs stay in the caches as far as they fit. Raises like a call.
+        """
+        if self._interpreted is not None:
+            raise LoopwrightError(
+                f"{self.name} runs in the interpreter (LOOPWRIGHT_INTERPRET), whose time says nothing"
+            )
+        return self.bind(*arrays, threads=threads).time(self._address, repeats, number)
+
+    def _fail(self, error: int) -> NoReturn:
+        if error == OUT_OF_MEMORY:
+            raise OutOfMemoryError(f"{self.name}: there is no memory for its intermediate buffers")
+        if 1 <= error <= len(self.code.messages):
+            raise KernelError(f"{self.name}: {self.code.messages[error - 1]}")
+        raise InternalError(f"{self.name} returned the unknown error code {error}")
+
+    @property
+    def name(self) -> str:
+        return self.func.name
+
+    @property
+    def target(self) -> Target:
+        """What the kernel was compiled for."""
+        return self.code.target
+
+    @property
+    def signature(self) -> str:
+        """Name and parameters, as in ``row_sum(A: float32[n, 16], C: float32[n] (written))``."""
+        return f"{self.name}({self._arguments})"
+
+    @property
+    def loop_ir(self) -> str:
+        """The lowered loop nest."""
+        return str(self.func)
+
+    @property
+    def llvm_ir(self) -> str:
+        """LLVM IR as loopwright emits it."""
+        return self.code.llvm_ir
+
+    @property
+    def llvm_ir_optimized(self) -> str:
+        """LLVM IR behind LLVM's passes."""
+        return self.code.llvm_ir_optimized
+
+    @property
+    def assembly(self) -> str:
+        return self.code.assembly
+
+    def __repr__(self) -> str:
+        how = "interpreted" if self._interpreted else f"for {self.target.cpu}, {self._threads} threads"
+        return f"<Kernel {self.signature} {how}>"
+
+
+class BoundKernel:
+    """A kernel and its arrays: ``bound()`` runs it. The arrays are kept alive, and must not be resized in place."""
+
+    __slots__ = ("_args", "_context", "_entry", "_fail", "_memory", "arrays")
+
+    def __init__(self, entry: Entry, fail: Fail, arrays: Sequence[Array], slots: Sequence[int], threads: int) -> None:
+        self.arrays = tuple(arrays)
+        self._entry = entry
+        self._fail = fail
+        self._memory = (ctypes.c_int64 * (1 + len(slots)))(threads, *slots)
+        start = ctypes.addressof(self._memory)
+        # Pointers made once: the quickest form of argument that ctypes knows.
+        self._context, self._args = ctypes.c_void_p(start), ctypes.c_void_p(start + ctypes.sizeof(ctypes.c_int64))
+
+    def __call__(self) -> None:
+        error = self._entry(self._context, self._args)
+        if error:
+            self._fail(error)
+
+    def time(self, address: int, repeats: int, number: int | Literal["auto"]) -> Timing:
+        """Time the native code at an address with these arrays."""
+        return measure(address, self._context, self._args, repeats, number, self._fail)
+
+
+def _interpreted_entry(run: Callable[..., None], arrays: Sequence[Array]) -> Entry:
+    def entry(context: object, args: object) -> int:
+        run(*arrays)
+        return 0
+
+    return entry
+
+
+def _why_not_here(target: Target) -> str | None:
+    """Why code for a target cannot run on this machine; None if it can. A wrong instruction would kill the process."""
+    host = host_target()
+    if target.arch != host.arch:
+        return f"the kernel was compiled for {target.arch}, but this machine is {host.arch}"
+    missing = sorted(target.features & set(FEATURES.get(host.arch, ())) - host.features)
+    return (
+        f"the kernel was compiled for {target.cpu} with {', '.join(missing)}, which this cpu lacks" if missing else None
+    )

@@ -1,0 +1,111 @@
+"""How long native code takes: repeats of many calls in a row, what an empty kernel takes subtracted."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal, NoReturn
+
+from ..ir.errors import RuntimeArgumentError
+from .resident import load_resident
+
+_TARGET_SECONDS = 0.005
+_MAX_NUMBER = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds per call, without the overhead of the call: one sample per repeat, each the mean of ``number`` calls."""
+
+    samples: tuple[float, ...]
+    number: int
+
+    @property
+    def min(self) -> float:
+        return min(self.samples)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def max(self) -> float:
+        return max(self.samples)
+
+    def __str__(self) -> str:
+        return (
+            f"min {_seconds_text(self.min)}, median {_seconds_text(self.median)} "
+            f"({len(self.samples)} repeats of {self.number} calls)"
+        )
+
+
+def _seconds_text(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+Repeat = Callable[[int], int]
+"""Calls a kernel that often, and returns 0 or its first error code."""
+
+
+def measure(
+    entry: int,
+    ctx: ctypes.c_void_p,
+    args: ctypes.c_void_p,
+    repeats: int,
+    number: int | Literal["auto"],
+    fail: Callable[[int], NoReturn],
+) -> Timing:
+    """Time ``entry(ctx, args)``. ``fail`` raises for an error code.
+
+    ``number`` "auto" takes as many calls a repeat as last five milliseconds.
+    """
+    if number != "auto" and number < 1:
+        raise RuntimeArgumentError(f"number should be positive or 'auto', found {number}")
+    if repeats < 1:
+        raise RuntimeArgumentError(f"repeats should be positive, found {repeats}")
+    call, nothing = _repeater(entry, ctx, args), _repeater(_native()["lw_nothing"], ctx, args)
+    _timed(call, 1, fail)  # pages are touched and workers started before the clock runs
+    count = _calibrate(call, fail) if number == "auto" else number
+    overhead = min(_timed(nothing, count, fail) for _ in range(5))
+    samples = [_timed(call, count, fail) for _ in range(repeats)]
+    return Timing(tuple(max(0.0, sample - overhead) / count for sample in samples), count)
+
+
+def _calibrate(call: Repeat, fail: Callable[[int], NoReturn]) -> int:
+    """The number of calls that last long enough to be timed."""
+    count = 1
+    while (seconds := _timed(call, count, fail)) < _TARGET_SECONDS and count < _MAX_NUMBER:
+        growth = _TARGET_SECONDS / max(seconds, 1e-9)
+        count = min(_MAX_NUMBER, max(count + 1, int(count * min(growth * 1.1, 10.0))))
+    return count
+
+
+def _timed(call: Repeat, count: int, fail: Callable[[int], NoReturn]) -> float:
+    start = time.perf_counter()
+    error = call(count)
+    seconds = time.perf_counter() - start
+    if error:
+        fail(error)
+    return seconds
+
+
+def _repeater(entry: int, ctx: ctypes.c_void_p, args: ctypes.c_void_p) -> Repeat:
+    function = _REPEAT(_native()["lw_repeat"])
+    return lambda count: int(function(entry, ctx, args, count))
+
+
+_REPEAT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+@functools.cache
+def _native() -> dict[str, int]:
+    text = resources.files(__package__).joinpath("timing.ll").read_text(encoding="utf-8")
+    return load_resident(text, ("lw_repeat", "lw_nothing"))
