@@ -1,8 +1,9 @@
 """Compile an intrinsic as a loop over arrays: what the accuracy table measures and the vector math tests run.
 
-As a script it is their child process, since LLVM aborts on what it cannot select:
-``python benchmarks/elementwise.py <folder> <cpu> <job> …``, a job being ``<intrinsic>:<dtype with lanes>``, reads the
-arguments ``<folder>/<job>.npz`` and writes the results ``<folder>/<job>.npy``; half formats are uint16 bit patterns.
+As a script it is their child process, since LLVM aborts on what it cannot select: ``elementwise.py <folder> <target>
+<job> …``, a job being ``<intrinsic>:<dtype with lanes>``, reads the arguments ``<folder>/<job>.npz`` and writes the
+results ``<folder>/<job>.npy``; without arguments it writes the object file ``<folder>/<job>.o`` instead. float16 and
+bfloat16 are uint16 bit patterns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from llvmlite import ir as llvm_ir
 from numpy.typing import NDArray
 
+from loopwright.codegen.host import resolve_target
 from loopwright.codegen.lanes import external
+from loopwright.codegen.machine import data_layout, optimize, target_machine
 from loopwright.codegen.small_floats import narrow, narrow_double, widen
 from loopwright.codegen.types import memory_element, value_type
 from loopwright.codegen.vector_math import emit_intrinsic
@@ -28,23 +31,6 @@ from loopwright.ir.target import Target
 
 Array = NDArray[Any]
 Emit = Callable[[llvm_ir.IRBuilder, list[llvm_ir.Value], DType, Target], llvm_ir.Value]
-
-_V2 = frozenset({"sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"})
-_FEATURES = {
-    "x86-64": frozenset({"sse", "sse2"}),
-    "x86-64-v2": _V2,
-    "x86-64-v3": _V2 | {"avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"},
-}
-
-
-def describe(cpu: str) -> Target:
-    """A target for one of the cpus above, ``"native"``, or ``"aarch64"``."""
-    if cpu == "aarch64":
-        return Target("aarch64-unknown-linux-gnu", "generic", frozenset({"neon", "fp-armv8"}))
-    if cpu == "native":
-        on = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
-        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), on)
-    return Target("x86_64-unknown-linux-gnu", cpu, _FEATURES[cpu])
 
 
 # Conversions are measured beside the intrinsics: name → (dtype of the argument, of the result, how it is emitted).
@@ -72,7 +58,7 @@ def _signature(name: str, kind: DType) -> tuple[list[DType], DType, Emit]:
 def emit_map(name: str, kind: DType, target: Target) -> llvm_ir.Module:
     """A module with ``void map(ptr arguments…, ptr result, i64 blocks)``; a block is ``kind.lanes`` elements."""
     module = llvm_ir.Module("map")
-    module.triple = target.triple
+    module.triple, module.data_layout = target.triple, data_layout(target)
     arguments, result, emit = _signature(name, kind)
     i64, pointer = llvm_ir.IntType(64), llvm_ir.PointerType()
     kinds = [pointer] * (len(arguments) + 1) + [i64]
@@ -106,32 +92,29 @@ def emit_map(name: str, kind: DType, target: Target) -> llvm_ir.Module:
     return module
 
 
-def machine_for(target: Target) -> llvm.TargetMachine:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    features = ",".join(f"+{f}" for f in sorted(target.features))
-    return llvm.Target.from_triple(target.triple).create_target_machine(target.cpu, features, opt=3, reloc="pic")
+def emit_object(name: str, kind: DType, spec: str) -> bytes:
+    """The object file of the loop for a target, which need not be this machine's."""
+    target = resolve_target(spec)
+    machine = target_machine(target)
+    return bytes(machine.emit_object(_optimised(emit_map(name, kind, target), machine)))
 
 
-def optimise(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    module = llvm.parse_assembly(text)
-    module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = tuning.slp_vectorization = False
-    passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(module, passes)
-    return module
+def _optimised(module: llvm_ir.Module, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    optimize(parsed, machine, 3)
+    return parsed
 
 
 def _storage(kind: DType) -> np.dtype[Any]:
     return np.dtype(np.uint16) if kind.is_float and kind.bits == 16 else kind.to_numpy()
 
 
-def compile_map(name: str, kind: DType, cpu: str) -> Callable[..., Array]:
+def compile_map(name: str, kind: DType, spec: str) -> Callable[..., Array]:
     """A function from arrays to the array of results; lengths must be multiples of ``kind.lanes``."""
-    target = describe(cpu)
-    machine = machine_for(target)
-    engine = llvm.create_mcjit_compiler(optimise(str(emit_map(name, kind, target)), machine), machine)
+    target = resolve_target(spec)
+    machine = target_machine(target)
+    engine = llvm.create_mcjit_compiler(_optimised(emit_map(name, kind, target), machine), machine)
     engine.finalize_object()
     arguments, result, _ = _signature(name, kind)
     native = CFUNCTYPE(None, *[c_void_p] * (len(arguments) + 1), c_int64)(engine.get_function_address("map"))
@@ -147,11 +130,14 @@ def compile_map(name: str, kind: DType, cpu: str) -> Callable[..., Array]:
     return run
 
 
-def main(folder: Path, cpu: str, jobs: list[str]) -> None:
+def main(folder: Path, spec: str, jobs: list[str]) -> None:
     for job in jobs:
         name, kind = job.split(":")
-        arrays = np.load(folder / f"{job}.npz")
-        np.save(folder / f"{job}.npy", compile_map(name, dtype(kind), cpu)(*(arrays[k] for k in arrays.files)))
+        if (folder / f"{job}.npz").exists():
+            arrays = np.load(folder / f"{job}.npz")
+            np.save(folder / f"{job}.npy", compile_map(name, dtype(kind), spec)(*(arrays[k] for k in arrays.files)))
+        else:
+            (folder / f"{job}.o").write_bytes(emit_object(name, dtype(kind), spec))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""Measure the error of unary math intrinsics in float32 over all 2³² arguments, as docs/accuracy.md states it.
+
+``python benchmarks/accuracy.py exp tanh --stride 16 --target x86-64`` takes every 16th bit pattern; without names, all
+functions; stride 1 is exhaustive, minutes a function. References are numpy's float64 functions (scipy's erf), whose
+own error does not show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from elementwise import compile_map
+from scipy import special
+from ulps import EXACT, errors
+
+from loopwright.ir.dtype import dtype
+
+CHUNK = 1 << 19
+
+
+def measure(name: str, target: str, stride: int) -> tuple[float, float]:
+    """The largest error in ulp, and where."""
+    exact = special.erf if name == "erf" else EXACT[name]
+    run = compile_map(name, dtype("float32x16"), target)
+    worst, where = 0.0, 0.0
+    for first in range(0, 1 << 32, CHUNK * stride):
+        x = np.arange(first, first + CHUNK * stride, stride, dtype=np.uint64).astype(np.uint32).view(np.float32)
+        with np.errstate(all="ignore"):
+            distance = errors(run(x), exact(x.astype(np.float64)))
+        at = int(np.argmax(distance))
+        if distance[at] > worst:
+            worst, where = float(distance[at]), float(x[at])
+    return worst, where
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="functions; all unary ones if none is given")
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--stride", type=int, default=1, help="a power of two; 1 takes every float32")
+    options = parser.parse_args()
+    print(f"float32, target {options.target}, every {options.stride}. bit pattern")
+    print("| function | largest error (ulp) | at |\n|---|---|---|")
+    for name in options.names or [n for n in EXACT if n != "pow"]:
+        begin = time.perf_counter()
+        worst, where = measure(name, options.target, options.stride)
+        print(f"| {name} | {worst:.3f} | {where!r} |   ({time.perf_counter() - begin:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
