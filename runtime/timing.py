@@ -67,16 +67,20 @@ def measure(
 
     ``number`` "auto" takes as many calls a repeat as last five milliseconds.
     """
-    if number != "auto" and number < 1:
-        raise RuntimeArgumentError(f"number should be positive or 'auto', found {number}")
-    if repeats < 1:
-        raise RuntimeArgumentError(f"repeats should be positive, found {repeats}")
+    _check_positive("repeats", repeats)
+    if number != "auto":
+        _check_positive("number", number)
     call, nothing = _repeater(entry, ctx, args), _repeater(_native()["lw_nothing"], ctx, args)
     _timed(call, 1, fail)  # pages are touched and workers started before the clock runs
     count = _calibrate(call, fail) if number == "auto" else number
     overhead = min(_timed(nothing, count, fail) for _ in range(5))
     samples = [_timed(call, count, fail) for _ in range(repeats)]
     return Timing(tuple(max(0.0, sample - overhead) / count for sample in samples), count)
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise RuntimeArgumentError(f"{name} should be a positive whole number, found {value!r}")
 
 
 def _calibrate(call: Repeat, fail: Callable[[int], NoReturn]) -> int:

@@ -218,7 +218,7 @@ def test_time_takes_the_overhead_of_a_call_off():
     assert kernel_of(empty).time(np.zeros(1, np.float32)).min < 50e-9  # a call through ctypes takes ten times that
 
 
-@pytest.mark.parametrize("options", [{"repeats": 0}, {"number": 0}, {"threads": 0}])
+@pytest.mark.parametrize("options", [{"repeats": 0}, {"number": 0}, {"number": 2.5}, {"number": "all"}, {"threads": 0}])
 def test_time_checks_its_options(add, options):
     with pytest.raises(RuntimeArgumentError, match=f"{next(iter(options))} should be"):
         add.time(*random_arrays((2, 2)), **options)
