@@ -1,0 +1,337 @@
+"""Facts: what is known of the variables at a place in a program, as an immutable value, and what follows from it.
+
+Loops give ranges, ``if`` conditions give inequalities. The simplifier carries facts down the program and asks them;
+``prove`` is the question other passes ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from .expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    ExprLike,
+    IfThenElse,
+    Logical,
+    Select,
+    Unary,
+    Var,
+    as_index,
+)
+from .interval import EVERYTHING, Interval, IntervalAnalysis
+from .linear import Factors, Linear, Term, linear_of, monomial_key
+from .modular import Congruence
+
+_SEARCH_DEPTH = 6
+_SEARCH_STEPS = 120
+
+NEGATED: dict[CompareOp, CompareOp] = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What is known. Make one from ``NO_FACTS`` by ``with_range`` and ``with_condition``.
+
+    ``ranges`` bound variables (and other parts of expressions) by constants; each form in ``bounds`` is >= 0;
+    ``known`` says which conditions hold or fail. The underscored fields remember answers.
+    """
+
+    ranges: Mapping[Expr, Interval] = field(default_factory=dict)
+    bounds: tuple[Linear, ...] = ()
+    congruences: Mapping[Expr, Congruence] = field(default_factory=dict)
+    known: Mapping[Expr, bool] = field(default_factory=dict)
+    _intervals: list[IntervalAnalysis] = field(default_factory=list, init=False)
+    _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
+
+    def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
+        """Add ``minimum <= var < minimum + extent``: what the body of a loop over ``var`` may rely on."""
+        low, count = as_index(minimum), as_index(extent)
+        first, last = linear_of(low), linear_of(low).plus(linear_of(count)).shifted(-1)
+        v = linear_of(var)
+        return self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+
+    def with_interval(self, e: Expr, interval: Interval) -> Facts:
+        """Add that an integer expression lies in a constant interval."""
+        known = self.ranges.get(e, EVERYTHING)
+        return replace(self, ranges={**self.ranges, e: known.intersect(interval)})
+
+    def with_condition(self, condition: Expr) -> Facts:
+        """Add that a condition holds. Conditions on vectors and floats add nothing beyond themselves."""
+        facts = self
+        for part in _conjuncts(condition):
+            facts = facts._with_simple(part)
+        return facts
+
+    def without(self, condition: Expr) -> Facts:
+        """Add that a condition does not hold."""
+        return self.with_condition(negate(condition))
+
+    def interval(self, e: Expr) -> Interval:
+        """Constant bounds of an integer expression."""
+        return self._analysis().of(e)
+
+    def within(self, e: Expr, low: int | None, high: int | None) -> bool:
+        return self.interval(e).within(low, high)
+
+    def nonnegative(self, form: Linear) -> bool:
+        """Whether the index form is proved to be >= 0."""
+        return _Search(self).nonnegative(form, _SEARCH_DEPTH)
+
+    def not_less(self, a: Expr, b: Expr) -> bool:
+        """Whether ``a >= b`` is proved, of index expressions, or data integers through their intervals."""
+        if a is b:
+            return True
+        if not a.dtype.is_index:
+            low, high = self.interval(a).low, self.interval(b).high
+            return low is not None and high is not None and low >= high
+        return self.nonnegative(linear_of(a).plus(linear_of(b), -1))
+
+    def less(self, a: Expr, b: Expr) -> bool:
+        """Whether ``a < b`` is proved, likewise."""
+        if not a.dtype.is_index:
+            high, low = self.interval(a).high, self.interval(b).low
+            return low is not None and high is not None and high < low
+        return self.nonnegative(linear_of(b).plus(linear_of(a), -1).shifted(-1))
+
+    def _analysis(self) -> IntervalAnalysis:
+        if not self._intervals:
+            self._intervals.append(IntervalAnalysis(self.ranges))
+        return self._intervals[0]
+
+    def _about_term(self, factors: Factors) -> list[Linear]:
+        """The bounds in which a term occurs."""
+        if not self._about:
+            self._about[()] = []
+            for form in self.bounds:
+                for key in form.terms:
+                    self._about.setdefault(key, []).append(form)
+        return self._about.get(monomial_key(factors), [])
+
+    def _with_nonnegative(self, *forms: Linear) -> Facts:
+        ranges, bounds = dict(self.ranges), list(self.bounds)
+        for form in forms:
+            term = next(iter(form.terms.values()), None)
+            if term is None:
+                continue
+            if len(form.terms) == 1 and len(term.factors) == 1:
+                k, c, atom = term.coefficient, form.constant, term.factors[0]
+                solved = Interval(-(c // k), None) if k > 0 else Interval(None, c // -k)
+                ranges[atom] = ranges.get(atom, EVERYTHING).intersect(solved)
+            else:
+                bounds.append(form)
+        return replace(self, ranges=ranges, bounds=tuple(bounds))
+
+    def _with_simple(self, condition: Expr) -> Facts:
+        facts = replace(self, known={**self.known, condition: True, negate(condition): False})
+        match condition:
+            case Compare(op, a, b) if a.dtype.is_index and a.dtype.lanes == 1:
+                return facts._with_index_compare(op, a, b)
+            case Compare(op, a, b) if a.dtype.is_data_int and a.dtype.lanes == 1:
+                return facts._with_data_compare(op, a, b)
+            case _:
+                return facts
+
+    def _with_index_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+        more = linear_of(a).plus(linear_of(b), -1)  # a - b
+        less = Linear(more.kind).plus(more, -1)
+        match op:
+            case "<":
+                return self._with_nonnegative(less.shifted(-1))
+            case "<=":
+                return self._with_nonnegative(less)
+            case ">":
+                return self._with_nonnegative(more.shifted(-1))
+            case ">=":
+                return self._with_nonnegative(more)
+            case "==":
+                return self._with_nonnegative(less, more)._with_congruence(a, b)._with_congruence(b, a)
+            case "!=":
+                return self._with_exclusion(more)
+
+    def _with_exclusion(self, form: Linear) -> Facts:
+        """``form != 0``, which tells something where 0 is an end of its interval."""
+        bounds = self._analysis().of_linear(form)
+        if bounds.low == 0:
+            return self._with_nonnegative(form.shifted(-1))
+        if bounds.high == 0:
+            return self._with_nonnegative(Linear(form.kind).plus(form, -1).shifted(-1))
+        return self
+
+    def _with_congruence(self, a: Expr, b: Expr) -> Facts:
+        match a, b:
+            case Binary("%", x, Const(value=int() as c)), Const(value=int() as r) if c > 0:
+                stronger = Congruence(c, r).intersect(self.congruences.get(x, Congruence(1, 0)))
+                return replace(self, congruences={**self.congruences, x: stronger})
+            case _:
+                return self
+
+    def _with_data_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+        match op:
+            case "<" | "<=":
+                gap = 1 if op == "<" else 0
+                low, high = self.interval(a).low, self.interval(b).high
+                facts = self if high is None else self.with_interval(a, Interval(None, high - gap))
+                return facts if low is None else facts.with_interval(b, Interval(low + gap, None))
+            case ">":
+                return self._with_data_compare("<", b, a)
+            case ">=":
+                return self._with_data_compare("<=", b, a)
+            case "==":
+                return self.with_interval(a, self.interval(b)).with_interval(b, self.interval(a))
+            case "!=":
+                return self
+
+
+NO_FACTS = Facts()
+
+
+def prove(condition: Expr, facts: Facts = NO_FACTS) -> bool:
+    """Whether the condition certainly holds (in all lanes). False says "not proved", not "false"."""
+    from .simplify import simplify  # facts are what the simplifier works with, so it comes later
+
+    proved = simplify(condition, facts)
+    return isinstance(proved, Const) and bool(proved.value) if proved.dtype.lanes == 1 else _all_true(proved)
+
+
+def _all_true(condition: Expr) -> bool:
+    return getattr(condition, "value", None) is TRUE
+
+
+def negate(condition: Expr) -> Expr:
+    """The opposite, with ``not`` pushed inwards where that is exact (it is not for ordered floats, because of NaN)."""
+    match condition:
+        case Const(value=value):
+            return FALSE if value else TRUE
+        case Unary("not", a):
+            return a
+        case Compare(op, a, b) if not a.dtype.is_float or op in ("==", "!="):
+            return Compare(NEGATED[op], a, b)
+        case _:
+            return Unary("not", condition)
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts that hold if the condition holds, ``not (a or b)`` taken apart too."""
+    stack = [condition]
+    while stack:
+        match stack.pop():
+            case Logical("and", a, b):
+                stack += (b, a)
+            case Unary("not", Logical("or", a, b)):
+                stack += (negate(b), negate(a))
+            case Const():
+                pass
+            case part:
+                yield part
+
+
+class _Search:
+    """The search for a proof that a form is >= 0: subtract multiples of what is known to be >= 0 until intervals decide.
+
+    Mutable: counts its steps, and gives up at a limit.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._steps = 0
+
+    def nonnegative(self, form: Linear, depth: int) -> bool:
+        analysis = self._facts._analysis()
+        low = analysis.of_linear(form).low
+        if low is not None and low >= 0:
+            return True
+        self._steps += 1
+        if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
+            return False
+        if low is None:
+            open_terms = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
+            terms = open_terms[:1]  # it must go at some time, so nothing is lost by starting with it
+        else:
+            terms = list(form.terms.values())
+        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)
+
+    def _by_bounds(self, form: Linear, term: Term, depth: int) -> bool:
+        """Use a known bound to get rid of a term."""
+        key = monomial_key(term.factors)
+        for bound in self._bounds_of(term, depth):
+            known = bound.terms[key].coefficient
+            if (known > 0) != (term.coefficient > 0):
+                continue
+            if term.coefficient % known == 0:
+                if self.nonnegative(form.plus(bound, -(term.coefficient // known)), depth - 1):
+                    return True
+            elif self.nonnegative(form.times(abs(known)).plus(bound, -abs(term.coefficient)), depth - 1):
+                return True
+        return False
+
+    def _by_cases(self, form: Linear, term: Term, depth: int) -> bool:
+        """A term that takes one of two values: both must do."""
+        rest = form.plus(_only(form, term), -1)
+        for position, factor in enumerate(term.factors):
+            others = term.factors[:position] + term.factors[position + 1 :]
+            match factor:
+                case Binary("min", a, b) if not others and term.coefficient > 0:
+                    pass
+                case Binary("max", a, b) if not others and term.coefficient < 0:
+                    pass
+                case Select(_, a, b) | IfThenElse(_, a, b) if a.dtype.lanes == 1:
+                    pass
+                case _:
+                    continue
+            cases = [rest.plus(linear_of(side).times(term.coefficient, others)) for side in (a, b)]
+            return all(self.nonnegative(case, depth - 1) for case in cases)
+        return False
+
+    def _bounds_of(self, term: Term, depth: int) -> Iterator[Linear]:
+        yield from self._facts._about_term(term.factors)
+        for position, factor in enumerate(term.factors):
+            others = term.factors[:position] + term.factors[position + 1 :]
+            if not others:
+                yield from self._implied(factor, depth)
+            elif all(self._facts.within(f, 0, None) for f in others):
+                key = monomial_key(term.factors)
+                for bound in [*self._facts._about_term((factor,)), *self._range_of(factor)]:
+                    product = bound.times(1, others)
+                    if key in product.terms:
+                        yield product
+
+    def _range_of(self, atom: Expr) -> Iterator[Linear]:
+        interval, a = self._facts.interval(atom), linear_of(atom)
+        if interval.low is not None:
+            yield a.shifted(-interval.low)
+        if interval.high is not None:
+            yield a.times(-1).shifted(interval.high)
+
+    def _implied(self, atom: Expr, depth: int) -> Iterator[Linear]:
+        """Bounds that hold by what an atom is."""
+        if not atom.dtype.is_index:
+            return
+        x = linear_of(atom)
+        match atom:
+            case Binary("min", a, b):
+                yield from (linear_of(side).plus(x, -1) for side in (a, b))
+            case Binary("max", a, b):
+                yield from (x.plus(linear_of(side), -1) for side in (a, b))
+            case Binary("//", a, Const(value=int() as c)) if c > 0:
+                yield linear_of(a).plus(x, -c)
+                yield x.times(c).plus(linear_of(a), -1).shifted(c - 1)
+            case Binary("%", a, b):
+                divisor = linear_of(b)
+                if depth > 1 and self.nonnegative(divisor.shifted(-1), depth - 2):
+                    yield x
+                    yield divisor.plus(x, -1).shifted(-1)
+                if self._facts.within(a, 0, None):
+                    yield linear_of(a).plus(x, -1)
+            case _:
+                return
+
+
+def _only(form: Linear, term: Term) -> Linear:
+    return Linear(form.kind, {monomial_key(term.factors): term})

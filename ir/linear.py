@@ -1,0 +1,313 @@
+"""Polynomial normal forms of integer expressions: what the simplifier sorts sums into, and what bounds are proved on.
+
+A ``Linear`` is ``sum(coefficient * product of factors) + constant``. A factor is an expression that is itself no sum,
+difference or product (an *atom*). For ``index`` this is algebra over the integers; for the wrapping data integers it is
+algebra modulo 2^bits, which is a ring too, so the same form serves. Vectors: a broadcast counts as its scalar, and
+``ramp(b, s, lanes)`` as ``b + s*lane``, where the lane number is the factor ``ramp(0, 1, lanes)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TypeAlias
+
+from .dtype import DType
+from .expr import Binary, Broadcast, Const, Expr, Ramp, Unary
+from .scalar import wrap
+
+Factors: TypeAlias = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``coefficient * factors[0] * factors[1] …``"""
+
+    coefficient: int
+    factors: Factors
+
+
+def monomial_key(factors: Factors) -> Factors:
+    """The factors in an order of their own, so that ``i*n`` and ``n*i`` are one key. Never let this order reach output."""
+    return factors if len(factors) < 2 else tuple(sorted(factors, key=id))
+
+
+@dataclass(slots=True, eq=False)
+class Linear:
+    """A normal form over the scalar dtype ``kind``. Mutable while ``accumulate`` builds it, a value afterwards.
+
+    ``terms`` is in order of first appearance; no coefficient is 0.
+    """
+
+    kind: DType
+    terms: dict[Factors, Term] = field(default_factory=dict)
+    constant: int = 0
+
+    def accumulate(self, coefficient: int, factors: Factors) -> None:
+        """Add one term in place."""
+        if not factors:
+            self.constant = residue(self.kind, self.constant + coefficient)
+            return
+        key = monomial_key(factors)
+        found = self.terms.get(key)
+        total = residue(self.kind, coefficient + (found.coefficient if found else 0))
+        if total:
+            self.terms[key] = Term(total, found.factors if found else factors)
+        elif found:
+            del self.terms[key]
+
+    def plus(self, other: Linear, scale: int = 1) -> Linear:
+        """``self + scale * other``."""
+        result = Linear(self.kind, dict(self.terms), residue(self.kind, self.constant + scale * other.constant))
+        for term in other.terms.values():
+            result.accumulate(scale * term.coefficient, term.factors)
+        return result
+
+    def shifted(self, offset: int) -> Linear:
+        return Linear(self.kind, self.terms, residue(self.kind, self.constant + offset))
+
+    def times(self, factor: int, factors: Factors = ()) -> Linear:
+        """``self * factor * product of factors``."""
+        result = Linear(self.kind)
+        for term in self:
+            result.accumulate(term.coefficient * factor, term.factors + factors)
+        return result
+
+    def __iter__(self) -> Iterator[Term]:
+        """All terms, the constant last if it is not 0."""
+        yield from self.terms.values()
+        if self.constant:
+            yield Term(self.constant, ())
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def single(self) -> Term | None:
+        """The only term, if there is exactly one and no constant."""
+        return next(iter(self.terms.values())) if len(self.terms) == 1 and not self.constant else None
+
+    def content(self) -> int:
+        """The greatest common divisor of the coefficients, the constant not counted; 0 if there are none."""
+        return math.gcd(*(t.coefficient for t in self.terms.values()))
+
+
+def residue(kind: DType, value: int) -> int:
+    """The representative of a coefficient: itself for index, the one next to 0 for wrapping integers."""
+    if kind.is_index:
+        return value
+    half = 1 << (kind.bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+def is_ring(kind: DType) -> bool:
+    """Whether expressions of this dtype have a normal form."""
+    return kind.is_index or kind.is_data_int
+
+
+def is_ring_node(e: Expr) -> bool:
+    """Whether the node is arithmetic that a ``Linear`` sees through."""
+    match e:
+        case Binary("+" | "-" | "*") | Unary("-") | Ramp() | Broadcast():
+            return is_ring(e.dtype)
+        case _:
+            return False
+
+
+def lane_number(kind: DType, lanes: int) -> Expr:
+    """``ramp(0, 1, lanes)``: the factor that stands for the number of a lane."""
+    return Ramp(Const(0, kind), Const(1, kind), lanes)
+
+
+def linear_of(e: Expr) -> Linear:
+    """The normal form of an integer expression."""
+    result = Linear(e.dtype.element)
+    for coefficient, factors in _terms(e):
+        result.accumulate(coefficient, factors)
+    return result
+
+
+def atoms_of(e: Expr) -> list[Expr]:
+    """The factors of all terms of an integer expression, in order of appearance, each once; lane numbers are none."""
+    found: dict[Expr, None] = {}
+    for coefficient, factors in _terms(e):
+        if coefficient:
+            found.update((f, None) for f in factors if not isinstance(f, Ramp))
+    return list(found)
+
+
+def _terms(root: Expr) -> Iterator[tuple[int, Factors]]:
+    """The terms of the multiplied-out expression, left to right, nothing collected. A constant has no factors."""
+    kind = root.dtype.element
+    stack: list[tuple[Expr, int, Factors]] = [(root, 1, ())]
+    while stack:
+        e, scale, factors = stack.pop()
+        match e:
+            case Const(value=value):
+                yield scale * int(value), factors
+            case Binary("+", a, b):
+                stack += ((b, scale, factors), (a, scale, factors))
+            case Binary("-", a, b):
+                stack += ((b, -scale, factors), (a, scale, factors))
+            case Unary("-", a):
+                stack.append((a, -scale, factors))
+            case Broadcast(value):
+                stack.append((value, scale, factors))
+            case Ramp(base, stride, lanes):
+                stack += ((stride, scale, (*factors, lane_number(kind, lanes))), (base, scale, factors))
+            case Binary("*"):
+                coefficient, leaves, multiplied_out = _product(e)
+                if multiplied_out is None:
+                    yield scale * coefficient, leaves + factors
+                else:
+                    stack.append((multiplied_out, scale * coefficient, leaves + factors))
+            case _:
+                yield scale, (e, *factors)
+
+
+def _product(e: Expr) -> tuple[int, Factors, Expr | None]:
+    """A product as (coefficient, atoms, the sum to multiply out or None).
+
+    It is multiplied out only where that does not copy work: by at most one sum, and for wrapping integers, whose
+    arithmetic is the program's own, not at all. Otherwise the product itself is the atom.
+    """
+    coefficient, leaves, sums = 1, [], []
+    stack = [e]
+    while stack:
+        x = stack.pop()
+        match x:
+            case Const(value=value):
+                coefficient *= int(value)
+            case Binary("*", a, b):
+                stack += (b, a)
+            case Unary("-", inner):
+                coefficient = -coefficient
+                stack.append(inner)
+            case Broadcast(inner):
+                stack.append(inner)
+            case Binary("+" | "-") | Ramp():
+                sums.append(x)
+            case _:
+                leaves.append(x)
+    if coefficient == 0:
+        return 0, (), None
+    if not sums:
+        return coefficient, tuple(leaves), None
+    free = not leaves and coefficient in (1, -1)
+    vectors = isinstance(sums[0], Ramp) and any(x.dtype.lanes > 1 for x in leaves)
+    if len(sums) == 1 and not vectors and (e.dtype.is_index or free):
+        return coefficient, tuple(leaves), sums[0]
+    return 1, (e,), None
+
+
+def product_is_atom(e: Binary) -> bool:
+    """Whether a product is an atom of its own normal form."""
+    _, leaves, _ = _product(e)
+    return len(leaves) == 1 and leaves[0] is e
+
+
+def expr_of(form: Linear, lanes: int = 1) -> Expr:
+    """The expression of a normal form, such as ``i*16 + j + 3``; reading it again gives the same terms in the same order."""
+    if lanes == 1:
+        return _sum(form.kind, [(t.coefficient, t.factors) for t in form.terms.values()], form.constant)
+    base, stride, rest = Linear(form.kind, {}, form.constant), Linear(form.kind), []
+    for term in form.terms.values():
+        scalars = tuple(f for f in term.factors if f.dtype.lanes == 1)
+        if len(scalars) == len(term.factors):
+            base.accumulate(term.coefficient, scalars)
+        elif len(scalars) == len(term.factors) - 1 and is_lane_number(
+            next(f for f in term.factors if f not in set(scalars))
+        ):
+            stride.accumulate(term.coefficient, scalars)
+        else:
+            rest.append((term.coefficient, term.factors))
+    core: Expr | None = None
+    if stride.terms or stride.constant:
+        core = Ramp(expr_of(base), expr_of(stride), lanes)
+    elif not rest or base.terms or base.constant:
+        core = Broadcast(expr_of(base), lanes)
+    return _sum(form.kind, rest, 0, core)
+
+
+def without_factors(factors: Factors, gone: Factors) -> Factors | None:
+    """The factors that remain when ``gone`` is taken away; None if it is not all there."""
+    rest = list(factors)
+    for factor in gone:
+        position = next((i for i, f in enumerate(rest) if f is factor), None)
+        if position is None:
+            return None
+        del rest[position]
+    return tuple(rest)
+
+
+def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
+    """The normal form with atoms replaced by expressions."""
+    result = Linear(form.kind, {}, form.constant)
+    for term in form.terms.values():
+        if any(f in values for f in term.factors):
+            product = term_expr(term.coefficient, tuple(values.get(f, f) for f in term.factors))
+            for coefficient, factors in _terms(product):
+                result.accumulate(coefficient, factors)
+        else:
+            result.accumulate(term.coefficient, term.factors)
+    return result
+
+
+def is_lane_number(e: Expr) -> bool:
+    match e:
+        case Ramp(Const(value=0), Const(value=1)):
+            return True
+        case _:
+            return False
+
+
+def _sum(kind: DType, terms: list[tuple[int, Factors]], constant: int, last: Expr | None = None) -> Expr:
+    """``terms + constant`` or ``terms + last``: a positive term comes first if there is one."""
+    if last is None and (constant or not terms):
+        last = Const(wrap(kind, constant), kind)
+    first = next((k for k, t in enumerate(terms) if _adds(kind, t[0])), None)
+    total: Expr | None = None
+    if first is not None:
+        total = term_expr(*terms[first])
+        terms = terms[:first] + terms[first + 1 :]
+    elif last is not None and (not isinstance(last, Const) or constant > 0 or not terms):
+        total, last, constant = last, None, 0
+    for coefficient, factors in terms:
+        if total is None:
+            total = Unary("-", term_expr(1, factors)) if coefficient == -1 else term_expr(coefficient, factors)
+        elif _adds(kind, coefficient):
+            total = Binary("+", total, term_expr(coefficient, factors))
+        else:
+            total = Binary("-", total, term_expr(-coefficient, factors))
+    if last is None:
+        assert total is not None
+        return total
+    assert total is not None
+    if isinstance(last, Const) and not _adds(kind, constant):
+        return Binary("-", total, Const(wrap(kind, -constant), kind))
+    return Binary("+", total, last)
+
+
+def _adds(kind: DType, coefficient: int) -> bool:
+    """Whether a term is written with a plus: its coefficient is positive, or has no positive counterpart."""
+    return coefficient > 0 or (not kind.is_index and coefficient == -(1 << (kind.bits - 1)))
+
+
+def term_expr(coefficient: int, factors: Factors) -> Expr:
+    """``factors * coefficient``: scalars are multiplied before they are broadcast to the lanes of the others."""
+    lanes = max(f.dtype.lanes for f in factors)
+    kind = factors[0].dtype.element
+    scalars = [f for f in factors if f.dtype.lanes == 1]
+    if coefficient != 1:
+        scalars.append(Const(wrap(kind, coefficient), kind))
+    if lanes == 1:
+        return _multiply(scalars)
+    vectors = [f for f in factors if f.dtype.lanes > 1]
+    return _multiply([*vectors, Broadcast(_multiply(scalars), lanes)] if scalars else vectors)
+
+
+def _multiply(factors: list[Expr]) -> Expr:
+    return reduce(lambda a, b: Binary("*", a, b), factors)

@@ -1,0 +1,178 @@
+"""Symbolic bounds of index expressions: what bound inference asks. Which elements are read while some loops run?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .expr import (
+    ZERO,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Logical,
+    Reduce,
+    Select,
+    TensorRead,
+    Var,
+    maximum,
+    minimum,
+)
+from .facts import NO_FACTS, Facts, negate
+from .linear import Linear, Term, expr_of, linear_of, monomial_key
+from .simplify import simplify
+from .visit import substitute, walk
+
+Range: TypeAlias = tuple[Expr, Expr]
+_Half: TypeAlias = "tuple[Expr | None, Expr | None]"
+
+
+def relax(e: Expr, ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Range | None:
+    """Inclusive bounds (low, high) of an index expression while each variable of ``ranges`` runs between its own.
+
+    The other variables stay in the result. Bounds are exact for affine expressions, also where a variable occurs more
+    than once; ``//``, ``%``, min, max and choices are bounded part by part. None if a side cannot be bounded, as where the
+    value is read from memory. ``facts`` may speak of all variables.
+    """
+    for var, (low, high) in ranges.items():
+        facts = facts.with_condition(var >= low).with_condition(var <= high)
+    low_side, high_side = _Relaxer(dict(ranges), facts).bounds(simplify(e, facts))
+    if low_side is None or high_side is None:
+        return None
+    return simplify(low_side, facts), simplify(high_side, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Relaxer:
+    ranges: Mapping[Var, Range]
+    facts: Facts
+
+    def bounds(self, e: Expr) -> _Half:
+        """Bounds of a sum; a side is None where it is unbounded."""
+        form = linear_of(e)
+        low: Expr | None = Const(form.constant, form.kind)
+        high: Expr | None = low
+        fixed = Linear(form.kind, {}, form.constant)
+        for term in form.terms.values():
+            if not self._varies(term.factors):
+                fixed.accumulate(term.coefficient, term.factors)
+        low = high = expr_of(fixed)
+        for term in form.terms.values():
+            if self._varies(term.factors):
+                term_low, term_high = self._term(term)
+                low = None if low is None or term_low is None else low + term_low
+                high = None if high is None or term_high is None else high + term_high
+        return low, high
+
+    def _varies(self, parts: tuple[Expr, ...]) -> bool:
+        """Whether the value changes with the variables, or with what is in memory."""
+        return any(x in self.ranges or isinstance(x, (Load, TensorRead, Reduce)) for p in parts for x in walk(p))
+
+    def _term(self, term: Term) -> _Half:
+        varying = [f for f in term.factors if self._varies((f,))]
+        others = tuple(f for f in term.factors if not self._varies((f,)))
+        scale = (
+            expr_of(Linear(varying[0].dtype, {monomial_key(others): Term(term.coefficient, others)}))
+            if others
+            else None
+        )
+        sign = self._sign(term.coefficient, others)
+        if len(varying) != 1 or sign is None:
+            return self._constants(expr_of(Linear(varying[0].dtype, {monomial_key(term.factors): term})))
+        low, high = (
+            None if b is None else b * (term.coefficient if scale is None else scale) for b in self._atom(varying[0])
+        )
+        return (low, high) if sign else (high, low)
+
+    def _sign(self, coefficient: int, factors: tuple[Expr, ...]) -> bool | None:
+        """Whether a product is >= 0 (True) or <= 0 (False), if that is known."""
+        positive = coefficient > 0
+        for factor in factors:
+            if self.facts.not_less(factor, ZERO):
+                continue
+            if not self.facts.not_less(ZERO, factor):
+                return None
+            positive = not positive
+        return positive
+
+    def _constants(self, e: Expr) -> _Half:
+        """The last resort: constant bounds."""
+        found = self.facts.interval(e)
+        return tuple(None if b is None else Const(b, e.dtype) for b in (found.low, found.high))  # type: ignore[return-value]
+
+    def _atom(self, e: Expr) -> _Half:
+        match e:
+            case Var() if e in self.ranges:
+                return self.ranges[e]
+            case Binary("//", x, Const(int(c))) if c > 0:
+                low, high = self.bounds(x)
+                return None if low is None else low // c, None if high is None else high // c
+            case Binary("%", x, Const(int(c))) if c > 0:
+                return self._remainder(x, c)
+            case Binary("%", _, y) if not self._varies((y,)) and self.facts.less(ZERO, y):
+                return ZERO, y - 1
+            case Binary("min", x, y):
+                (a, b), (c1, d) = self.bounds(x), self.bounds(y)
+                return _both(minimum, a, c1), _either(minimum, b, d)
+            case Binary("max", x, y):
+                (a, b), (c1, d) = self.bounds(x), self.bounds(y)
+                return _either(maximum, a, c1), _both(maximum, b, d)
+            case Select(condition, x, y) | IfThenElse(condition, x, y):
+                a, b = self._under(condition, x)
+                c2, d = self._under(negate(condition), y)
+                return _both(minimum, a, c2), _both(maximum, b, d)
+            case Let(var, value, body):
+                return self.bounds(simplify(substitute(body, {var: value}), self.facts))
+            case Load() | TensorRead() | Cast() | Reduce():
+                return None, None
+            case Call("abs", (x,)):
+                low, high = self.bounds(x)
+                if low is None or high is None:
+                    return ZERO, None
+                return maximum(maximum(low, -high), 0), maximum(high, -low)
+            case _:
+                return self._constants(e)
+
+    def _remainder(self, x: Expr, c: int) -> _Half:
+        """Within one period a remainder runs like its dividend, otherwise over the whole period."""
+        low, high = self.bounds(x)
+        if low is not None and high is not None:
+            period = simplify(low // c, self.facts)
+            if period is simplify(high // c, self.facts):
+                return low - period * c, high - period * c
+        return ZERO, Const(c - 1, x.dtype)
+
+    def _under(self, condition: Expr, e: Expr) -> _Half:
+        """Bounds where a condition holds: comparisons of a variable narrow its range."""
+        ranges = dict(self.ranges)
+        parts = [condition]
+        while parts:
+            match parts.pop():
+                case Logical("and", a, b):
+                    parts += (a, b)
+                case Compare(op, Var() as var, limit) if var in ranges and not self._varies((limit,)):
+                    low, high = ranges[var]
+                    if op in ("<", "<=", "=="):
+                        high = minimum(high, limit - 1 if op == "<" else limit)
+                    if op in (">", ">=", "=="):
+                        low = maximum(low, limit + 1 if op == ">" else limit)
+                    ranges[var] = low, high
+        facts = self.facts.with_condition(condition)
+        return _Relaxer(ranges, facts).bounds(simplify(e, facts))
+
+
+def _both(op: object, a: Expr | None, b: Expr | None) -> Expr | None:
+    """The bound that holds of two parts; unbounded if one of them is."""
+    return None if a is None or b is None else op(a, b)  # type: ignore[operator, no-any-return]
+
+
+def _either(op: object, a: Expr | None, b: Expr | None) -> Expr | None:
+    """The bound that one of two parts gives."""
+    return b if a is None else a if b is None else op(a, b)  # type: ignore[operator, no-any-return]

@@ -1,0 +1,21 @@
+"""Rules of ``select`` and ``if_then_else``. The condition is a fact for what it chooses between: driver."""
+
+# ruff: noqa: E701
+# fmt: off
+
+from __future__ import annotations
+
+from ..expr import Broadcast, Const, Expr
+from ..facts import Facts
+
+
+def choose(condition: Expr, a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    match condition, a, b:
+        case Const(True), x, _: return x
+        case Const(False), _, y: return y
+        case Broadcast(Const(True)), x, _: return x
+        case Broadcast(Const(False)), _, y: return y
+        case _, x, y if x is y: return x
+        case c, Const(True), Const(False) if c.dtype is a.dtype: return c
+        case c, Const(False), Const(True) if c.dtype is a.dtype: return ~c
+    return None

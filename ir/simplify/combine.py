@@ -1,0 +1,53 @@
+"""Puts together what division took apart: finds the equations of ``add_sub.py`` among the terms of an index sum."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import cast
+
+from ..expr import Binary, Expr
+from ..facts import Facts
+from ..linear import Linear, Term, linear_of, monomial_key, without_factors
+from ..visit import Node
+from .add_sub import Equation, exact_quotient, remainder_and_quotient, two_remainders, value_and_quotient
+
+
+def combine(form: Linear, facts: Facts) -> Generator[tuple[Node, Facts], Node, Linear | None]:
+    """The sum with one equation applied, or None. Asks (yields) for the simplified form of quotients."""
+    divisions = [f for t in form.terms.values() for f in t.factors if isinstance(f, Binary) and f.op in ("//", "%")]
+    for a in dict.fromkeys(divisions):
+        for equation in (yield from _equations(a, divisions, facts)):
+            result = _apply(form, a, equation)
+            if result is not None:
+                return result
+    return None
+
+
+def _equations(a: Binary, divisions: list[Binary], facts: Facts) -> Generator[tuple[Node, Facts], Node, list[Equation]]:
+    if a.op == "//":
+        found = [exact_quotient(a, facts), value_and_quotient(a, facts)]
+    else:
+        q = cast(Expr, (yield Binary("//", a.a, a.b), facts))
+        found = [remainder_and_quotient(a, q, facts), *(two_remainders(a, b, q, facts) for b in divisions)]
+    return [e for e in found if e is not None]
+
+
+def _apply(form: Linear, pivot: Expr, equation: Equation) -> Linear | None:
+    """``form - k*left + k*right`` for the k that makes the terms of left vanish; None if one of them is not there."""
+    left = linear_of(equation.left)
+    inside = next((t for t in left.terms.values() if any(f is pivot for f in t.factors)), None)
+    if inside is None:
+        return None
+    for term in form.terms.values():
+        others = without_factors(term.factors, inside.factors)
+        if others is None or term.coefficient % inside.coefficient:
+            continue
+        scale = term.coefficient // inside.coefficient
+        if all(_present(form, t, scale, others) for t in left.terms.values()):
+            return form.plus(left.times(scale, others), -1).plus(linear_of(equation.right).times(scale, others))
+    return None
+
+
+def _present(form: Linear, term: Term, scale: int, others: tuple[Expr, ...]) -> bool:
+    found = form.terms.get(monomial_key(term.factors + others))
+    return found is not None and found.coefficient == term.coefficient * scale

@@ -1,0 +1,213 @@
+"""Visits of expressions: operands first, under the facts that hold where they stand, then the rules."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ..dtype import BOOL
+from ..expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Broadcast,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Logical,
+    LogicalOp,
+    Reduce,
+    Select,
+    Unary,
+    Var,
+    broadcast_to,
+    const,
+)
+from ..facts import Facts
+from ..interval import EVERYTHING
+from ..linear import atoms_of, expr_of, is_lane_number, is_ring_node, linear_of, product_is_atom, replace_atoms
+from ..visit import Node, children, with_children
+from .apply import apply_rules
+from .combine import combine
+from .visitor import ExprVisit, VisitorState
+
+_CONTEXT_LIMIT = 12
+"""Number of parts of a condition up to which each part is simplified with all the others as facts."""
+
+
+class ExpressionVisitor(VisitorState):
+    """Visits of all kinds of expressions."""
+
+    def visit_expr(self, e: Expr, facts: Facts) -> ExprVisit:
+        match e:
+            case Var():
+                return self._var(e, facts)
+            case Logical():
+                return self._logical(e, facts)
+            case Select() | IfThenElse():
+                return self._choice(e, facts)
+            case Let():
+                return self._let(e, facts)
+            case Load():
+                return self._load(e, facts)
+            case Reduce():
+                return self._reduce(e, facts)
+            case _ if _has_form(e):
+                return self._arithmetic(e, facts)
+            case _:
+                return self._plain(e, facts)
+
+    def _var(self, var: Var, facts: Facts) -> ExprVisit:
+        value = self.values.get(var)
+        if value is not None:
+            return cast(Expr, (yield value, facts))
+        known = facts.ranges.get(var, EVERYTHING)
+        if known.is_point and known.low is not None:
+            return const(known.low, var.dtype)
+        return _known_truth(var, facts)
+
+    def _plain(self, e: Expr, facts: Facts) -> ExprVisit:
+        """A node whose operands all stand under the node's own facts."""
+        done: dict[Node, Node] = {}
+        for child in children(e):
+            done[child] = yield child, facts
+        rebuilt = with_children(e, lambda child: done[child])
+        if _has_form(rebuilt):
+            return cast(Expr, (yield rebuilt, facts))
+        return cast(Expr, (yield from self._rules(rebuilt, facts)))
+
+    def _rules(self, e: Expr, facts: Facts) -> ExprVisit:
+        """Apply one rule to a node whose operands are simplified, and go on with what it gives."""
+        result = apply_rules(e, facts)
+        if result is None or result is e:
+            return _known_truth(e, facts)
+        return cast(Expr, (yield broadcast_to(result, e.dtype.lanes), facts))
+
+    def _arithmetic(self, e: Expr, facts: Facts) -> ExprVisit:
+        """Sums, differences and products go into normal form, as a whole."""
+        simpler: dict[Expr, Expr] = {}
+        for atom in atoms_of(e):
+            value = cast(Expr, (yield atom, facts))
+            if value is not atom:
+                simpler[atom] = value
+        form = linear_of(e)
+        if simpler:
+            return cast(Expr, (yield expr_of(replace_atoms(form, simpler), e.dtype.lanes), facts))
+        if form.kind.is_index:
+            combined = yield from combine(form, facts)
+            if combined is not None:
+                return cast(Expr, (yield expr_of(combined, e.dtype.lanes), facts))
+        return expr_of(form, e.dtype.lanes)
+
+    def _logical(self, e: Logical, facts: Facts) -> ExprVisit:
+        """The parts of ``and`` are facts for each other; of ``or``, their opposites are."""
+        parts = _chain(e, e.op)
+        for position, part in enumerate(parts):
+            context = facts
+            if len(parts) <= _CONTEXT_LIMIT and self.is_total(part):
+                for other in parts[:position] + parts[position + 1 :]:
+                    context = self.given(context, other, e.op == "and")
+            parts[position] = cast(Expr, (yield part, context))
+        rebuilt: Expr | None = None
+        for part in dict.fromkeys(parts):
+            if rebuilt is not None:
+                joined = Logical(e.op, rebuilt, part)
+                result = apply_rules(joined, facts)
+                rebuilt = joined if result is None else broadcast_to(result, e.dtype.lanes)
+            else:
+                rebuilt = part
+        assert rebuilt is not None
+        if rebuilt is not e:
+            return cast(Expr, (yield rebuilt, facts))
+        return _known_truth(e, facts)
+
+    def _choice(self, e: Select | IfThenElse, facts: Facts) -> ExprVisit:
+        condition = cast(Expr, (yield e.condition, facts))
+        sides = []
+        for side, truth in ((e.a, True), (e.b, False)):
+            if isinstance(condition, Const) and condition.value is not truth:
+                sides.append(side)
+                continue
+            reached = isinstance(e, IfThenElse) or self.is_total(side)
+            sides.append(cast(Expr, (yield side, self.given(facts, condition, truth) if reached else facts)))
+        if isinstance(condition, Unary) and condition.op == "not":
+            return cast(Expr, (yield type(e)(condition.a, sides[1], sides[0]), facts))
+        rebuilt = type(e)(condition, sides[0], sides[1])
+        return cast(Expr, (yield from self._rules(rebuilt, facts)))
+
+    def _let(self, e: Let, facts: Facts) -> ExprVisit:
+        value = cast(Expr, (yield e.value, facts))
+        if isinstance(value, (Const, Var)):
+            self.values[e.var] = value
+            return cast(Expr, (yield e.body, facts))
+        body = cast(Expr, (yield e.body, let_facts(facts, e.var, value)))
+        return body if isinstance(body, Const) else Let(e.var, value, body)
+
+    def _load(self, e: Load, facts: Facts) -> ExprVisit:
+        indices = []
+        for index in e.indices:
+            indices.append(cast(Expr, (yield index, facts)))
+        mask = None if e.mask is None else cast(Expr, (yield e.mask, facts))
+        if mask is not None and is_always(mask, True):
+            mask = None
+        if mask is not None and is_always(mask, False):
+            return const(0, e.dtype)
+        buffer = self.buffer(e.buffer)
+        if mask is None and e.dtype.lanes > 1 and buffer.dtype.lanes == 1:
+            scalars = tuple(i.value if isinstance(i, Broadcast) else i for i in indices)
+            if all(i.dtype.lanes == 1 for i in scalars):
+                return Broadcast(Load(buffer, scalars), e.dtype.lanes)
+        return _known_truth(Load(buffer, tuple(indices), mask), facts)
+
+    def _reduce(self, e: Reduce, facts: Facts) -> ExprVisit:
+        for axis in e.axes:
+            facts = facts.with_range(axis.var, axis.min, axis.extent)
+        done: dict[Node, Node] = {}
+        for child in children(e):
+            done[child] = yield child, facts
+        rebuilt = with_children(e, lambda child: done[child])
+        if rebuilt.condition is not None and is_always(rebuilt.condition, True):
+            return Reduce(rebuilt.combiner, rebuilt.sources, rebuilt.axes, None, rebuilt.index)
+        return rebuilt
+
+
+def _has_form(e: Expr) -> bool:
+    """Whether the node is arithmetic to be put into normal form."""
+    if not is_ring_node(e) or is_lane_number(e):
+        return False
+    return not (isinstance(e, Binary) and e.op == "*" and product_is_atom(e))
+
+
+def _known_truth(e: Expr, facts: Facts) -> Expr:
+    if e.dtype is BOOL and e in facts.known:
+        return TRUE if facts.known[e] else FALSE
+    return e
+
+
+def _chain(e: Expr, op: LogicalOp) -> list[Expr]:
+    """The operands of a tree of one logical operator, left to right."""
+    parts, stack = [], [e]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Logical) and x.op == op:
+            stack += (x.b, x.a)
+        else:
+            parts.append(x)
+    return parts
+
+
+def let_facts(facts: Facts, var: Var, value: Expr) -> Facts:
+    """What is known of a variable that is bound to a value."""
+    if value.dtype.lanes != 1 or not (value.dtype.is_index or value.dtype.is_data_int):
+        return facts
+    return facts.with_interval(var, facts.interval(value))
+
+
+def is_always(condition: Expr, truth: bool) -> bool:
+    """Whether a condition is this constant in all its lanes."""
+    match condition:
+        case Const(value=value) | Broadcast(Const(value=value)):
+            return value is truth
+        case _:
+            return False

@@ -1,0 +1,63 @@
+"""Rules of ``and``, ``or``, ``not``, and of equality of bools. Parts of a condition are facts for its other parts: driver."""
+
+# ruff: noqa: E701
+# fmt: off
+
+from __future__ import annotations
+
+from ..expr import FALSE, TRUE, Compare, Const, Expr, Logical, Unary
+from ..facts import NEGATED, Facts, negate
+
+
+def and_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    match a, b:
+        case Const(False), _: return FALSE
+        case _, Const(False): return FALSE
+        case Const(True), y: return y
+        case x, Const(True): return x
+        case x, y if x is y: return x
+        case x, y if x is negate(y): return FALSE
+    return None
+
+
+def or_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    match a, b:
+        case Const(True), _: return TRUE
+        case _, Const(True): return TRUE
+        case Const(False), y: return y
+        case x, Const(False): return x
+        case x, y if x is y: return x
+        case x, y if x is negate(y): return TRUE
+    return None
+
+
+def equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    match a, b:
+        case x, y if x is y: return TRUE
+        case Const(True), y: return y
+        case x, Const(True): return x
+        case Const(False), y: return ~y
+        case x, Const(False): return ~x
+    return None
+
+
+def not_equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    match a, b:
+        case x, y if x is y: return FALSE
+        case Const(False), y: return y
+        case x, Const(False): return x
+        case Const(True), y: return ~y
+        case x, Const(True): return ~x
+    return None
+
+
+def not_bool(a: Expr, facts: Facts) -> Expr | None:
+    """Of ordered comparisons of floats ``not`` stays: NaN makes both ``x < y`` and ``x >= y`` false."""
+    match a:
+        case Const(False): return TRUE
+        case Const(True): return FALSE
+        case Unary("not", x): return x
+        case Compare(op, x, y) if not x.dtype.is_float or op in ("==", "!="): return Compare(NEGATED[op], x, y)
+        case Logical("and", x, y): return ~x | ~y
+        case Logical("or", x, y): return ~x & ~y
+    return None

@@ -1,0 +1,89 @@
+"""What the visitors of expressions and of statements share: what is known so far, and facts under conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias
+
+from ..buffer import Buffer
+from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var
+from ..facts import Facts
+from ..visit import Node, walk
+
+Request: TypeAlias = tuple[Node, Facts]
+Visit: TypeAlias = Generator[Request, Node, Node]
+ExprVisit: TypeAlias = Generator[Request, Node, Expr]
+
+
+class VisitorState:
+    """Mutable: filled in the course of one run."""
+
+    def __init__(self) -> None:
+        self.values: dict[Var, Expr] = {}
+        self.buffers: dict[Buffer, Buffer] = {}
+        self._done: dict[Facts, dict[Node, Node]] = {}
+        self._given: dict[tuple[Facts, Expr, bool], Facts] = {}
+        self._total: dict[Expr, bool] = {}
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer to access instead of this one."""
+        return self.buffers.get(buffer, buffer)
+
+    def memo(self, facts: Facts) -> dict[Node, Node]:
+        """Results of visits under these facts."""
+        found = self._done.get(facts)
+        if found is None:
+            found = self._done[facts] = {}
+        return found
+
+    def given(self, facts: Facts, condition: Expr, truth: bool = True) -> Facts:
+        """The facts with a condition that holds (or does not); unchanged if that would tell nothing about integers."""
+        if condition.dtype.lanes != 1 or not _tells(condition):
+            return facts
+        key = (facts, condition, truth)
+        if key not in self._given:
+            self._given[key] = facts.with_condition(condition) if truth else facts.without(condition)
+        return self._given[key]
+
+    def is_total(self, e: Expr) -> bool:
+        """Whether the expression cannot fault, whatever its variables are.
+
+        What is evaluated on both sides of a condition may only be simplified by the condition if it is total: under
+        ``i < n`` the index of ``a[min(i, n - 1)]`` is i, but the load may happen for other i as well.
+        """
+        if e not in self._total:
+            self._total[e] = not any(_may_fault(x) for x in walk(e))
+        return self._total[e]
+
+
+def _may_fault(node: Node) -> bool:
+    match node:
+        case Load() | TensorRead() | Reduce():
+            return True
+        case Binary("//" | "%", a, b):
+            return a.dtype.is_index and not isinstance(b, Const)
+        case _:
+            return False
+
+
+def _tells(condition: Expr) -> bool:
+    """Whether some part of a condition is not just a comparison of floats."""
+    stack = [condition]
+    while stack:
+        match stack.pop():
+            case Logical(_, a, b):
+                stack += (a, b)
+            case Unary("not", a):
+                stack.append(a)
+            case Const():
+                pass
+            case Compare(_, a, _) if a.dtype.is_float:
+                pass
+            case _:
+                return True
+    return False
+
+
+def reads_memory(e: Expr) -> bool:
+    """Whether the value may change when something is stored."""
+    return any(isinstance(x, Load) for x in walk(e))
