@@ -73,8 +73,11 @@ class Printer:
         self._marker = marker
 
     def name(self, thing: Var | Buffer) -> str:
-        """The unique name of a variable or buffer: its own, with a number behind it where that is taken."""
-        key: object = thing
+        """The unique name of a variable or buffer: its own, with a number behind it where that is taken.
+
+        Views of one memory share a name.
+        """
+        key: object = thing.data if isinstance(thing, Buffer) else thing
         if key not in self._names:
             base, number = thing.name or "v", 0
             candidate = base
