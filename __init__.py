@@ -1,6 +1,124 @@
 """loopwright: a tensor compiler for CPUs.
 
-This module is the facade: what users type as ``lw.name`` is gathered here from the folders.
+This module is the facade: what users type as ``lw.name`` is gathered here from the folders, and what needs several
+folders at once is tied together here.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import te
+from .codegen.host import resolve_target
+from .codegen.options import CodegenOptions, Precision
+from .compiler.build import compile_schedule
+from .ir.errors import (
+    CacheError,
+    ExpressionError,
+    InternalError,
+    InterpretError,
+    KernelError,
+    LoopwrightError,
+    ModelError,
+    OutOfMemoryError,
+    RuntimeArgumentError,
+    ScheduleError,
+    SelectionError,
+    TargetError,
+    TypeInferenceError,
+    VerificationError,
+)
+from .ir.interpret import interpret
+from .ir.stmt import IRModule, PrimFunc
+from .ir.target import Target
+from .lowering.default_schedule import default_schedule as _default_schedule
+from .lowering.pipeline import PassRecord
+from .lowering.pipeline import lower as _lower
+from .lowering.schedule import Schedule, create_schedule
+from .runtime.kernel import Kernel
+from .runtime.timing import Timing
+from .te.tensor import Tensor
+
 __version__ = "0.1.0"
+
+
+def lower(
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    name: str = "main",
+    target: str | Target | None = None,
+    trace_passes: bool | list[PassRecord] = False,
+) -> PrimFunc:
+    """Lower a schedule to the loop nest that code is emitted from; ``str()`` of the result is its text.
+
+    ``args`` are the tensors that calls give, inputs and outputs, in order. ``target`` (the machine at hand, if None)
+    says how many vector registers there are. ``trace_passes`` True prints the function after each pass; a list collects
+    ``PassRecord``s. Raises ``ScheduleError`` where ``args`` do not fit the schedule.
+    """
+    return _lower(schedule, args, name, resolve_target(target), trace_passes)
+
+
+def build(
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    target: str | Target | None = "native",
+    name: str = "main",
+    precision: Precision = "standard",
+) -> Kernel:
+    """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
+
+    ``precision`` is ``"standard"`` (multiplications and additions may contract to fma) or ``"strict"`` (they may not).
+    Raises ``TargetError`` for an unknown target, ``ScheduleError`` where ``args`` do not fit the schedule.
+
+    >>> import numpy as np
+    >>> import loopwright as lw
+    >>> from loopwright import te
+    >>> A = te.placeholder((4,), "float32", name="A")
+    >>> B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    >>> double = lw.build(lw.create_schedule(B), [A, B], name="double")
+    >>> b = np.empty(4, np.float32)
+    >>> double(np.arange(4, dtype=np.float32), b)
+    >>> b
+    array([0., 2., 4., 6.], dtype=float32)
+    """
+    resolved = resolve_target(target)
+    compiled = compile_schedule(schedule, args, resolved, name, CodegenOptions(precision=precision))
+    return Kernel(compiled.func, compiled.code)
+
+
+def default_schedule(outputs: Tensor | Sequence[Tensor], target: str | Target | None = None) -> Schedule:
+    """A schedule from general rules, vectorized and parallel, for tensors that nobody scheduled by hand."""
+    return _default_schedule(outputs, resolve_target(target))
+
+
+__all__ = [
+    "CacheError",
+    "ExpressionError",
+    "IRModule",
+    "InternalError",
+    "InterpretError",
+    "Kernel",
+    "KernelError",
+    "LoopwrightError",
+    "ModelError",
+    "OutOfMemoryError",
+    "PassRecord",
+    "PrimFunc",
+    "RuntimeArgumentError",
+    "Schedule",
+    "ScheduleError",
+    "SelectionError",
+    "Target",
+    "TargetError",
+    "Tensor",
+    "Timing",
+    "TypeInferenceError",
+    "VerificationError",
+    "build",
+    "create_schedule",
+    "default_schedule",
+    "interpret",
+    "lower",
+    "resolve_target",
+    "te",
+]

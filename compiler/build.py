@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..codegen.compile import CodegenOptions, CompiledCode, compile_module
+from ..codegen.compile import CompiledCode, compile_module
+from ..codegen.options import CodegenOptions
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.outline_parallel import outline_parallel

@@ -42,7 +42,9 @@ w_data = rng.standard_normal((filters, channels, size, size), dtype=np.float32)
 y_data = np.empty((filters, height, width), np.float32)
 kernel(x_data, w_data, y_data)
 
-windows = np.lib.stride_tricks.sliding_window_view(np.pad(x_data, ((0, 0), (pad, pad), (pad, pad))), (size, size), (1, 2))
+windows = np.lib.stride_tricks.sliding_window_view(
+    np.pad(x_data, ((0, 0), (pad, pad), (pad, pad))), (size, size), (1, 2)
+)
 np.testing.assert_allclose(y_data, np.einsum("cyxij,fcij->fyx", windows, w_data), rtol=1e-4, atol=1e-4)
 flops = 2 * filters * height * width * channels * size * size
 timing = kernel.time(x_data, w_data, y_data)

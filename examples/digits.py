@@ -32,9 +32,7 @@ Panels = te.compute(
     name="panels",
 )
 g = te.reduce_axis((0, features), name="g")
-Dot = te.compute(
-    (n, n), lambda c, q: te.sum(X[c, g] * Panels[q // columns, g, q % columns], axis=g), name="dot"
-)
+Dot = te.compute((n, n), lambda c, q: te.sum(X[c, g] * Panels[q // columns, g, q % columns], axis=g), name="dot")
 Distance = te.compute(
     (n, n),
     lambda c, q: te.select(c == q, float("inf"), Norm[c] + Norm[q] - 2.0 * Dot[c, q]),
@@ -100,9 +98,13 @@ assert np.array_equal(neighbour, expected), "numpy finds other neighbours"
 flops = 2 * n * n * features
 for threads in (1, 2):
     seconds = median_seconds(kernel.bind(pixels, distance, neighbour, threads=threads))
-    print(f"loopwright, {threads} thread{'s' * (threads > 1)}: {seconds * 1e3:7.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s")
+    print(
+        f"loopwright, {threads} thread{'s' * (threads > 1)}: {seconds * 1e3:7.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s"
+    )
 seconds = median_seconds(lambda: with_numpy(pixels, norms, transposed))
-print(f"numpy, its own threads: {seconds * 1e3:5.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s (matmul and argmin as well)\n")
+print(
+    f"numpy, its own threads: {seconds * 1e3:5.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s (matmul and argmin as well)\n"
+)
 
 
 def hottest_block(text: str, label: str, product: str, limit: int = 24) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, cast
 
 import ml_dtypes
@@ -33,7 +34,7 @@ _UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle")
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DType(metaclass=Interned):
-    """An element type with ``lanes`` copies side by side. Interned: compare with ``is`` or ``==``, both are identity."""
+    """An element type with ``lanes`` copies side by side. Interned: compare with ``is`` or ``==``, both identity."""
 
     kind: Kind
     bits: int
@@ -129,7 +130,11 @@ def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
     """
     if isinstance(spec, DType):
         return spec
-    text = spec if isinstance(spec, str) else np.dtype(spec).name
+    return _parse(spec if isinstance(spec, str) else np.dtype(spec).name)
+
+
+@cache
+def _parse(text: str) -> DType:
     match = _PATTERN.match(text)
     if match is None:
         raise ExpressionError(

@@ -48,7 +48,7 @@ from .buffer import Buffer
 from .dtype import BOOL, INDEX, DType, dtype
 from .errors import ExpressionError
 from .intern import Interned
-from .rounding import round_to_float
+from .rounding import round_number
 
 UnaryOp = Literal["-", "not", "~"]
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%", "min", "max"]
@@ -61,7 +61,7 @@ MAX_LANES = 256
 
 
 class Operand:
-    """What stands in an arithmetic expression: expressions, and things that convert to one (axes, tensors of rank 0)."""
+    """What stands in an arithmetic expression: expressions, and axes, which convert to one."""
 
     __slots__ = ()
 
@@ -220,7 +220,7 @@ class Var(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(ExprNode):
-    """A scalar constant: a Python bool, int or float that the dtype can represent exactly. Use ``const`` to make one."""
+    """A scalar constant: a Python number that the dtype represents exactly. Use ``const`` to make one."""
 
     value: bool | int | float
     const_dtype: DType
@@ -357,7 +357,7 @@ class Let(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(ExprNode):
-    """A call of the intrinsic ``name`` (see ``intrinsics.py``, whose ``call`` checks arguments); elementwise over lanes."""
+    """A call of an intrinsic, elementwise over lanes; make one by ``call`` of ``intrinsics.py``, which checks."""
 
     name: str
     args: tuple[Expr, ...]
@@ -477,7 +477,24 @@ class Reduce(ExprNode):
         self._set_dtype(self.sources[self.index].dtype)
 
 
-Expr: TypeAlias = Var | Const | Cast | Unary | Binary | Compare | Logical | Select | IfThenElse | Let | Call | Load | Ramp | Broadcast | TensorRead | Reduce
+Expr: TypeAlias = (
+    Var
+    | Const
+    | Cast
+    | Unary
+    | Binary
+    | Compare
+    | Logical
+    | Select
+    | IfThenElse
+    | Let
+    | Call
+    | Load
+    | Ramp
+    | Broadcast
+    | TensorRead
+    | Reduce
+)
 ExprLike: TypeAlias = "Operand | bool | int | float | np.generic"
 
 
@@ -551,8 +568,7 @@ def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
             raise ExpressionError(f"{value!r} is not a bool")
         return bool(value)
     if kind.is_float:
-        with np.errstate(over="ignore"):
-            return float(round_to_float(kind)(value))
+        return round_number(kind, value)
     if isinstance(value, float):
         if not value.is_integer():
             raise ExpressionError(f"{value!r} is not an integer, but {kind} is wanted; cast explicitly")

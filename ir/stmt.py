@@ -12,7 +12,7 @@
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
            thread pool
 
-    func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments; scalars come from their shapes
+    func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments
     mod  ::= IRModule(functions)
 
 Semantics
@@ -114,7 +114,7 @@ class Evaluate(StmtNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launch(StmtNode):
-    """The outlined form of a parallel loop: ``function`` names a PrimFunc of the module with params (begin, end, *args)."""
+    """An outlined parallel loop: ``function`` names a PrimFunc of the module, with params (begin, end, *args)."""
 
     function: str
     extent: Expr

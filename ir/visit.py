@@ -103,7 +103,7 @@ def substitute(root: N, values: Mapping[Var, Expr]) -> N:
 
 
 def free_vars(root: Node) -> tuple[Var, ...]:
-    """Variables that the node uses but does not bind, in order of appearance; addresses (``buffer.data``) not counted."""
+    """Variables that the node uses but does not bind, in order of appearance; ``buffer.data`` does not count."""
     used: dict[Var, None] = {}
     bound: set[Var] = set()
     for node in walk(root):

@@ -1,4 +1,4 @@
-"""A sane schedule for when nobody wrote one: inlines, vectorizes, blocks reductions, and parallelises. Only on request."""
+"""A sane schedule for tensors that nobody scheduled. Used on request only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, ScheduleState, Stage
 
 ROW_BLOCKS = (6, 4, 3, 2)
-"""Rows of a register tile, the first that divides the extent is taken: each loaded vector then serves as many products."""
+"""Rows of a register tile; the first that divides the extent is taken. Each loaded vector serves as many products."""
 
 
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target) -> Schedule:
@@ -69,7 +69,8 @@ def _schedule_stage(stage: StageView, target: Target) -> None:
     else:
         extents = [axis.extent for axis in op.axis]
     lanes = min(target.lanes(tensor.dtype) for tensor in op.outputs)
-    inner_extent = const_int(extents[-1]) if extents[-1] is not None else None
+    last = extents[-1]
+    inner_extent = const_int(last) if last is not None else None
     if inner_extent is None or inner_extent > 1:
         outer, inner = stage.split(spatial[-1], factor=lanes)
         stage.vectorize(inner)
@@ -87,7 +88,8 @@ def _schedule_stage(stage: StageView, target: Target) -> None:
 def _split_rows(stage: StageView, spatial: list[LoopView], extents: list[Expr | None]) -> list[LoopView]:
     """Split a block of rows off the last spatial loop that has one; it is unrolled inside the reduction."""
     for at in range(len(spatial) - 2, -1, -1):
-        extent = const_int(extents[at]) if extents[at] is not None else None
+        axis_extent = extents[at]
+        extent = const_int(axis_extent) if axis_extent is not None else None
         factor = next((f for f in ROW_BLOCKS if extent is not None and extent % f == 0 and extent > 0), None)
         if factor is not None:
             spatial[at], block = stage.split(spatial[at], factor=factor)
@@ -97,7 +99,7 @@ def _split_rows(stage: StageView, spatial: list[LoopView], extents: list[Expr | 
 
 
 def _is_pointwise(op: ComputeOp) -> bool:
-    """Whether element i of the output depends on element i of inputs of the same shape only: then loops may be fused."""
+    """Whether element i depends on the elements i of inputs of the same shape only: then loops may be fused."""
     axes = tuple(axis.var for axis in op.axis)
     shape = op.outputs[0].shape
     return len(axes) > 0 and all(

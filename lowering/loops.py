@@ -32,7 +32,8 @@ class StageLoops:
 
 def ceildiv(a: Expr, b: Expr) -> Expr:
     """``a / b`` rounded up, for positive b."""
-    return simplify((a + (b - ONE)) // b)
+    rounded_up: Expr = (a + (b - ONE)) // b
+    return simplify(rounded_up)
 
 
 def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
@@ -51,7 +52,7 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
             case FuseRelation(outer, inner, fused):
                 extents[fused] = simplify(extents[outer] * extents[inner])
     variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
-    values: dict[str, Expr] = dict(variables)
+    values: dict[str, Expr] = {**variables}
     guards: list[Guard] = []
     for relation in reversed(stage.relations):
         match relation:

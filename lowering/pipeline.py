@@ -1,4 +1,4 @@
-"""Lowering, from a schedule to the loop IR that code is emitted from: a flat list of passes, read from top to bottom."""
+"""Lowering, from a schedule to the loop IR that code is emitted from: a flat list of passes, from top to bottom."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class _Trace:
         if self._records is not None:
             self._records.append(record)
         if self._prints:
-            print(record)
+            print(record)  # noqa: T201  asked for by trace_passes
         if self._folder is not None and record.text is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{self._name}.{self._count:02}.{pass_name}.txt"

@@ -1,8 +1,8 @@
-"""From a schedule's state to the loop nest it stands for. First of the lowering passes; ``print(schedule)`` shows it too."""
+"""From a schedule's state to the loop nest it stands for: the first lowering pass, and what ``print(schedule)`` shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
@@ -20,7 +20,7 @@ from .state import At, ScheduleState, Stage
 
 @dataclass(frozen=True, slots=True)
 class Realized:
-    """The nest of a schedule, the buffers of its tensors, and which loop of the schedule each loop variable belongs to."""
+    """The nest of a schedule, the buffers of its tensors, and the loop id that each loop variable belongs to."""
 
     body: Stmt
     buffers: Mapping[Tensor, Buffer]
@@ -73,7 +73,7 @@ class _NestBuilder:
         return body if body is not None else seq()
 
     def _nest(self, stage: Stage) -> Stmt:
-        loops = self.known.loops[stage.name]
+        loops, reduction = self.known.loops[stage.name], self.known.reduction(stage)
         guards = [*loops.guards, *self._domain_guards(stage), *self._reduce_condition(stage)]
         leaves = list(stage.leaves)
         depth = {var: k for k, var in enumerate(loops.vars[leaf] for leaf in leaves)}
@@ -85,9 +85,9 @@ class _NestBuilder:
         first_reduce = reduce_levels[0] if reduce_levels else len(leaves)
         body = self._update(stage)
         for k in range(len(leaves) - 1, -2, -1):
-            if k + 1 == first_reduce and stage.compute.reduction is not None:
+            if k + 1 == first_reduce and reduction is not None:
                 init_guards = [g for g in guards if not g.reduce and level(g) > k]
-                body = seq(self._init(stage, leaves[k + 1 :], init_guards), body)
+                body = seq(self._init(stage, reduction.combiner.identity, leaves[k + 1 :], init_guards), body)
             if k >= 0:
                 body = self._with_stages(self.state.attached(stage.name, leaves[k]), body)
             here = [g.condition for g in guards if level(g) == k]
@@ -113,11 +113,10 @@ class _NestBuilder:
         return guards
 
     def _reduce_condition(self, stage: Stage) -> list[Guard]:
-        reduction = self.known.bodies[stage.name][0] if stage.compute.reduction is not None else None
-        condition = getattr(reduction, "condition", None)
-        if condition is None:
+        reduction = self.known.reduction(stage)
+        if reduction is None or reduction.condition is None:
             return []
-        return [Guard(self._resolve(condition, self.known.axis_values(stage)), reduce=True)]
+        return [Guard(self._resolve(reduction.condition, self.known.axis_values(stage)), reduce=True)]
 
     def _resolve(self, expr: Expr, values: Mapping[Var, Expr]) -> Expr:
         """Put values in for the axes, and loads in for the reads of tensors."""
@@ -145,10 +144,9 @@ class _NestBuilder:
         values, element = self.known.axis_values(stage), self._element(stage)
         targets = [self.buffers[t] for t in stage.tensors]
         bodies = self.known.bodies[stage.name]
-        if stage.compute.reduction is None:
+        reduction = self.known.reduction(stage)
+        if reduction is None:
             return seq(*(Store(b, element, self._resolve(e, values)) for b, e in zip(targets, bodies, strict=True)))
-        reduction = bodies[0]
-        assert hasattr(reduction, "combiner")
         combiner = reduction.combiner
         ordered = _by_output(stage, targets)
         sources = [self._resolve(source, values) for source in reduction.sources]
@@ -165,19 +163,16 @@ class _NestBuilder:
         body = _lets(rhs, sources, body)
         return _lets(lhs, [Load(b, element) for b in ordered], body)
 
-    def _init(self, stage: Stage, leaves: Sequence[str], guards: Sequence[Guard]) -> Stmt:
-        """Store the reduction's identity, in loops of its own over the spatial leaves that stand inside the reduction's."""
+    def _init(self, stage: Stage, identity: Sequence[Expr], leaves: Sequence[str], guards: Sequence[Guard]) -> Stmt:
+        """Store the reduction's identity, in loops of its own over the spatial leaves inside the reduction's."""
         loops = self.known.loops[stage.name]
         spatial = [leaf for leaf in leaves if not stage.loops[leaf].reduce]
         fresh = {loops.vars[leaf]: Var(f"{loops.vars[leaf].name}_init") for leaf in spatial}
-        renamed: Callable[[Expr], Expr] = lambda e: substitute(e, fresh)  # noqa: E731
-        element = tuple(renamed(i) for i in self._element(stage))
-        reduction = self.known.bodies[stage.name][0]
-        assert hasattr(reduction, "combiner")
+        element = tuple(substitute(i, fresh) for i in self._element(stage))
         targets = _by_output(stage, [self.buffers[t] for t in stage.tensors])
-        body: Stmt = seq(*(Store(b, element, e) for b, e in zip(targets, reduction.combiner.identity, strict=True)))
+        body: Stmt = seq(*(Store(b, element, e) for b, e in zip(targets, identity, strict=True)))
         if guards:
-            body = If(logical_and([renamed(g.condition) for g in guards]), body)
+            body = If(logical_and([substitute(g.condition, fresh) for g in guards]), body)
         for leaf in reversed(spatial):
             body = self._loop(stage, leaf, fresh[loops.vars[leaf]], body)
         return body

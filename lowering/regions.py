@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..ir.errors import InternalError
-from ..ir.expr import ONE, ZERO, Expr, TensorRead, Var, const, maximum, minimum
+from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
 from ..ir.simplify import simplify
@@ -32,6 +32,11 @@ class Inference:
     loops: Mapping[str, StageLoops]
     regions: Mapping[str, Region]
     facts: Facts
+
+    def reduction(self, stage: Stage) -> Reduce | None:
+        """The stage's reduction, if it is one; of several outputs the first, for they share all but ``index``."""
+        first = self.bodies[stage.name][0]
+        return first if isinstance(first, Reduce) else None
 
     def axis_values(self, stage: Stage) -> dict[Var, Expr]:
         """What stands for the axes of a stage inside its nest."""

@@ -30,13 +30,13 @@ from .step import Step
 
 
 class LoopView:
-    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop; errors then say which."""
+    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop."""
 
     __slots__ = ("id", "name", "stage")
 
-    def __init__(self, stage: str, id: str, name: str) -> None:
+    def __init__(self, stage: str, loop_id: str, name: str) -> None:
         self.stage = stage
-        self.id = id
+        self.id = loop_id
         self.name = name
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Schedule:
         return tuple(StageView(self, stage.name) for stage in self.state.stages)
 
     def apply(self, step: Step) -> None:
-        """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` is raised and nothing changes."""
+        """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` comes and nothing changes."""
         self.state = step.apply(self.state)
         self.trace = (*self.trace, step)
 
@@ -138,7 +138,7 @@ class StageView:
 
     def split(self, loop: LoopLike, factor: int | None = None, nparts: int | None = None) -> tuple[LoopView, LoopView]:
         """Split a loop into an outer and an inner one; gives both. See ``Split``."""
-        self._schedule.apply(Split(self.name, self._loop(loop), factor, nparts))
+        self._schedule.apply(Split(self.name, self.loop_id(loop), factor, nparts))
         outer, inner = self._newest()
         return outer, inner
 
@@ -157,30 +157,30 @@ class StageView:
             raise ScheduleError("fuse needs at least one loop")
         fused = self._view(loops[0])
         for loop in loops[1:]:
-            self._schedule.apply(Fuse(self.name, fused.id, self._loop(loop)))
+            self._schedule.apply(Fuse(self.name, fused.id, self.loop_id(loop)))
             (fused,) = self._newest()
         return fused
 
     def reorder(self, *loops: LoopLike) -> None:
         """Put loops into the given order, outermost first. See ``Reorder``."""
-        self._schedule.apply(Reorder(self.name, tuple(self._loop(loop) for loop in loops)))
+        self._schedule.apply(Reorder(self.name, tuple(self.loop_id(loop) for loop in loops)))
 
     def vectorize(self, loop: LoopLike) -> None:
         """Run the iterations of a loop as one vector operation. See ``Vectorize``."""
-        self._schedule.apply(Vectorize(self.name, self._loop(loop)))
+        self._schedule.apply(Vectorize(self.name, self.loop_id(loop)))
 
     def unroll(self, loop: LoopLike) -> None:
         """Write out the iterations of a loop. See ``Unroll``."""
-        self._schedule.apply(Unroll(self.name, self._loop(loop)))
+        self._schedule.apply(Unroll(self.name, self.loop_id(loop)))
 
     def parallel(self, loop: LoopLike) -> None:
         """Spread the iterations of a loop over threads. See ``Parallel``."""
-        self._schedule.apply(Parallel(self.name, self._loop(loop)))
+        self._schedule.apply(Parallel(self.name, self.loop_id(loop)))
 
     def compute_at(self, target: StageView | StageLike, loop: LoopLike) -> None:
         """Compute this stage inside a loop of another. See ``ComputeAt``."""
         other = target if isinstance(target, StageView) else self._schedule[target]
-        self._schedule.apply(ComputeAt(self.name, other.name, other._loop(loop)))
+        self._schedule.apply(ComputeAt(self.name, other.name, other.loop_id(loop)))
 
     def compute_inline(self) -> None:
         """Compute this stage where it is read. See ``ComputeInline``."""
@@ -195,11 +195,12 @@ class StageView:
         return tuple(LoopView(self.name, new, stage.loops[new].name) for new in stage.relations[-1].made)
 
     def _view(self, loop: LoopLike) -> LoopView:
-        id = self._loop(loop)
-        known = self._stage.loops.get(id)
-        return LoopView(self.name, id, known.name if known is not None else id)
+        found = self.loop_id(loop)
+        known = self._stage.loops.get(found)
+        return LoopView(self.name, found, known.name if known is not None else found)
 
-    def _loop(self, loop: LoopLike) -> str:
+    def loop_id(self, loop: LoopLike) -> str:
+        """The id of a loop of this stage, however it is named; it may be stale."""
         match loop:
             case str():
                 return loop
@@ -208,9 +209,9 @@ class StageView:
                     raise ScheduleError(f"loop {loop!r} belongs to stage {loop.stage}, not to {self.name}")
                 return loop.id
             case Axis():
-                for id, axis in self._stage.axis_of.items():
+                for found, axis in self._stage.axis_of.items():
                     if axis.var is loop.var:
-                        return id
+                        return found
                 raise ScheduleError(
                     f"axis {loop.name} is not one of {self.name}: its axes are "
                     f"{', '.join(a.name for a in self._stage.axis_of.values()) or 'none'}"

@@ -34,7 +34,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class SplitRelation:
-    """``parent = outer * extent(inner) + inner``. Exactly one of ``factor`` (extent of inner) and ``nparts`` (of outer)."""
+    """``parent = outer * extent(inner) + inner``. Either ``factor`` (extent of inner) or ``nparts`` (of outer) is given."""
 
     parent: str
     outer: str

@@ -1,4 +1,4 @@
-"""What a scheduling step is: data that can be stored, compared and replayed, and a pure function from state to state."""
+"""Scheduling steps: data that can be stored, compared and replayed, and a pure function from state to state."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import ClassVar, TypeAlias
 from .report import schedule_error, stale_loop_error
 from .state import ScheduleState, Stage
 
-JsonValue: TypeAlias = "str | int | None | list[str]"
+JsonValue: TypeAlias = "str | int | list[str] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Base of all steps. ``primitive`` is the name under which users call it; fields are stage names, loop ids and numbers."""
+    """Base of all steps. ``primitive`` is the name users call; fields are stage names, loop ids and numbers."""
 
     primitive: ClassVar[str]
 
     stage: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        """The state after this step. Raises ``ScheduleError``, before anything is changed, if the step is illegal there."""
+        """The state after this step. Raises ``ScheduleError`` if the step is illegal there."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, JsonValue]:

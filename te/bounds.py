@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ..ir.errors import ExpressionError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var
 from ..ir.facts import NO_FACTS, Facts, prove
@@ -38,7 +40,7 @@ def check_reads(op: ComputeOp) -> None:
                 continue
             case TensorRead():
                 _check_read(op.name, node, known, limits if known is facts else None)
-        stack += [(child, known) for child in children(node)]  # type: ignore[misc]
+        stack += [(cast(Expr, child), known) for child in children(node)]
 
 
 def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tuple[Expr, Expr]] | None) -> None:
@@ -52,8 +54,8 @@ def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tup
         if prove(lows < ZERO, facts) or prove(highs >= extent, facts):
             reach = f"{lows}" if lows is highs else f"{lows} … {highs}"
             raise ExpressionError(
-                f"{name} reads {read.tensor.name}[{', '.join(map(str, read.indices))}] out of bounds: index {dim} is {reach}, "
-                f"but the dimension has extent {extent}; guard it with te.if_then_else"
+                f"{name} reads {read} out of bounds: index {dim} is {reach}, but "
+                f"the dimension has extent {extent}; guard it with te.if_then_else"
             )
 
 
@@ -76,4 +78,4 @@ def _attains_its_bounds(index: Expr) -> bool:
 def _occurrences(index: Expr) -> int:
     if isinstance(index, Var):
         return 1
-    return sum(_occurrences(child) for child in children(index))  # type: ignore[arg-type]
+    return sum(_occurrences(cast(Expr, child)) for child in children(index))

@@ -50,7 +50,7 @@ def select(condition: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def if_then_else(condition: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
-    """``a`` if the condition holds, else ``b``; only the chosen one is evaluated. It may guard a read, as in padding."""
+    """``a`` if the condition holds, else ``b``; only the chosen one is evaluated, so it may guard a read (padding)."""
     return IfThenElse(*_choice(condition, a, b))
 
 

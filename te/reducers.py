@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..ir.dtype import BOOL, DType
+from ..ir.dtype import BOOL, INDEX, DType
 from ..ir.errors import ExpressionError
 from ..ir.expr import (
-    INDEX,
     ZERO,
     Axis,
     Combiner,
@@ -35,7 +34,8 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tu
     """A reduction of one's own over tuples of values.
 
     ``combine(lhs, rhs)`` gives the combined tuple; it must be associative and commutative. ``identity(dtypes)`` gives
-    its neutral element. The result is called as ``f(sources, axis=..., where=None)`` and gives one expression an output.
+    its neutral element. The result is called as ``f(sources, axis=..., where=None)``, and gives one expression
+    an output.
 
     >>> from loopwright import te
     >>> A = te.placeholder((8,), name="A")

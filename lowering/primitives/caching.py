@@ -79,8 +79,9 @@ class CacheRead(Step):
         for stage in state.stages:
             if stage.name in self.readers:
                 body = tuple(_redirect(e, tensor, copy.outputs[0]) for e in stage.compute.body)
-                stage = replace(stage, op=_same_axes(stage.compute, body))
-            stages.append(stage)
+                stages.append(replace(stage, op=_same_axes(stage.compute, body)))
+            else:
+                stages.append(stage)
             if stage.name == source.name:
                 stages.append(cache)
         return replace(state, stages=tuple(stages))

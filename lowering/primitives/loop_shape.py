@@ -67,7 +67,7 @@ class Split(Step):
         if len(given) != 1:
             raise ScheduleError("split takes either factor or nparts")
         name, value = given[0]
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_EXTENT:
+        if type(value) is not int or not 1 <= value <= MAX_EXTENT:
             raise schedule_error(
                 state,
                 f"split: {name} must be a positive integer, found {value!r}",
@@ -106,14 +106,16 @@ class Fuse(Step):
         if stage.leaves[at + 1 : at + 2] != (self.inner,):
             raise schedule_error(
                 state,
-                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: {inner.name} is not directly inside {outer.name}",
+                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: "
+                f"{inner.name} is not directly inside {outer.name}",
                 "Reorder the loops so that one stands directly inside the other; name the outer one first.",
                 pair,
             )
         if outer.reduce != inner.reduce:
             raise schedule_error(
                 state,
-                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: one runs over a reduction axis, the other does not",
+                f"cannot fuse {outer.name} and {inner.name} of {stage.name}: "
+                "one runs over a reduction axis, the other does not",
                 "Fuse loops of one kind; a fused loop is spatial or a reduction.",
                 pair,
             )

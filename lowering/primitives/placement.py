@@ -81,7 +81,8 @@ class ComputeAt(Step):
             if not _is_inside(state, reader, self.target, self.loop):
                 raise schedule_error(
                     state,
-                    f"cannot compute {stage.name} at loop {name} of {target.name}: {reader.name} reads it outside that loop",
+                    f"cannot compute {stage.name} at loop {name} of {target.name}: "
+                    f"{reader.name} reads it outside that loop",
                     f"Compute it at a loop around all of its readers, or compute {reader.name} inside {name} as well.",
                     [self.loop],
                 )
@@ -123,8 +124,8 @@ class ComputeInline(Step):
         if reduction is not None:
             raise schedule_error(
                 state,
-                f"cannot compute_inline {stage.name}: it is a reduction ({reduction.combiner.name}), which needs memory "
-                "to accumulate in",
+                f"cannot compute_inline {stage.name}: it is a reduction ({reduction.combiner.name}), "
+                "which needs memory to accumulate in",
                 "Use compute_at.",
             )
         if attached := state.attached(stage.name):
