@@ -9,20 +9,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import ref
 
 T = TypeVar("T")
 
-_table: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
-_lock = threading.Lock()
+
+class _Entry(ref[Any]):
+    """A weak reference to a node that knows under which key the table has it."""
+
+    __slots__ = ("key",)
+    key: Hashable
 
 
-def _key(value: Any) -> Hashable:
-    if type(value) is tuple:
-        return tuple([_key(v) for v in value])
-    if value is None or isinstance(value, (str, int)):
-        return value
-    return id(value)
+_table: dict[Hashable, _Entry] = {}
+_lock = threading.RLock()  # reentrant: a node may die, and be forgotten, while its thread holds the lock
+_BY_VALUE = {str, int, bool, type(None)}
+
+
+def _forget(entry: ref[Any]) -> None:
+    assert isinstance(entry, _Entry)
+    with _lock:
+        if _table.get(entry.key) is entry:  # an equal node may have been made since this one died
+            del _table[entry.key]
+
+
+def _key(values: tuple[Any, ...]) -> Hashable:
+    """Children by identity, plain values by value. Each field has one or the other, so they cannot be confused."""
+    return tuple([v if type(v) in _BY_VALUE else _key(v) if type(v) is tuple else id(v) for v in values])
 
 
 class Interned(type):
@@ -36,14 +49,19 @@ class Interned(type):
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
         if not cls.interned:  # type: ignore[attr-defined]
-            return super().__call__(*args, **kwargs)  # type: ignore[misc, no-any-return]
+            return type.__call__(cls, *args, **kwargs)  # type: ignore[no-any-return]
         if kwargs or len(args) < len(cls.__match_args__):  # type: ignore[attr-defined]
             # Fill in the defaults through a throw-away object, so that all spellings of a call share an entry.
-            args = super().__call__(*args, **kwargs).__reduce__()[1]  # type: ignore[misc]
+            args = type.__call__(cls, *args, **kwargs).__reduce__()[1]
         key = (cls, cls.intern_key(args))  # type: ignore[attr-defined]
-        found = _table.get(key)
-        if found is not None:
+        entry = _table.get(key)
+        if entry is not None and (found := entry()) is not None:
             return found  # type: ignore[no-any-return]
-        made = super().__call__(*args)  # type: ignore[misc]
+        made = type.__call__(cls, *args)
         with _lock:
-            return _table.setdefault(key, made)  # type: ignore[no-any-return]
+            entry = _table.get(key)
+            if entry is not None and (found := entry()) is not None:
+                return found  # type: ignore[no-any-return]
+            _table[key] = entry = _Entry(made, _forget)
+            entry.key = key
+        return made  # type: ignore[no-any-return]

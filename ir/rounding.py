@@ -7,6 +7,7 @@ Melquiond, "When double rounding is odd", 2005) makes the second rounding see wh
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from .dtype import FLOAT64, DType
 
+_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 _EXACT_INTEGERS = 1 << 53
 _STICKY = 0xFFF  # the low bits of a 64-bit integer that no narrow float can see, but for whether they are all zero
 
@@ -26,6 +28,17 @@ def round_to_float(kind: DType) -> Callable[[Any], npt.NDArray[Any]]:
     if kind.kind == "bfloat":
         return lambda values: _odd_float32(_numbers(values)).astype(numpy_type)
     return lambda values: _numbers(values).astype(numpy_type)
+
+
+def round_number(kind: DType, value: bool | int | float) -> float:
+    """A Python number rounded to float dtype ``kind``."""
+    if isinstance(value, float) and kind.kind == "float":
+        try:
+            return float(struct.unpack(_FORMAT[kind.bits], struct.pack(_FORMAT[kind.bits], value))[0])
+        except OverflowError:
+            return math.copysign(math.inf, value)
+    with np.errstate(all="ignore"):
+        return float(round_to_float(kind)(value))
 
 
 def round_fraction(kind: DType, exact: Fraction) -> Any:

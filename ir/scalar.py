@@ -11,7 +11,7 @@ import numpy as np
 
 from .dtype import DType
 from .expr import BinaryOp, CompareOp, UnaryOp
-from .rounding import round_to_float
+from .rounding import round_number
 
 Scalar = bool | int | float
 
@@ -106,8 +106,7 @@ def eval_cast(to: DType, value: Scalar) -> Scalar:
     if to.is_bool:
         return value != 0
     if to.is_float:
-        with np.errstate(all="ignore"):
-            return float(round_to_float(to)(value))
+        return round_number(to, value)
     if not isinstance(value, float):
         return wrap(to, int(value))
     low, high = to.int_range() or (-(1 << 63), (1 << 63) - 1)
