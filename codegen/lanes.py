@@ -82,6 +82,13 @@ class Mask:
     def __invert__(self) -> Mask:
         return Mask(self.lanes, self.lanes.builder.not_(self.value))
 
+    def any(self) -> llvm_ir.Value:
+        """Whether the mask is true in some lane, as a single i1."""
+        if self.lanes.count == 1:
+            return self.value
+        bits = llvm_ir.IntType(self.lanes.count)
+        return self.lanes.builder.icmp_unsigned("!=", self.lanes.builder.bitcast(self.value, bits), bits(0))
+
     def select(self, yes: Float, no: Float | float) -> Float:
         value = self.lanes.builder.select(self.value, yes.value, yes.same(no).value)
         return Float(self.lanes, value, yes.bits)

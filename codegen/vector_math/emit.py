@@ -52,7 +52,9 @@ _PREDICATES: dict[str, Callable[[Float], Mask]] = {
 def emit_intrinsic(
     builder: llvm_ir.IRBuilder, name: str, args: Sequence[llvm_ir.Value], kind: DType, target: Target
 ) -> llvm_ir.Value:
-    """Emit the intrinsic ``name`` of ``ir/intrinsics.py``, straight-line code at the builder's position.
+    """Emit the intrinsic ``name`` of ``ir/intrinsics.py`` at the builder's position.
+
+    Straight-line code, but for the branch of sin, cos and tan for large angles: the builder may end up in a new block.
 
     ``args`` are values of dtype ``kind``, lanes included, as ``codegen/types.py`` represents them; so is the result, or
     it has type i1 per lane where the intrinsic returns bool. float16 and bfloat16 are computed in float32 and rounded
