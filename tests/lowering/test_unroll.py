@@ -1,0 +1,78 @@
+"""unroll: one copy an iteration."""
+
+import pytest
+
+from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.errors import ScheduleError
+from loopwright.ir.expr import Let, Load, Var, const
+from loopwright.ir.stmt import Allocate, For, LetStmt, Store, seq
+from loopwright.lowering.unroll import unroll
+
+
+@pytest.mark.parametrize("extent", [0, 1, 2, 5])
+def test_copies_with_constant_indices(nest, extent):
+    A, B = make_buffer("A", (extent,), "float32"), make_buffer("B", (extent,), "float32")
+    func = nest.kernel((A, B), nest.loop("i", extent, lambda i: Store(B, (i,), Load(A, (i,)) + 1.0), "unrolled"))
+    done = unroll(func)
+    assert nest.count(done, For) == 0
+    assert nest.count(done, Store) == extent
+    nest.same(func, done)
+
+
+def test_bound_variables_and_memory_are_fresh_in_each_copy(nest):
+    A, B = make_buffer("A", (6,), "int32"), make_buffer("B", (6,), "int32")
+    t, u = Var("t", A.dtype), Var("u", A.dtype)
+
+    def item(i):
+        temporary = make_buffer("temporary", (i + 1,), "int32", scope="local")
+        fill = nest.loop("k", i + 1, lambda k: Store(temporary, (k,), t * 2))
+        use = Store(B, (i,), Let(u, Load(temporary, (i,)), u + t))
+        return LetStmt(t, Load(A, (i,)), Allocate(temporary, seq(fill, use)))
+
+    func = nest.kernel((A, B), nest.loop("i", 3, item, "unrolled", low=2))
+    nest.same(func, unroll(func))
+
+
+def test_nested_unrolled_loops(nest):
+    B = make_buffer("B", (3, 4), "float32")
+    body = nest.loop(
+        "i", 3, lambda i: nest.loop("j", 4, lambda j: Store(B, (i, j), const(2, "float32")), "unrolled"), "unrolled"
+    )
+    func = nest.kernel((B,), body)
+    done = unroll(func)
+    assert nest.count(done, Store) == 12
+    nest.same(func, done)
+
+
+def test_symbolic_starts(nest):
+    n = index_var("n")
+    B = make_buffer("B", (n,), "int32")
+    body = nest.loop(
+        "o", n // 2, lambda o: nest.loop("i", 2, lambda i: Store(B, (i,), const(7, "int32")), "unrolled", low=o * 2)
+    )
+    func = nest.kernel((B,), body)
+    nest.same(func, unroll(func), n=7)
+
+
+def test_other_loops_are_left_alone(nest):
+    B = make_buffer("B", (4,), "float32")
+    func = nest.kernel((B,), nest.loop("i", 4, lambda i: Store(B, (i,), const(2, "float32"))))
+    assert unroll(func) is func
+
+
+def test_refuses_symbolic_extents(nest):
+    n = index_var("n")
+    B = make_buffer("B", (n,), "float32")
+    func = nest.kernel((B,), nest.loop("i", n, lambda i: Store(B, (i,), const(2, "float32")), "unrolled"))
+    with pytest.raises(ScheduleError, match="extent is not constant"):
+        unroll(func)
+
+
+def test_refuses_too_many_statements(nest):
+    B = make_buffer("B", (40, 40), "float32")
+    body = nest.loop(
+        "i", 40, lambda i: nest.loop("j", 40, lambda j: Store(B, (i, j), const(2, "float32")), "unrolled"), "unrolled"
+    )
+    func = nest.kernel((B,), body)
+    with pytest.raises(ScheduleError, match="makes 1600 statements, more than the 100 allowed"):
+        unroll(func, max_statements=100)
