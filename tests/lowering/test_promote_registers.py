@@ -1,0 +1,284 @@
+"""promote_registers: accumulators leave memory, and nothing else changes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.expr import Broadcast, Load, Ramp, const
+from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
+from loopwright.ir.visit import walk
+from loopwright.lowering.flatten_buffers import flatten_buffers
+from loopwright.lowering.promote_registers import promote_registers
+from loopwright.lowering.unroll import unroll
+from loopwright.lowering.vectorize import vectorize
+
+ZERO = (const(0, "index"),)
+
+
+def gemm(nest, n, m, k, rows, vectors, lanes, init=True):
+    """A register tile of ``rows`` times ``vectors`` vectors, k split in two loops."""
+    width = vectors * lanes
+    A, C = make_buffer("A", (n, k), "float32"), make_buffer("C", (n, m), "float32")
+    B = make_buffer("Bp", (m // width, k, width), "float32")
+
+    def tile(i, j, value):
+        def element(ii, jj, ji):
+            at = (i * rows + ii, (j * vectors + jj) * lanes + ji)
+            return Store(C, at, value(at, ii, jj * lanes + ji))
+
+        def column(ii, jj):
+            return nest.loop("ji", lanes, lambda ji: element(ii, jj, ji), "vectorized")
+
+        return nest.loop(
+            "ii", rows, lambda ii: nest.loop("jj", vectors, lambda jj: column(ii, jj), "unrolled"), "unrolled"
+        )
+
+    def update(i, j, kk):
+        return tile(i, j, lambda at, ii, c: Load(C, at) + Load(A, (i * rows + ii, kk)) * Load(B, (j, kk, c)))
+
+    def block(i, j):
+        reduction = nest.loop("ko", k // 4, lambda ko: nest.loop("ki", 4, lambda ki: update(i, j, ko * 4 + ki)))
+        return seq(tile(i, j, lambda *_: const(0, "float32")) if init else None, reduction)
+
+    body = nest.loop("i", n // rows, lambda i: nest.loop("j", m // width, lambda j: block(i, j)))
+    return unroll(vectorize(flatten_buffers(nest.kernel((A, B, C), body))))
+
+
+def loops_around_memory(func, name):
+    """The loops in which memory of this name is loaded or stored, but no register buffer."""
+    return [
+        node.var.name
+        for node in walk(func.body)
+        if isinstance(node, For)
+        for inner in walk(node.body)
+        if isinstance(inner, (Load, Store)) and inner.buffer.name == name
+    ]
+
+
+def registers(func):
+    return [
+        (str(node.buffer.dtype), int(node.buffer.shape[0]))
+        for node in walk(func.body)
+        if isinstance(node, Allocate) and node.buffer.scope == "register"
+    ]
+
+
+def test_gemm_tile_of_24_vectors(nest):
+    func = gemm(nest, 24, 64, 8, 12, 2, 16)
+    done = promote_registers(func)
+    assert registers(done) == [("float32x16", 24)]
+    assert set(loops_around_memory(done, "C")) == {"i", "j"}
+    assert (
+        nest.count(
+            done,
+            Load,
+        )
+        - nest.count(func, Load)
+        < 48
+    )
+    text = str(done).splitlines()
+    start = next(n for n, line in enumerate(text) if "for ko" in line)
+    assert sum("C_reg[" in line and "broadcast(0.0, 16)" in line for line in text[:start]) == 24
+    assert sum(line.strip().startswith("C[") for line in text[start:]) == 24
+    assert not any(line.strip().startswith("C[") for line in text[:start])
+
+
+def test_gemm_without_init_loads_before_and_stores_after(nest):
+    done = promote_registers(gemm(nest, 12, 32, 8, 12, 2, 16, init=False))
+    assert registers(done) == [("float32x16", 24)]
+    text = str(done).splitlines()
+    start = next(n for n, line in enumerate(text) if "for ko" in line)
+    assert sum("C_reg[" in line and "= C[" in line for line in text[:start]) == 24
+
+
+@pytest.mark.parametrize("init", [True, False])
+@pytest.mark.parametrize("size", [(4, 8, 8), (2, 16, 4), (0, 8, 4), (4, 8, 0)])
+def test_gemm_means_the_same(nest, size, init):
+    func = gemm(nest, *size, 2, 2, 4, init)
+    nest.same(func, promote_registers(func))
+
+
+@pytest.mark.parametrize("init", [True, False])
+def test_gemm_of_symbolic_size(nest, init):
+    """Rows are apart because the tile loop runs only where a row is at least as long as the tile is wide."""
+    func = gemm(nest, index_var("n"), index_var("m"), index_var("k"), 2, 2, 4, init)
+    done = promote_registers(func)
+    assert registers(done) == [("float32x4", 4)]
+    for n, m, k in [(4, 16, 8), (5, 17, 9), (2, 8, 0), (0, 8, 4), (2, 7, 4)]:
+        nest.same(func, done, n=n, m=m, k=k)
+
+
+def test_the_budget_is_kept(nest):
+    func = gemm(nest, 4, 16, 8, 2, 2, 4)
+    assert registers(promote_registers(func, max_registers=3)) == []
+    assert registers(promote_registers(func, max_registers=4)) == [("float32x4", 4)]
+
+
+def accumulate(nest, out, at, extent, value):
+    return nest.loop("k", extent, lambda k: Store(out, at(k), Load(out, at(k)) + value(k)))
+
+
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_a_loop_that_may_not_run_touches_no_memory(nest, k):
+    """``C`` has no element when k is 0, so there must be no load before the loop."""
+    extent = index_var("k")
+    A, C = make_buffer("A", (extent,), "int32"), make_buffer("C", (extent,), "int32")
+    func = nest.kernel((A, C), accumulate(nest, C, lambda _: ZERO, extent, lambda k: Load(A, (k,))))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1)]
+    nest.same(func, done, k=k)
+
+
+def test_overlapping_elements_stay_in_memory(nest):
+    C = make_buffer("C", (9,), "int32")
+    low, high = (Ramp(const(0, "index"), const(1, "index"), 8),), (Ramp(const(1, "index"), const(1, "index"), 8),)
+    one = Broadcast(const(1, "int32"), 8)
+    body = nest.loop("k", 3, lambda k: seq(Store(C, low, Load(C, high) + one), Store(C, high, Load(C, low) + one)))
+    func = nest.kernel((C,), body)
+    assert promote_registers(func) is func
+
+
+def test_interleaved_vectors_are_disjoint(nest):
+    C = make_buffer("C", (8,), "int32")
+    even, odd = ((Ramp(const(s, "index"), const(2, "index"), 4),) for s in (0, 1))
+    body = nest.loop("k", 3, lambda k: seq(Store(C, even, Load(C, odd) * Load(C, even)), Store(C, odd, Load(C, even))))
+    func = nest.kernel((C,), body)
+    done = promote_registers(func)
+    assert registers(done) == [("int32x4", 2)]
+    nest.same(func, done)
+
+
+def test_moving_accesses_keep_all_of_the_memory_where_it_is(nest):
+    C = make_buffer("C", (6,), "int32")
+    func = nest.kernel((C,), nest.loop("k", 6, lambda k: Store(C, ZERO, Load(C, ZERO) + Load(C, (k,)))))
+    assert promote_registers(func) is func
+
+
+def test_conditional_stores_stay_unless_the_memory_was_just_written(nest):
+    A, C = make_buffer("A", (6,), "int32"), make_buffer("C", (2,), "int32")
+
+    def update(k):
+        return If(Load(A, (k,)) > 0, Store(C, ZERO, Load(C, ZERO) + Load(A, (k,))))
+
+    reduction = nest.loop("k", 6, update)
+    func = nest.kernel((A, C), reduction)
+    assert promote_registers(func) is func
+    func = nest.kernel((A, C), seq(Store(C, ZERO, const(0, "int32")), reduction))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1)]
+    nest.same(func, done)
+
+
+def test_two_outputs_with_interleaved_inits(nest):
+    A, C = make_buffer("A", (7,), "int32"), make_buffer("C", (2,), "int32")
+    best, where = (make_buffer(n, (1,), "int32", scope="local") for n in ("best", "where"))
+
+    def update(k):
+        return If(
+            Load(A, (k,)) > Load(best, ZERO), seq(Store(best, ZERO, Load(A, (k,))), Store(where, ZERO, Load(A, ZERO)))
+        )
+
+    init = seq(Store(best, ZERO, const(-100, "int32")), Store(where, ZERO, const(0, "int32")))
+    last = seq(Store(C, ZERO, Load(best, ZERO)), Store(C, (const(1, "index"),), Load(where, ZERO)))
+    func = nest.kernel((A, C), Allocate(best, Allocate(where, seq(init, nest.loop("k", 7, update), last))))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1), ("int32", 1)]
+    nest.same(func, done)
+
+
+@pytest.mark.parametrize("n", [0, 3, 4])
+def test_masked_tiles(nest, n):
+    size = index_var("n")
+    A, C = make_buffer("A", (5, size), "float32"), make_buffer("C", (size,), "float32")
+
+    def lane(v):
+        return If(v < size, Store(C, (v,), Load(C, (v,)) + 1.0))
+
+    body = nest.loop("k", 5, lambda k: nest.loop("v", 4, lane, "vectorized"))
+    func = vectorize(nest.kernel((A, C), body))
+    done = promote_registers(func)
+    assert registers(done) == [("float32x4", 1)]
+    nest.same(func, done, n=n)
+
+
+def test_lanes_that_are_off_still_read_as_zero(nest):
+    size = index_var("n")
+    C, D = make_buffer("C", (size,), "int32"), make_buffer("D", (5, 4), "int32")
+    ramp = Ramp(const(0, "index"), const(1, "index"), 4)
+    mask = ramp < Broadcast(size, 4)
+    one = Broadcast(const(1, "int32"), 4)
+
+    def step(k):
+        return seq(Store(C, (ramp,), Load(C, (ramp,), mask) + one, mask), Store(D, (k, ramp), Load(C, (ramp,), mask)))
+
+    func = PrimFunc("kernel", (C, D), nest.loop("k", 5, step), (C, D))
+    done = promote_registers(func)
+    assert registers(done) == [("int32x4", 1)]
+    nest.same(func, done, n=2)
+
+
+def test_temporaries_at_fixed_places_need_no_memory(nest):
+    A, C = make_buffer("A", (6,), "int32"), make_buffer("C", (6,), "int32")
+    T = make_buffer("T", (2,), "int32", scope="local")
+    second = (const(1, "index"),)
+
+    def item(i):
+        fill = seq(Store(T, ZERO, Load(A, (i,))), Store(T, second, Load(T, ZERO) * 2))
+        return seq(fill, Store(C, (i,), Load(T, second) - Load(T, ZERO)))
+
+    func = nest.kernel((A, C), Allocate(T, nest.loop("i", 6, item)))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 2)]
+    assert nest.count(done, Allocate) == 1
+    nest.same(func, done)
+
+
+def test_memory_that_is_stored_before_it_is_loaded_is_not_read_first(nest):
+    """The interpreter reports reads of memory that was never written."""
+    A, C = make_buffer("A", (6,), "int32"), make_buffer("C", (6,), "int32")
+    T = make_buffer("T", (6,), "int32", scope="local")
+
+    def item(i):
+        return nest.loop("k", 3, lambda k: seq(Store(T, (i,), Load(A, (k,))), Store(C, (i,), Load(T, (i,)))))
+
+    func = nest.kernel((A, C), Allocate(T, nest.loop("i", 6, item)))
+    nest.same(func, promote_registers(func))
+
+
+def test_parallel_loops_inside_cannot_see_registers(nest):
+    A, C = make_buffer("A", (4,), "int32"), make_buffer("C", (4,), "int32")
+    T = make_buffer("T", (1,), "int32")
+    copy = nest.loop("p", 4, lambda p: Store(C, (p,), Load(A, (p,)) + Load(T, ZERO)), "parallel")
+    func = nest.kernel((A, C), Allocate(T, nest.loop("k", 3, lambda k: seq(Store(T, ZERO, Load(A, (k,))), copy))))
+    assert registers(promote_registers(func)) == []
+
+
+@given(
+    offsets=st.lists(st.integers(0, 9), min_size=1, max_size=4),
+    sources=st.lists(st.integers(0, 9), min_size=4, max_size=4),
+    guard=st.booleans(),
+    init=st.booleans(),
+    extent=st.integers(0, 3),
+    lanes=st.integers(1, 3),
+)
+def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes):
+    C, A = make_buffer("C", (16,), "int32"), make_buffer("A", (4,), "int32")
+
+    def at(offset):
+        start = const(offset, "index")
+        return (start if lanes == 1 else Ramp(start, const(1, "index"), lanes),)
+
+    def put(offset, value):
+        return Store(C, at(offset), value if lanes == 1 else Broadcast(value, lanes))
+
+    def step(k):
+        stores = [
+            Store(C, at(to), Load(C, at(to)) * 3 + Load(C, at(source)))
+            for to, source in zip(offsets, sources, strict=False)
+        ]
+        return If(Load(A, (k,)) > 0, seq(*stores)) if guard else seq(*stores)
+
+    before = [put(offset, const(i, "int32")) for i, offset in enumerate(offsets)] if init else []
+    func = nest.kernel((A, C), seq(*before, nest.loop("k", extent, step)))
+    nest.same(func, promote_registers(func))
