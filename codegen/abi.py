@@ -12,6 +12,10 @@ from ..ir.visit import free_vars
 
 OUT_OF_MEMORY = -1
 PARALLEL_FOR = "lw_parallel_for"
+LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset")
+LIBM_SYMBOLS = ("fma",)  # of float64, on targets without the instruction
+EXTERNAL_SYMBOLS = (PARALLEL_FOR, *LIBC_SYMBOLS, *LIBM_SYMBOLS)
+"""All that an object file may leave undefined."""
 
 
 def symbolic_dims(func: PrimFunc) -> tuple[Var, ...]:

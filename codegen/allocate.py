@@ -44,7 +44,7 @@ def place(buffer: Buffer) -> Place:
 
 def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
     """The number of elements in each slot if the buffer can live in separate slots: every access has a constant
-    position, is unmasked, and covers exactly one slot."""
+    position and covers exactly one slot."""
     lanes: int | None = None
     for node in walk(body):
         if isinstance(node, Launch) and any(isinstance(a, Buffer) and a.data is buffer.data for a in node.args):
@@ -56,7 +56,7 @@ def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
         start, stride = (None, None) if ramp is None else (const_int(ramp[0]), const_int(ramp[1]))
         width = index.dtype.lanes
         aligned = start is not None and start % width == 0 and stride == (1 if width > 1 else 0)
-        if not aligned or node.mask is not None or node.buffer.dtype is not buffer.dtype or lanes not in (None, width):
+        if not aligned or node.buffer.dtype is not buffer.dtype or lanes not in (None, width):
             return None
         lanes = width
     return lanes
@@ -89,21 +89,26 @@ class Allocator:
         slots = {i: self.on_stack(memory_type(kind), align, f"{buffer.name}.{i}") for i in range(count // lanes)}
         return Slots(lanes, slots)
 
-    def heap_memory(self, size: llvm_ir.Value) -> llvm_ir.Value:
-        """``size`` bytes, aligned; a null pointer if there are none left."""
+    def heap_memory(self, buffer: Buffer, size: llvm_ir.Value) -> llvm_ir.Value:
+        """``size`` bytes for the buffer; a null pointer if there are none left."""
         alloc = external(self.builder.module, "aligned_alloc", PTR, [I64, I64])
         alloc.return_value.add_attribute("noalias")
-        return self.builder.call(alloc, [llvm_ir.Constant(I64, ARENA_ALIGNMENT), size])
+        return self.builder.call(alloc, [llvm_ir.Constant(I64, heap_alignment(buffer)), size])
 
     def free(self, pointer: llvm_ir.Value) -> None:
         release = external(self.builder.module, "free", llvm_ir.VoidType(), [PTR])
         self.builder.call(release, [pointer])
 
 
+def heap_alignment(buffer: Buffer) -> int:
+    return max(buffer.alignment, ARENA_ALIGNMENT)
+
+
 def heap_bytes(buffer: Buffer) -> Expr:
-    """The size to ask for: at least one arena line, and a multiple of it."""
+    """The size to ask for: a multiple of the alignment, as C wants it, and not 0."""
+    align = heap_alignment(buffer)
     count: Expr = Const(buffer.dtype.storage_bytes, INDEX)
     for extent in buffer.shape:
         count = Binary("*", count, extent)
-    lines = Binary("//", Binary("+", count, Const(ARENA_ALIGNMENT - 1, INDEX)), Const(ARENA_ALIGNMENT, INDEX))
-    return Binary("*", Binary("max", lines, Const(1, INDEX)), Const(ARENA_ALIGNMENT, INDEX))
+    lines = Binary("//", Binary("+", count, Const(align - 1, INDEX)), Const(align, INDEX))
+    return Binary("*", Binary("max", lines, Const(1, INDEX)), Const(align, INDEX))

@@ -20,11 +20,12 @@ class Facts:
         self._multiple: dict[Var, int] = {}
 
     def learn(self, var: Var, *, non_negative: bool, multiple: int = 1) -> None:
-        """State what holds of a variable wherever it is in scope."""
+        """State what holds of a variable from here on; copies of a loop may bind one variable to other values."""
         if non_negative:
             self._non_negative.add(var)
-        if multiple != 1:
-            self._multiple[var] = multiple
+        else:
+            self._non_negative.discard(var)
+        self._multiple[var] = multiple
 
     def learn_value(self, var: Var, value: Expr) -> None:
         """``var`` is another name of ``value``."""

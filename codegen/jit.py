@@ -11,11 +11,9 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..ir.errors import InternalError
+from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
 from .machine import target_machine
-
-LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp")
-LIBM_SYMBOLS = tuple(f"{name}{suffix}" for name in ("fmod",) for suffix in ("", "f"))
 
 _numbers = itertools.count()
 

@@ -58,7 +58,7 @@ class MemoryEmitter:
         index = flat_index(buffer, indices)
         where = self.pointers[buffer.data]
         if isinstance(where, Slots):
-            stored = self.builder.load(where.pointers[self._slot(where, index)], typ=self._slot_type(kind, where))
+            stored = self._load_slot(where, kind, index, mask)
         elif kind.lanes > 1 or index.dtype.lanes == 1:
             stored = self._load_single(buffer, index, mask)
         else:
@@ -74,20 +74,30 @@ class MemoryEmitter:
         index = flat_index(buffer, indices)
         where = self.pointers[buffer.data]
         if isinstance(where, Slots):
-            self.builder.store(value, where.pointers[self._slot(where, index)])
+            self._store_slot(where, index, value, mask)
         elif buffer.dtype.lanes > 1 or index.dtype.lanes == 1:
             self._store_single(buffer, index, value, mask)
         else:
             self._store_vector(buffer, index, value, mask)
 
-    def _slot(self, slots: Slots, index: Expr) -> int:
+    # Slots are ours alone and whole, so a mask is a choice between values there.
+
+    def _load_slot(self, slots: Slots, kind: DType, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        lanes = max(kind.lanes, slots.lanes)
+        stored = self.builder.load(self._slot(slots, index), typ=memory_type(kind.with_lanes(lanes)))
+        return stored if mask is None else self.builder.select(mask, stored, same_lanes(stored, 0))
+
+    def _store_slot(self, slots: Slots, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
+        pointer = self._slot(slots, index)
+        if mask is not None:
+            value = self.builder.select(mask, value, self.builder.load(pointer, typ=value.type))
+        self.builder.store(value, pointer)
+
+    def _slot(self, slots: Slots, index: Expr) -> llvm_ir.Value:
         ramp = as_ramp(index)
         start = const_int(ramp[0]) if ramp is not None else None
         assert start is not None  # stack_slots has looked at every access
-        return start if index.dtype.lanes == 1 else start // slots.lanes
-
-    def _slot_type(self, kind: DType, slots: Slots) -> llvm_ir.Type:
-        return memory_type(kind.with_lanes(max(kind.lanes, slots.lanes)))
+        return slots.pointers[start if index.dtype.lanes == 1 else start // slots.lanes]
 
     def _address(self, buffer: Buffer, index: Expr, *, inbounds: bool) -> tuple[llvm_ir.Value, int]:
         """The address of a scalar element index, and the alignment it is known to have."""

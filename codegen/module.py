@@ -17,7 +17,7 @@ from ..ir.build import buffer_strides
 from ..ir.expr import Var, const_int
 from ..ir.stmt import IRModule, Launch, PrimFunc
 from ..ir.target import Target
-from .abi import PARALLEL_FOR, symbolic_dims
+from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .lanes import external
 from .machine import data_layout
 from .options import CodegenOptions
@@ -64,9 +64,11 @@ def _signature(func: PrimFunc, *, entry: bool) -> _Signature:
 
 
 def symbol_name(name: str) -> str:
-    """The name as an identifier of C."""
+    """The name as an identifier of C that is none of the functions we call."""
     cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"_{cleaned}" if not cleaned or cleaned[0].isdigit() else cleaned
+    if not cleaned or cleaned[0].isdigit():
+        return f"_{cleaned}"
+    return f"{cleaned}_" if cleaned in EXTERNAL_SYMBOLS else cleaned
 
 
 class _ModuleEmitter:

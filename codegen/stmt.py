@@ -139,7 +139,7 @@ class StmtEmitter:
                 self.exprs.memory.pointers[buffer.data] = self.allocator.stack_memory(buffer, stmt.body)
                 self.emit(stmt.body)
             return
-        pointer = self.allocator.heap_memory(self.exprs.value(heap_bytes(buffer)))
+        pointer = self.allocator.heap_memory(buffer, self.exprs.value(heap_bytes(buffer)))
         missing = self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None))
         self._leave_if(missing, llvm_ir.Constant(I32, OUT_OF_MEMORY))
         self._heap.append(pointer)

@@ -31,10 +31,10 @@ def _parallel_for(context, task, closure, extent):
 class Kernel:
     """A compiled program that takes numpy arrays and gives the entry's result code."""
 
-    def __init__(self, program: PrimFunc | IRModule, options: CodegenOptions) -> None:
+    def __init__(self, program: PrimFunc | IRModule, target: str, options: CodegenOptions) -> None:
         module = program if isinstance(program, IRModule) else IRModule((program,))
         self.func = module.entry
-        self.code: CompiledCode = compile_module(module, resolve_target("native"), options)
+        self.code: CompiledCode = compile_module(module, resolve_target(target), options)
         pool = ctypes.cast(_parallel_for, ctypes.c_void_p).value
         self.loaded: LoadedCode = load(self.code, {"lw_parallel_for": pool})
 
@@ -49,9 +49,9 @@ class Kernel:
 
 @pytest.fixture
 def native() -> Callable[..., Kernel]:
-    """``native(func)`` compiles for this machine, without the disk cache."""
+    """``native(func)`` compiles for this machine, or a lesser one, without the disk cache."""
 
-    def build(program: PrimFunc | IRModule, **options) -> Kernel:
-        return Kernel(program, CodegenOptions(cache=False, **options))
+    def build(program: PrimFunc | IRModule, target: str = "native", **options) -> Kernel:
+        return Kernel(program, target, CodegenOptions(cache=False, **options))
 
     return build

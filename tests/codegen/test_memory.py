@@ -172,6 +172,21 @@ def test_register_buffers_with_constant_indices_leave_no_stack(native, form):
     assert "alloca" not in kernel.code.llvm_ir_optimized
 
 
+def test_masked_accesses_of_register_buffers_leave_no_stack(native):
+    A, B = make_buffer("A", [8], "float32"), make_buffer("B", [16], "float32")
+    T = make_buffer("T", [16], "float32", "register")
+    i = index_var("i")
+    lane, high = Ramp(ZERO, ONE, 8), Ramp(idx(8), ONE, 8)
+    mask = Compare("<", Load(A, (lane,)), Broadcast(const(3.0, "float32"), 8))
+    first = [Store(T, (at,), Load(A, (lane,))) for at in (lane, high)]
+    step = Store(T, (lane,), Load(T, (lane,)) * 2.0, mask)
+    last = [Store(B, (lane,), Load(T, (lane,))), Store(B, (high,), Load(T, (high,), mask))]
+    func = PrimFunc("tail", (A, B), Allocate(T, seq(*first, For(i, ZERO, idx(3), "serial", step), *last)), (B,))
+    kernel = native(func)
+    agree(kernel, func, np.arange(8, dtype=np.float32), np.zeros(16, np.float32))
+    assert "alloca" not in kernel.code.llvm_ir_optimized
+
+
 def test_large_and_symbolic_allocations_are_on_the_heap_and_freed(native):
     n = index_var("n")
     A, B = make_buffer("A", [n], "float64"), make_buffer("B", [n], "float64")

@@ -1,5 +1,8 @@
 """Control flow, assertions and parallel launches, native code against the interpreter."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, Cast, Compare, Load, Ramp, Var, const
 from loopwright.ir.interpret import interpret
+from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import (
     Allocate,
     Assert,
@@ -197,3 +201,50 @@ def test_no_fast_math_flags_outside_fast(native):
     assert "reassoc" not in native(func).code.llvm_ir
     assert "reassoc arcp contract" in native(func, precision="fast").code.llvm_ir
     assert "nnan" not in native(func, precision="fast").code.llvm_ir
+
+
+def test_copies_of_a_loop_may_give_one_variable_other_bounds(native):
+    """The sign of the variable is known in the first copy only."""
+    A = make_buffer("A", [16], "int64")
+    i = index_var("i")
+    body = Store(A, (i + 8,), Cast(dtype("int64"), Binary("//", i, idx(4))))
+    func = PrimFunc("copies", (A,), seq(*(For(i, idx(low), idx(8), "serial", body) for low in (0, -8))), (A,))
+    a = np.zeros(16, np.int64)
+    assert native(func)(a) == 0
+    np.testing.assert_array_equal(a, np.arange(-8, 8) // 4)
+
+
+@pytest.mark.parametrize("name", ["fma", "free", "2 mm", "f.body", "\u00e9"])
+def test_any_name_of_a_function_works(native, name):
+    A, T = make_buffer("A", [2], "float64"), make_buffer("T", [2], "float64", "global")
+    a = Load(A, (ZERO,))
+    body = Allocate(T, seq(Store(T, (ZERO,), call("fma", a, a, a)), Store(A, (ONE,), Load(T, (ZERO,)))))
+    found = np.array([3.0, 0.0])
+    assert native(PrimFunc(name, (A,), body, (A,)))(found) == 0
+    assert found[1] == 12.0
+
+
+def test_machine_code_is_released_with_the_last_reference():
+    """Loading it over and over does not grow the process."""
+    script = """
+import gc, resource
+from loopwright.codegen.compile import compile_module
+from loopwright.codegen.host import resolve_target
+from loopwright.codegen.jit import load
+from loopwright.codegen.options import CodegenOptions
+from loopwright.ir.build import make_buffer
+from loopwright.ir.expr import const
+from loopwright.ir.stmt import IRModule, PrimFunc, Store
+A = make_buffer("A", [1], "float32")
+func = PrimFunc("f", (A,), Store(A, (const(0, "index"),), const(1.0, "float32")), (A,))
+code = compile_module(IRModule((func,)), resolve_target("native"), CodegenOptions(cache=False))
+def rounds(count):
+    for _ in range(count):
+        assert load(code).address()
+    gc.collect()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = rounds(30)
+print((rounds(300) - before) / 300)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 20, "KiB per load"

@@ -1,0 +1,131 @@
+"""The object cache: hits, damage, races between processes, folders that cannot be written."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from loopwright.codegen import compile as compile_step
+from loopwright.codegen.cache import ObjectCache, cache_folder, object_cache, object_key
+from loopwright.codegen.compile import compile_module
+from loopwright.codegen.host import resolve_target
+from loopwright.codegen.options import CodegenOptions
+from loopwright.ir.build import make_buffer
+from loopwright.ir.expr import Load, const
+from loopwright.ir.stmt import IRModule, PrimFunc, Store
+
+KEY = "ab" * 32
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def module():
+    A = make_buffer("A", [4], "float32")
+    zero = const(0, "index")
+    return IRModule((PrimFunc("twice", (A,), Store(A, (zero,), Load(A, (zero,)) * 2.0), (A,)),))
+
+
+def entries(folder):
+    return sorted(p for p in folder.rglob("*") if p.is_file())
+
+
+def test_a_second_compilation_takes_the_object_from_disk(folder, monkeypatch):
+    assert cache_folder() == folder
+    target = resolve_target("native")
+    first = compile_module(module(), target)
+    assert len(entries(folder)) == 1
+
+    def fail(*_):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(compile_step, "_optimized", fail)
+    assert compile_module(module(), target).object == first.object
+    with pytest.raises(AssertionError, match="compiled again"):
+        compile_module(module(), target, CodegenOptions(opt_level=1))
+
+
+def test_the_key_depends_on_program_target_and_options():
+    native = resolve_target("native")
+    keys = {
+        object_key("text", native, CodegenOptions()),
+        object_key("text ", native, CodegenOptions()),
+        object_key("text", resolve_target("x86-64"), CodegenOptions()),
+        object_key("text", native, CodegenOptions(precision="strict")),
+        object_key("text", native, CodegenOptions(opt_level=2)),
+    }
+    assert len(keys) == 5
+    assert object_key("text", native, CodegenOptions()) in keys
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign", "moved"])
+def test_damaged_entries_are_dropped_with_a_warning(tmp_path, damage, caplog):
+    cache = ObjectCache(tmp_path)
+    cache.put(KEY, b"machine code")
+    (path,) = entries(tmp_path)
+    data = path.read_bytes()
+    key = KEY
+    match damage:
+        case "flip":
+            path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        case "cut":
+            path.write_bytes(data[:-3])
+        case "empty":
+            path.write_bytes(b"")
+        case "foreign":
+            path.write_bytes(b"\x7fELF" + data)
+        case "moved":
+            key = "ab" + "cd" * 31
+            path.rename(path.with_name(key[2:]))
+    with caplog.at_level(logging.WARNING, "loopwright.cache"):
+        assert cache.get(key) is None
+    assert "damaged" in caplog.text
+    assert entries(tmp_path) == []
+    cache.put(key, b"anew")
+    assert cache.get(key) == b"anew"
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from loopwright.codegen.cache import ObjectCache
+cache = ObjectCache(Path(sys.argv[1]))
+content = bytes([int(sys.argv[2])]) * 100_000
+for _ in range(100):
+    cache.put("ab" * 32, content)
+    found = cache.get("ab" * 32)
+    assert found is not None and len(found) == 100_000 and len(set(found)) == 1, "a torn entry"
+"""
+
+
+def test_concurrent_writers_and_readers_see_whole_entries(tmp_path):
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stderr=subprocess.PIPE) for n in (1, 2)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors.decode()
+        assert errors == b""
+    assert len(entries(tmp_path)) == 1
+
+
+def test_an_unusable_folder_is_reported_once_and_compilation_goes_on(tmp_path, monkeypatch, caplog):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(blocked))
+    with caplog.at_level(logging.WARNING, "loopwright.cache"):
+        for level in (1, 2):
+            assert compile_module(module(), resolve_target("native"), CodegenOptions(opt_level=level)).object
+    assert caplog.text.count("going on without it") == 1
+
+
+def test_the_default_folder_is_the_users_cache(monkeypatch):
+    monkeypatch.delenv("LOOPWRIGHT_CACHE_DIR")
+    assert cache_folder().name == "loopwright"
+    assert object_cache() is object_cache()
+    assert os.fspath(cache_folder()).startswith(os.path.expanduser("~"))  # noqa: PTH111

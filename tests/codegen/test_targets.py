@@ -1,0 +1,122 @@
+"""Object code for targets near and far: it compiles, needs no library but a few C functions, and is reproducible."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loopwright.codegen.abi import EXTERNAL_SYMBOLS
+from loopwright.codegen.features import implied_features
+from loopwright.codegen.host import host_target, resolve_target
+from loopwright.codegen.machine import feature_string
+from loopwright.ir.errors import TargetError
+from loopwright.ir.target import Target
+
+LINUX_ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
+
+
+def emit(spec, wanted, **environment):
+    script = Path(__file__).with_name("emit_programs.py")
+    run = subprocess.run(
+        [sys.executable, str(script), spec, wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert run.returncode == 0, f"{spec}: {run.stderr[-3000:]}"
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "x86-64",
+        "x86-64-v2",
+        "x86-64-v3",
+        "skylake-avx512",
+        LINUX_ARM,
+        f"{LINUX_ARM} -mcpu=neoverse-v1",
+        "llvm -mtriple=riscv64-unknown-linux-gnu",
+    ],
+)
+def test_objects_need_no_library(spec):
+    missing = {name: sorted(set(symbols) - set(EXTERNAL_SYMBOLS)) for name, symbols in emit(spec, "symbols").items()}
+    assert {name: symbols for name, symbols in missing.items() if symbols} == {}
+
+
+def test_text_does_not_depend_on_the_hash_seed():
+    first, second = (emit("x86-64-v3", "text", PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("spec", "has", "lacks"),
+    [
+        ("x86-64", [], ["sse3", "avx", "fma"]),
+        ("x86-64-v2", ["sse4.2", "popcnt"], ["avx"]),
+        ("x86-64-v3", ["avx2", "fma", "f16c", "bmi2"], ["avx512f"]),
+        ("x86-64-v4", ["avx512f", "avx512bw", "avx512vl"], ["avx512vnni"]),
+        ("skylake-avx512", ["avx512dq", "fma"], ["avx512vnni", "avx512bf16"]),
+        ("znver4", ["avx512bf16", "avx512vnni"], ["avx512fp16", "amx-tile"]),
+        ("sapphirerapids", ["avx512fp16", "amx-tile", "avxvnni"], []),
+        ("llvm -mcpu=skylake-avx512 -mattr=-avx512f", ["avx2"], ["avx512f", "avx512bw"]),
+        ("llvm -mcpu=x86-64 -mattr=+avx512bw", ["avx2", "avx512f", "fma"], ["avx512vl"]),
+        (LINUX_ARM, ["neon"], ["sve", "fullfp16"]),
+        (f"{LINUX_ARM} -mcpu=neoverse-v1", ["neon", "sve", "bf16", "i8mm"], ["sve2"]),
+        ("llvm -mtriple=riscv64-unknown-linux-gnu", ["m", "d"], ["v"]),
+    ],
+)
+def test_a_cpu_name_implies_its_features(spec, has, lacks):
+    target = resolve_target(spec)
+    assert target.features >= set(has)
+    assert not target.features & set(lacks)
+
+
+def test_a_target_spelled_out_is_the_same_target():
+    by_hand = "llvm -mcpu=x86-64 -mattr=+avx2,+fma -threads=4 -libs=cblas"
+    for spec in ("x86-64-v3", f"{LINUX_ARM} -mcpu=neoverse-n1", by_hand):
+        target = resolve_target(spec)
+        assert resolve_target(str(target)) == target
+
+
+def test_the_host_target_has_what_the_machine_has():
+    host = host_target()
+    assert resolve_target(None) == resolve_target("native") == host
+    assert host.l1_bytes >= 16 * 1024
+    assert host.l2_bytes > host.l1_bytes
+    flags = Path("/proc/cpuinfo")
+    if flags.exists() and host.arch == "x86_64":
+        words = set(flags.read_text().split())
+        assert ("avx2" in words) == host.has("avx2")
+        assert ("avx512f" in words) == host.has("avx512f")
+    assert resolve_target("llvm -threads=3").threads == 3
+    assert resolve_target(host) is host
+
+
+def test_features_that_the_cpu_implies_but_the_target_lacks_are_switched_off():
+    target = resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512 -mattr=-avx512bw")
+    assert "-avx512bw" in feature_string(target).split(",")
+    assert feature_string(resolve_target("skylake-avx512")).endswith(",-prefer-256-bit")
+    assert "prefer" not in feature_string(resolve_target("x86-64-v3"))
+    bare = Target("x86_64-unknown-linux-gnu", "x86-64-v4")
+    assert implied_features(bare.triple, "x86-64-v4", feature_string(bare)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("skylake-avx51", "no cpu 'skylake-avx51' .* did you mean skylake-avx512"),
+        ("llvm -mcpu=x86-64 -mattr=+avx22", r"no feature 'avx22' .* did you mean avx2"),
+        ("llvm -mattr=+zzzzzzzzzz", "no feature 'zzzzzzzzzz'"),
+        ("llvm -mtriple=z8001-none -mcpu=z8001", "no target of triple 'z8001-none'"),
+        ("llvm -mtriple=aarch64-linux-gnu -mcpu=skylake", "no cpu 'skylake'"),
+        ("", "the target is empty"),
+    ],
+)
+def test_unknown_names_are_errors_with_suggestions(spec, message):
+    with pytest.raises(TargetError, match=message):
+        resolve_target(spec)
