@@ -1,0 +1,155 @@
+"""loop_partition: hot loops lose their guards."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.expr import IfThenElse, Load, const
+from loopwright.ir.simplify import simplify_func
+from loopwright.ir.stmt import For, If, Store
+from loopwright.ir.visit import walk
+from loopwright.lowering.loop_partition import loop_partition
+from loopwright.lowering.vectorize import vectorize
+
+
+def conditions(node):
+    return sum(isinstance(n, (If, IfThenElse)) for n in walk(node))
+
+
+def loops(func):
+    """(name, extent text, conditions inside) of each loop, outermost first."""
+    return [(n.var.name, str(n.extent), conditions(n.body)) for n in walk(func.body) if isinstance(n, For)]
+
+
+def split_copy(nest, n, factor, kind="serial", inner="serial"):
+    A, B = make_buffer("A", (n,), "int32"), make_buffer("B", (n,), "int32")
+
+    def item(o, i):
+        at = (o * factor + i,)
+        return If(o * factor + i < n, Store(B, at, Load(A, at) + 1))
+
+    def tile(o):
+        return nest.loop("i", factor, lambda i: item(o, i), inner)
+
+    return simplify_func(nest.kernel((A, B), nest.loop("o", (n + factor - 1) // factor, tile, kind)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 20, 23])
+def test_constant_split_tail(nest, n):
+    func = split_copy(nest, n, 8)
+    nest.same(func, loop_partition(func))
+
+
+def test_main_part_has_no_guard(nest):
+    done = loop_partition(split_copy(nest, 20, 8))
+    assert loops(done)[0] == ("o", "2", 0)
+    assert conditions(done.body) == 0, "the border of a loop of known size needs no guard either"
+
+
+def test_symbolic_split_tail(nest):
+    func = split_copy(nest, index_var("n"), 8)
+    done = loop_partition(func)
+    assert loops(done)[0] == ("o", "n // 8", 0)
+    for n in (0, 1, 7, 8, 9, 24, 25):
+        nest.same(func, done, n=n)
+
+
+def test_a_vectorized_tile_is_masked_in_the_tail_only(nest):
+    func = split_copy(nest, index_var("n"), 8, inner="vectorized")
+    done = vectorize(loop_partition(func))
+    main = next(n for n in walk(done.body) if isinstance(n, For))
+    assert "where" not in str(main)
+    assert "where" in str(done)
+    for n in (0, 5, 8, 19):
+        nest.same(func, done, n=n)
+
+
+def test_a_parallel_loop_stays_one_loop(nest):
+    func = split_copy(nest, index_var("n"), 8, kind="parallel")
+    done = loop_partition(func)
+    assert nest.count(done, For, kind="parallel") == 1
+    choice = next(n for n in walk(done.body) if isinstance(n, For)).body
+    assert isinstance(choice, If)
+    assert conditions(choice.then) == 0
+    for n in (0, 5, 8, 19):
+        nest.same(func, done, n=n)
+
+
+def convolution(nest, h, w, kernel=3, pad=1, kind="serial"):
+    """A depthwise convolution of one channel with zero padding."""
+    A, W = make_buffer("A", (h, w), "int32"), make_buffer("W", (kernel, kernel), "int32")
+    C = make_buffer("C", (h + 2 * pad - kernel + 1, w + 2 * pad - kernel + 1), "int32")
+
+    def step(y, x, ky, kx):
+        row, column = y + ky - pad, x + kx - pad
+        inside = (row >= 0) & (row < h) & (column >= 0) & (column < w)
+        value = IfThenElse(inside, Load(A, (row, column)), const(0, "int32"))
+        return Store(C, (y, x), Load(C, (y, x)) + value * Load(W, (ky, kx)))
+
+    def window(y, x):
+        return nest.loop("ky", kernel, lambda ky: nest.loop("kx", kernel, lambda kx: step(y, x, ky, kx)))
+
+    body = nest.loop("y", C.shape[0], lambda y: nest.loop("x", C.shape[1], lambda x: window(y, x)), kind)
+    return simplify_func(nest.kernel((A, W, C), body))
+
+
+@pytest.mark.parametrize("size", [(6, 7), (1, 1), (2, 5), (5, 2)])
+@pytest.mark.parametrize(("kernel", "pad"), [(3, 1), (5, 2), (1, 0), (2, 2)])
+def test_padded_convolution_means_the_same(nest, size, kernel, pad):
+    func = convolution(nest, *size, kernel, pad)
+    nest.same(func, loop_partition(func))
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_the_interior_of_a_padded_convolution_has_no_guard(nest, kind):
+    func = convolution(nest, 8, 9, kind=kind)
+    done = loop_partition(func)
+    assert ("x", "7", 0) in loops(done)
+    nest.same(func, done)
+
+
+def test_padded_convolution_of_symbolic_size(nest):
+    func = convolution(nest, index_var("h"), index_var("w"))
+    done = loop_partition(func)
+    assert ("kx", "3", 0) in loops(done)
+    for h, w in [(1, 1), (2, 3), (4, 5)]:
+        nest.same(func, done, h=h, w=w)
+
+
+def test_no_copies_no_partition(nest):
+    func = convolution(nest, 8, 9)
+    assert loop_partition(func, max_copies=0) is func
+
+
+def test_conditions_on_data_are_left_alone(nest):
+    A, B = make_buffer("A", (6,), "int32"), make_buffer("B", (6,), "int32")
+    func = nest.kernel((A, B), nest.loop("i", 6, lambda i: If(Load(A, (i,)) > 0, Store(B, (i,), const(1, "int32")))))
+    assert loop_partition(func) is func
+
+
+@given(
+    extent=st.integers(0, 7),
+    inner=st.integers(0, 3),
+    a=st.integers(-3, 3),
+    b=st.integers(-3, 3),
+    bound=st.integers(-8, 12),
+    op=st.sampled_from(["<", "<=", ">", ">="]),
+    low=st.integers(-2, 2),
+    kind=st.sampled_from(["serial", "parallel"]),
+    symbolic=st.booleans(),
+)
+def test_random_guards(nest, extent, inner, a, b, bound, op, low, kind, symbolic):
+    from loopwright.ir.expr import compare
+
+    n = index_var("n")
+    A, B = make_buffer("A", (n,), "int32"), make_buffer("B", (8, 4), "int32")
+
+    def item(i, j):
+        holds = compare(op, a * i + b * j, n - bound if symbolic else const(bound, "index"))
+        return If(holds, Store(B, (i - low, j), const(1, "int32")), Store(B, (i - low, j), const(2, "int32")))
+
+    count = n if symbolic else extent
+    body = nest.loop("i", count, lambda i: nest.loop("j", inner, lambda j: item(i, j)), kind, low=low)
+    func = nest.kernel((A, B), body)
+    nest.same(func, loop_partition(func), n=extent)
