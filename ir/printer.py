@@ -5,8 +5,8 @@ Equal programs print equal text, whatever the order of imports or the hash seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import assert_never
+from collections.abc import Callable, Generator, Iterable
+from typing import TypeAlias, assert_never
 
 from .buffer import Buffer
 from .expr import (
@@ -60,6 +60,10 @@ _PRECEDENCE = {
     "neg": 11,
 }
 
+MAX_NODES = 100_000
+"""An expression with more nodes than this, written out as a tree, is cut short: shared parts can make it endless."""
+
+_Text: TypeAlias = Generator[tuple[Expr, int], str, str]
 Marker = Callable[[Stmt], str | None]
 """Gives a note to print behind a statement's first line, or None."""
 
@@ -90,64 +94,95 @@ class Printer:
 
     def expr(self, value: Expr, level: int = 0) -> str:
         """Text of an expression, in parentheses if it binds less tightly than ``level``."""
-        text, own = self._expr(value)
+        return self._run(self._expr(value, level))
+
+    def _run(self, root: _Text) -> str:
+        """Drive the generators of nested expressions with a stack of our own: Python's is too short for deep ones."""
+        stack, text = [root], ""
+        budget = MAX_NODES
+        request: tuple[Expr, int] | None
+        while stack:
+            try:
+                request = next(stack[-1]) if not text else stack[-1].send(text)
+            except StopIteration as done:
+                stack.pop()
+                text = done.value
+                continue
+            budget -= 1
+            text = "" if budget > 0 else "…"
+            if budget > 0:
+                stack.append(self._expr(*request))
+        return text
+
+    def _expr(self, value: Expr, level: int) -> _Text:
+        text, own = yield from self._bare(value)
         return f"({text})" if own < level else text
 
-    def _infix(self, op: str, a: Expr, b: Expr) -> tuple[str, int]:
+    def _infix(self, op: str, a: Expr, b: Expr) -> Generator[tuple[Expr, int], str, tuple[str, int]]:
         own = _PRECEDENCE[op]
         left = own + 1 if own == _PRECEDENCE["=="] else own
-        return f"{self.expr(a, left)} {op} {self.expr(b, own + 1)}", own
+        return f"{(yield a, left)} {op} {(yield b, own + 1)}", own
 
-    def _list(self, values: Iterable[Expr]) -> str:
-        return ", ".join(self.expr(v) for v in values)
+    def _list(self, values: Iterable[Expr]) -> _Text:
+        texts: list[str] = []
+        for value in values:
+            texts.append((yield value, 0))  # noqa: PERF401 - a comprehension cannot yield
+        return ", ".join(texts)
 
-    def _expr(self, value: Expr) -> tuple[str, int]:
+    def _bare(self, value: Expr) -> Generator[tuple[Expr, int], str, tuple[str, int]]:
+        """Text without parentheses, and how tightly it binds. Yields the parts that it needs the text of."""
         match value:
             case Var():
                 return self.name(value), _ATOM
             case Const():
                 return _const_text(value)
             case Cast(to, inner):
-                return f"{to}({self.expr(inner)})", _ATOM
+                return f"{to}({(yield inner, 0)})", _ATOM
             case Unary("not", a):
-                return f"not {self.expr(a, _PRECEDENCE['not'])}", _PRECEDENCE["not"]
+                return f"not {(yield a, _PRECEDENCE['not'])}", _PRECEDENCE["not"]
             case Unary(op, a):
-                return f"{op}{self.expr(a, _PRECEDENCE['neg'])}", _PRECEDENCE["neg"]
+                return f"{op}{(yield a, _PRECEDENCE['neg'])}", _PRECEDENCE["neg"]
             case Binary("min" | "max" as op, a, b):
-                return f"{op}({self._list((a, b))})", _ATOM
+                return f"{op}({(yield from self._list((a, b)))})", _ATOM
             case Binary(op, a, b) | Compare(op, a, b) | Logical(op, a, b):
-                return self._infix(op, a, b)
+                return (yield from self._infix(op, a, b))
             case Select(condition, a, b):
-                return f"select({self._list((condition, a, b))})", _ATOM
+                return f"select({(yield from self._list((condition, a, b)))})", _ATOM
             case IfThenElse(condition, a, b):
-                return f"if_then_else({self._list((condition, a, b))})", _ATOM
+                return f"if_then_else({(yield from self._list((condition, a, b)))})", _ATOM
             case Let(var, bound, body):
-                return f"(let {self.name(var)} = {self.expr(bound)} in {self.expr(body)})", _ATOM
+                return f"(let {self.name(var)} = {(yield bound, 0)} in {(yield body, 0)})", _ATOM
             case Call(name, args):
-                return f"{name}({self._list(args)})", _ATOM
+                return f"{name}({(yield from self._list(args))})", _ATOM
             case Load(buffer, indices, mask):
-                return self.access(buffer, indices, mask), _ATOM
+                return (yield from self._access(buffer, indices, mask)), _ATOM
             case Ramp(base, stride, lanes):
-                return f"ramp({self._list((base, stride))}, {lanes})", _ATOM
+                return f"ramp({(yield from self._list((base, stride)))}, {lanes})", _ATOM
             case Broadcast(inner, lanes):
-                return f"broadcast({self.expr(inner)}, {lanes})", _ATOM
+                return f"broadcast({(yield inner, 0)}, {lanes})", _ATOM
             case TensorRead(tensor, indices):
-                return f"{tensor.name}[{self._list(indices)}]", _ATOM
+                return f"{tensor.name}[{(yield from self._list(indices))}]", _ATOM
             case Reduce():
-                return self._reduce(value), _ATOM
+                return (yield from self._reduce(value)), _ATOM
             case _:
                 assert_never(value)
 
-    def _reduce(self, value: Reduce) -> str:
+    def _reduce(self, value: Reduce) -> _Text:
         axes = ", ".join(self.name(axis.var) for axis in value.axes)
-        condition = "" if value.condition is None else f", where={self.expr(value.condition)}"
+        sources = yield from self._list(value.sources)
+        condition = "" if value.condition is None else f", where={(yield value.condition, 0)}"
         which = f"[{value.index}]" if len(value.sources) > 1 else ""
-        return f"{value.combiner.name}({self._list(value.sources)}, axis=[{axes}]{condition}){which}"
+        return f"{value.combiner.name}({sources}, axis=[{axes}]{condition}){which}"
+
+    def _access(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> _Text:
+        name = self.name(buffer)
+        inside = (yield from self._list(indices)) or "()"
+        masked = "" if mask is None else f" where {(yield mask, 0)}"
+        return f"{name}[{inside}{masked}]"
 
     def access(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> str:
-        inside = self._list(indices) or "()"
-        masked = "" if mask is None else f" where {self.expr(mask)}"
-        return f"{self.name(buffer)}[{inside}{masked}]"
+        """Text of a load, or of the left side of a store."""
+        return self._run(self._access(buffer, indices, mask))
 
     def stmt(self, stmt: Stmt, indent: str = "") -> list[str]:
         """The lines of a statement."""
@@ -190,7 +225,7 @@ class Printer:
 
     def declaration(self, buffer: Buffer) -> str:
         shape = ", ".join(self.expr(extent) for extent in buffer.shape)
-        strides = "" if buffer.strides is None else f", strides=({self._list(buffer.strides)})"
+        strides = "" if buffer.strides is None else f", strides=({self._run(self._list(buffer.strides))})"
         offset = buffer.elem_offset
         start = "" if isinstance(offset, Const) and offset.value == 0 else f", offset={self.expr(offset)}"
         return f"{self.name(buffer)}: {buffer.dtype}[{shape}{strides}{start}]"
@@ -202,7 +237,7 @@ class Printer:
 
 def _const_text(value: Const) -> tuple[str, int]:
     kind, number = value.dtype, value.value
-    text = f"{number:.9g}" if kind.is_float and kind.bits <= 32 else repr(number)
+    text = str(kind.to_numpy().type(number)) if kind.is_float and kind.bits <= 32 else repr(number)
     if kind.is_float and text.lstrip("-").isdigit():
         text += ".0"
     if kind.is_index or kind.is_bool or (kind.kind == "float" and kind.bits == 32):
