@@ -87,7 +87,7 @@ class Allocator:
         kind = buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes)
         align = min(buffer.alignment, ARENA_ALIGNMENT)
         slots = {i: self.on_stack(memory_type(kind), align, f"{buffer.name}.{i}") for i in range(count // lanes)}
-        return Slots(lanes, slots)
+        return Slots(lanes, align, slots)
 
     def heap_memory(self, buffer: Buffer, size: llvm_ir.Value) -> llvm_ir.Value:
         """``size`` bytes for the buffer; a null pointer if there are none left."""

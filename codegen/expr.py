@@ -279,7 +279,7 @@ class ExprEmitter:
     def bind(self, var: Var, value: Expr) -> None:
         """Give a variable the value of an expression."""
         self.variables[var] = self.value(value)
-        self.facts.learn_value(var, value)
+        self.facts.learn(var, self.facts.of(value))
 
     def _ramp(self, node: Ramp) -> llvm_ir.Value:
         base, stride = self.value(node.base), self.value(node.stride)

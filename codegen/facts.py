@@ -6,31 +6,44 @@ Cheap local reasoning for cheaper instructions and alignment; the simplifier has
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import ZERO, Binary, Broadcast, Cast, Const, Expr, Ramp, Select, Var, broadcast_to, const_int
 
 
+@dataclass(frozen=True, slots=True)
+class VarFacts:
+    """What is known of a variable: its sign, and a number that divides it (0 for the variable that is 0)."""
+
+    non_negative: bool = False
+    multiple: int = 1
+
+
+NOTHING = VarFacts()
+
+
+def merge_facts(several: list[VarFacts]) -> VarFacts:
+    """What holds in all of these cases, of which there is at least one."""
+    return VarFacts(all(f.non_negative for f in several), math.gcd(*(f.multiple for f in several)))
+
+
 class Facts:
-    """Known signs and divisors of variables, filled as the emitter enters their scopes."""
+    """Known signs and divisors of index variables, filled as the emitter enters their scopes."""
 
     def __init__(self) -> None:
-        self._non_negative: set[Var] = set()
-        self._multiple: dict[Var, int] = {}
+        self._known: dict[Var, VarFacts] = {}
 
-    def learn(self, var: Var, *, non_negative: bool, multiple: int = 1) -> None:
+    def learn(self, var: Var, facts: VarFacts) -> None:
         """State what holds of a variable from here on; copies of a loop may bind one variable to other values."""
-        if non_negative:
-            self._non_negative.add(var)
-        else:
-            self._non_negative.discard(var)
-        self._multiple[var] = multiple
+        self._known[var] = facts
 
-    def learn_value(self, var: Var, value: Expr) -> None:
-        """``var`` is another name of ``value``."""
-        if var.dtype.is_index:
-            self.learn(var, non_negative=self.non_negative(value), multiple=self.multiple(value))
+    def of(self, value: Expr) -> VarFacts:
+        """What is known of an index; nothing of other dtypes."""
+        if not value.dtype.is_index:
+            return NOTHING
+        return VarFacts(self.non_negative(value), self.multiple(value))
 
     def non_negative(self, value: Expr) -> bool:
         """Whether the integer (or every lane of it) is provably at least 0."""
@@ -40,7 +53,7 @@ class Facts:
             case Const(value=number):
                 return number >= 0
             case Var():
-                return value in self._non_negative
+                return self._known.get(value, NOTHING).non_negative
             case Broadcast(inner, _):
                 return self.non_negative(inner)
             case Ramp(base, stride, _):
@@ -66,7 +79,7 @@ class Facts:
             case Const():
                 return abs(int(value))
             case Var():
-                return self._multiple.get(value, 1)
+                return self._known.get(value, NOTHING).multiple
             case Broadcast(inner, _):
                 return self.multiple(inner)
             case Binary("+" | "-" | "%" | "min" | "max", a, b):

@@ -40,6 +40,7 @@ class Slots:
     """A buffer kept in single stack slots, which LLVM turns into registers: slot ``i`` holds ``lanes`` elements."""
 
     lanes: int
+    alignment: int
     pointers: dict[int, llvm_ir.Value]
 
 
@@ -84,14 +85,16 @@ class MemoryEmitter:
 
     def _load_slot(self, slots: Slots, kind: DType, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
         lanes = max(kind.lanes, slots.lanes)
-        stored = self.builder.load(self._slot(slots, index), typ=memory_type(kind.with_lanes(lanes)))
+        pointer = self._slot(slots, index)
+        stored = self.builder.load(pointer, align=slots.alignment, typ=memory_type(kind.with_lanes(lanes)))
         return stored if mask is None else self.builder.select(mask, stored, same_lanes(stored, 0))
 
     def _store_slot(self, slots: Slots, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
         pointer = self._slot(slots, index)
         if mask is not None:
-            value = self.builder.select(mask, value, self.builder.load(pointer, typ=value.type))
-        self.builder.store(value, pointer)
+            old = self.builder.load(pointer, align=slots.alignment, typ=value.type)
+            value = self.builder.select(mask, value, old)
+        self.builder.store(value, pointer, align=slots.alignment)
 
     def _slot(self, slots: Slots, index: Expr) -> llvm_ir.Value:
         ramp = as_ramp(index)

@@ -18,6 +18,7 @@ from ..ir.expr import Var, const_int
 from ..ir.stmt import IRModule, Launch, PrimFunc
 from ..ir.target import Target
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
+from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout
 from .options import CodegenOptions
@@ -84,6 +85,7 @@ class _ModuleEmitter:
         self.signatures = {f.name: _signature(f, entry=f is module.entry) for f in module.functions}
         self.bodies: dict[str, llvm_ir.Function] = {}
         self.tasks: dict[str, llvm_ir.Function] = {}
+        self.arguments: dict[Var, list[VarFacts]] = {}
 
     def emit(self) -> EmittedModule:
         for func in self.source.functions:
@@ -123,7 +125,10 @@ class _ModuleEmitter:
             else:
                 emitter.exprs.variables[var] = arg
         for dim in _extents(func):
-            emitter.exprs.facts.learn(dim, non_negative=True)
+            emitter.exprs.facts.learn(dim, VarFacts(non_negative=True))
+        for param in func.params:
+            if isinstance(param, Var) and param in self.arguments:
+                emitter.exprs.facts.learn(param, merge_facts(self.arguments[param]))
         emitter.emit(func.body)
         builder.ret(llvm_ir.Constant(I32, 0))
 
@@ -159,12 +164,16 @@ class _ModuleEmitter:
     def _closure_values(self, emitter: StmtEmitter, launch: Launch) -> list[llvm_ir.Value]:
         """The values of the launched function's parameters behind begin and end, in its order."""
         func = next(f for f in self.source.functions if f.name == launch.function)
+        for bound in func.params[:2]:
+            if isinstance(bound, Var):
+                self.arguments.setdefault(bound, []).append(VarFacts(non_negative=True))
         given: dict[Var, llvm_ir.Value] = {}
         for param, arg in zip(func.params[2:], launch.args, strict=True):
             if isinstance(param, Buffer) and isinstance(arg, Buffer):
                 given[param.data] = emitter.exprs.memory.pointers[arg.data]
             elif isinstance(param, Var) and isinstance(arg, Var):
                 given[param] = emitter.exprs.value(arg)
+                self.arguments.setdefault(param, []).append(emitter.exprs.facts.of(arg))
         return [given[var] for var, _ in self.signatures[func.name].params[2:]]
 
     def _task(self, name: str) -> llvm_ir.Function:

@@ -13,6 +13,7 @@ from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place
 from .expr import ExprEmitter
+from .facts import VarFacts
 from .options import CodegenOptions
 from .types import I32, PTR, same_lanes
 
@@ -89,18 +90,18 @@ class StmtEmitter:
             return
         name = stmt.var.name
         first = self.exprs.value(stmt.min)
-        count = self.exprs.value(stmt.extent)
-        end = self.builder.add(first, count, flags=("nsw",), name=f"{name}.end")
+        end = self._loop_end(stmt, first)
         body, after = (self.builder.append_basic_block(f"{name}.{part}") for part in ("loop", "exit"))
         if extent is None:
-            self.builder.cbranch(self.builder.icmp_signed(">", count, same_lanes(count, 0)), body, after)
+            some = self.builder.icmp_signed("<", first, end)
+            self.builder.cbranch(some, body, after)
         else:
             self.builder.branch(body)
         before = self.builder.basic_block
         self.builder.position_at_end(body)
         counter = self.builder.phi(first.type, name=name)
         counter.add_incoming(first, before)
-        self.exprs.facts.learn(stmt.var, non_negative=self.exprs.facts.non_negative(stmt.min))
+        self.exprs.facts.learn(stmt.var, VarFacts(non_negative=self.exprs.facts.non_negative(stmt.min)))
         with self.exprs.scope():
             self.exprs.variables[stmt.var] = counter
             self.emit(stmt.body)
@@ -108,6 +109,13 @@ class StmtEmitter:
         counter.add_incoming(step, self.builder.basic_block)
         self.builder.cbranch(self.builder.icmp_signed("<", step, end), body, after)
         self.builder.position_at_end(after)
+
+    def _loop_end(self, stmt: For, first: llvm_ir.Value) -> llvm_ir.Value:
+        start, extent = const_int(stmt.min), const_int(stmt.extent)
+        if start is not None and extent is not None:
+            return same_lanes(first, start + extent)
+        count = self.exprs.value(stmt.extent)
+        return count if start == 0 else self.builder.add(first, count, flags=("nsw",), name=f"{stmt.var.name}.end")
 
     def _while(self, stmt: While) -> None:
         head, body, after = (self.builder.append_basic_block(f"while.{part}") for part in ("test", "body", "exit"))

@@ -98,6 +98,16 @@ class Poison(llvm_ir.Constant):  # type: ignore[misc]
         return "poison"
 
 
+class _Zeros(llvm_ir.Constant):  # type: ignore[misc]
+    """The zero of a type, in its short spelling."""
+
+    def __init__(self, kind: llvm_ir.Type) -> None:
+        super().__init__(kind, None)
+
+    def _get_reference(self) -> str:
+        return "zeroinitializer"
+
+
 def same_lanes(value: llvm_ir.Value, number: int | float) -> llvm_ir.Constant:
     """A constant of the type of ``value``."""
     kind = value.type
@@ -119,7 +129,7 @@ def splat(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, lanes: int) -> llvm_
         return Splat(value, lanes)
     empty = Poison(llvm_ir.VectorType(value.type, lanes))
     single = builder.insert_element(empty, value, llvm_ir.Constant(I64, 0))
-    return shuffle(builder, single, empty, [0] * lanes)
+    return builder.shuffle_vector(single, empty, _Zeros(llvm_ir.VectorType(I32, lanes)))
 
 
 def shuffle(builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, order: Sequence[int]) -> llvm_ir.Value:

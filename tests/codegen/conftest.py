@@ -55,3 +55,9 @@ def native() -> Callable[..., Kernel]:
         return Kernel(program, target, CodegenOptions(cache=False, **options))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def kernel_of() -> Callable[[PrimFunc], Kernel]:
+    """Compiles quickly and without contraction: for hypothesis tests, whose fixtures live longer than an example."""
+    return lambda func: Kernel(func, "native", CodegenOptions(precision="strict", opt_level=1, cache=False))

@@ -214,6 +214,22 @@ def test_copies_of_a_loop_may_give_one_variable_other_bounds(native):
     np.testing.assert_array_equal(a, np.arange(-8, 8) // 4)
 
 
+def test_what_is_known_of_a_launch_s_arguments_holds_in_the_launched_function(native):
+    """Chunks start at 0 or above, and the captured counter counts from 0: shifts serve, unless it starts below."""
+    for low, cheap in ((0, True), (-3, False)):
+        A = make_buffer("A", [4, 8], "int64")
+        i, j, k = index_var("i"), index_var("j"), index_var("k")
+        begin, end = index_var("begin"), index_var("end")
+        value = Cast(dtype("int64"), Binary("//", j, idx(4)) + Binary("//", k, idx(2)))
+        task = PrimFunc("rows", (begin, end, A, k), For(j, begin, end - begin, "serial", Store(A, (k - low, j), value)))
+        body = For(i, idx(low), idx(4), "serial", Launch("rows", idx(8), (A, i)))
+        kernel = native(IRModule((PrimFunc("launches", (A,), body, (A,)), task)))
+        a = np.zeros((4, 8), np.int64)
+        assert kernel(a) == 0
+        np.testing.assert_array_equal(a, np.arange(8) // 4 + ((np.arange(4) + low) // 2)[:, None])
+        assert ("ashr" not in kernel.code.llvm_ir) == cheap
+
+
 @pytest.mark.parametrize("name", ["fma", "free", "2 mm", "f.body", "\u00e9"])
 def test_any_name_of_a_function_works(native, name):
     A, T = make_buffer("A", [2], "float64"), make_buffer("T", [2], "float64", "global")
