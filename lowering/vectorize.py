@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ..ir.expr import MAX_LANES, ONE, ZERO, Expr, Load, Ramp, Var, broadcast_to, const_int
+from ..ir.dtype import INDEX
+from ..ir.expr import MAX_LANES, ONE, ZERO, Expr, Load, Ramp, Var, broadcast_to, const, const_int
+from ..ir.facts import NO_FACTS, Facts
 from ..ir.simplify import simplify
 from ..ir.stmt import (
     Allocate,
@@ -75,15 +77,45 @@ def _vectorize_loop(loop: For) -> Stmt:
         return Seq(())
     if lanes == 1:
         return substitute(loop.body, {loop.var: loop.min})
-    return _LoopVectorizer(loop, lanes).stmt(loop.body, None)
+    facts = NO_FACTS.with_range(loop.var, loop.min, loop.extent)
+    active = _active_iterations(loop.body, loop.var, facts)
+    if active is not None and len(active) == 1:
+        return substitute(loop.body, {loop.var: const(active.pop(), INDEX)})
+    return _LoopVectorizer(loop, lanes, facts).stmt(loop.body, None)
+
+
+def _active_iterations(body: Stmt, var: Var, facts: Facts) -> set[int] | None:
+    """The iterations that do anything at all, where the conditions around everything say which; else None."""
+    match body:
+        case If(condition, then, None):
+            only = _only_value(var, facts.with_condition(condition))
+            return {only} if only is not None else _active_iterations(then, var, facts.with_condition(condition))
+        case For() | Allocate() | LetStmt():
+            return _active_iterations(body.body, var, facts)
+        case Seq(stmts):
+            active: set[int] = set()
+            for stmt in stmts:
+                found = _active_iterations(stmt, var, facts)
+                if found is None:
+                    return None
+                active |= found
+            return active
+        case _:
+            return None
+
+
+def _only_value(var: Var, facts: Facts) -> int | None:
+    interval = facts.interval(var)
+    return interval.low if interval.is_point else None
 
 
 class _LoopVectorizer:
     """Widens the statements of one loop. ``mask`` is the vector condition a statement runs under, None: always."""
 
-    def __init__(self, loop: For, lanes: int) -> None:
+    def __init__(self, loop: For, lanes: int, facts: Facts) -> None:
         self.loop = loop
         self.lanes = lanes
+        self.facts = facts
         self.widen = Widener(loop.body, loop.var, Ramp(loop.min, ONE, lanes), lanes)
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Stmt:
@@ -134,6 +166,8 @@ class _LoopVectorizer:
         if buffer.data in self.widen.varies.private:
             indices = self.widen.private_indices(buffer, indices)
         elif all(i.dtype.lanes == 1 for i in indices):
+            if _only_value(self.loop.var, self.facts) is not None:
+                return Store(buffer, self._spread(indices), broadcast_to(value, self.lanes), mask)
             raise self._error(
                 stmt,
                 f"all its iterations store to the same element of {buffer.name}: "
@@ -141,6 +175,10 @@ class _LoopVectorizer:
             )
         own = None if stmt.mask is None else broadcast_to(self._expr(stmt.mask, mask, stmt), self.lanes)
         return Store(self.widen.view(buffer), indices, broadcast_to(value, self.lanes), both(mask, own))
+
+    def _spread(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The indices as vectors, for a store by the one lane that is on."""
+        return tuple(broadcast_to(i, self.lanes) for i in indices)
 
     def _for(self, stmt: For, mask: Expr | None) -> Stmt:
         if stmt.kind == "parallel":
@@ -167,14 +205,22 @@ class _LoopVectorizer:
         return LetStmt(kept, condition, self._masked(stmt, kept, mask))
 
     def _masked(self, stmt: If, condition: Expr, mask: Expr | None) -> Stmt:
-        then = self._guarded(stmt.then, both(mask, condition))
+        then = self._guarded(stmt.then, both(mask, condition), self.facts.with_condition(stmt.condition))
         if stmt.orelse is None:
             return then
-        return seq(then, self._guarded(stmt.orelse, both(mask, negation(condition))))
+        orelse = self._guarded(stmt.orelse, both(mask, negation(condition)), self.facts.without(stmt.condition))
+        return seq(then, orelse)
 
-    def _guarded(self, stmt: Stmt, mask: Expr | None) -> Stmt:
+    def _guarded(self, stmt: Stmt, mask: Expr | None, facts: Facts) -> Stmt:
         """The statement under a mask; if it loads scalars, these are only safe to load if a lane is active at all."""
         assert mask is not None
+        outside, self.facts = self.facts, facts
+        try:
+            return self._if_active(stmt, mask)
+        finally:
+            self.facts = outside
+
+    def _if_active(self, stmt: Stmt, mask: Expr) -> Stmt:
         active = any_lane(mask)
         if active is None:
             return self.stmt(stmt, mask)

@@ -1,5 +1,7 @@
 """vectorize: iterations become lanes; masks, private memory and what must be refused."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -221,6 +223,29 @@ def test_random_affine_accesses(nest, lanes, stride, offset, low, bound):
         return If(v * 2 + offset <= bound, Store(B, at, Load(A, at) * 3 - Load(B, at)))
 
     check(nest, nest.kernel((A, B), nest.loop("v", lanes, item, "vectorized", low=low)))
+
+
+def test_a_condition_that_leaves_one_iteration(nest):
+    """The simplifier writes ``C[4]`` for ``C[v + 4]`` under ``v < 1``, which is no reduction."""
+    A, B = buffers(("A", (8,), "int32"), ("B", (8,), "int32"))
+    at = (const(4, "index"),)
+    acc = make_buffer("acc", (1,), "int32", scope="local")
+    zero = (const(0, "index"),)
+
+    def only(v):
+        return If(v < 1, Store(B, at, Load(B, at) + Load(A, at)))
+
+    def private(v):
+        last = If(v > 2, Store(B, at, Load(acc, zero)))
+        return Allocate(acc, seq(Store(acc, zero, Load(A, (v,))), last))
+
+    def mixed(v):
+        return seq(Store(A, (v,), Load(B, (v,))), If(v < 1, Store(B, at, Load(A, (v,))), Store(A, (v,), Load(B, (v,)))))
+
+    assert "ramp" not in check(nest, nest.kernel((A, B), nest.loop("v", 4, only, "vectorized")))
+    check(nest, nest.kernel((A, B), nest.loop("v", 4, private, "vectorized")))
+    func = nest.kernel((A, B), nest.loop("v", 4, mixed, "vectorized"))
+    check(nest, replace(func, outputs=(A, B)))
 
 
 def refuse(nest, params, body, match):
