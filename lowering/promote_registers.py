@@ -110,7 +110,7 @@ class _Promoter:
         """
         groups = {d: g for d, g in find_groups(loop, facts).items() if g.stored}
         initial = _initial_stores(before, groups)
-        covered = [d for d, g in groups.items() if all((d, e) in initial for e in g.elements)]
+        covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
         chosen: list[_Registers] = []
         budget = self.budget
         for data, group in groups.items():

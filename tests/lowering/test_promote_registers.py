@@ -187,6 +187,21 @@ def test_two_outputs_with_interleaved_inits(nest):
     nest.same(func, done)
 
 
+def test_two_outputs_accumulate_side_by_side(nest):
+    A = make_buffer("A", (7,), "int32")
+    C, D = make_buffer("C", (1,), "int32"), make_buffer("D", (1,), "int32")
+    init = seq(Store(C, ZERO, const(0, "int32")), Store(D, ZERO, const(1, "int32")))
+    update = nest.loop(
+        "k",
+        7,
+        lambda k: seq(Store(C, ZERO, Load(C, ZERO) + Load(A, (k,))), Store(D, ZERO, Load(D, ZERO) * Load(C, ZERO))),
+    )
+    func = PrimFunc("kernel", (A, C, D), seq(init, update), (C, D))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1), ("int32", 1)]
+    nest.same(func, done)
+
+
 @pytest.mark.parametrize("n", [0, 3, 4])
 def test_masked_tiles(nest, n):
     size = index_var("n")
