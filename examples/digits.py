@@ -111,6 +111,7 @@ def hottest_block(text: str, label: str, product: str, limit: int = 24) -> str:
     """The basic block with the most products in a listing, shortened."""
     blocks = re.split(rf"(?m)^(?={label})", text)
     lines = max(blocks, key=lambda block: block.count(product)).rstrip().splitlines()
+    lines = [line for line in lines if " = phi " not in line]
     shown = [line[:110] for line in lines[:limit]]
     return "\n".join([*shown, f"    … {len(lines) - limit} more lines"] if len(lines) > limit else shown)
 

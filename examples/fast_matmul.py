@@ -17,7 +17,7 @@ def matmul_schedule(n: int, k: int, m: int, target: lw.Target) -> tuple[lw.Sched
     lanes, registers = target.lanes("float32"), target.vector_registers
     width = 2 * lanes  # two vectors of B are used by each of `rows` elements of A: 2 * rows sums in registers
     rows = (registers - 4) // 2
-    block = max(1, min(k, target.l1_bytes // 4 * 3 // (width * 4)))  # a block of a panel of B stays in L1
+    block = max(1, min(k, target.l1_bytes // 2 // (width * 4)))  # a block of a panel of B takes half of L1
 
     A = te.placeholder((n, k), "float32", name="A")
     B = te.placeholder((k, m), "float32", name="B")
@@ -30,15 +30,19 @@ def matmul_schedule(n: int, k: int, m: int, target: lw.Target) -> tuple[lw.Sched
     C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * panels[j // width, r, j % width], axis=r), name="C")
 
     s = lw.create_schedule(C)
+    tile_of_a = s.cache_read(A, "local", [C])
     i, j = s[C].op.axis
     io, jo, ii, ji = s[C].tile(i, j, rows, width)
     ro, ri = s[C].split(r, factor=block)
     jv, jl = s[C].split(ji, factor=lanes)
-    s[C].reorder(jo, ro, io, ri, ii, jv, jl)
+    s[C].reorder(ro, io, jo, ri, ii, jv, jl)
     s[C].vectorize(jl)
     s[C].unroll(jv)
     s[C].unroll(ii)
-    s[C].parallel(jo)
+    s[C].parallel(io)
+    s[tile_of_a].compute_at(s[C], io)
+    _, lane = s[tile_of_a].split(s[tile_of_a].loops[1], factor=lanes)
+    s[tile_of_a].vectorize(lane)
     p, q, c = s[panels].op.axis
     _, lane = s[panels].split(c, factor=lanes)
     s[panels].vectorize(lane)

@@ -20,8 +20,8 @@ i, j = s[Y].op.axis
 outer, inner = s[Y].split(j, factor=16)
 s[Y].vectorize(inner)
 s[Y].parallel(i)
-s[E].compute_at(s[Y], i)
 s[Total].compute_at(s[Y], i)
+s[E].compute_at(s[Y], i)  # once all that reads it is inside i
 s[Peak].compute_at(s[Y], i)
 _, columns_of_e = s[E].op.axis
 _, lanes = s[E].split(columns_of_e, factor=16)
