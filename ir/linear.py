@@ -248,9 +248,10 @@ def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
     result = Linear(form.kind, {}, form.constant)
     for term in form.terms.values():
         if any(f in values for f in term.factors):
-            product = term_expr(term.coefficient, tuple(values.get(f, f) for f in term.factors))
-            for coefficient, factors in _terms(product):
-                result.accumulate(coefficient, factors)
+            lane = tuple(f for f in term.factors if is_lane_number(f))  # products do not multiply it out
+            rest = tuple(values.get(f, f) for f in term.factors if not is_lane_number(f))
+            for coefficient, factors in _terms(term_expr(term.coefficient, rest)):
+                result.accumulate(coefficient, factors + lane)
         else:
             result.accumulate(term.coefficient, term.factors)
     return result

@@ -125,12 +125,16 @@ class ExpressionVisitor(VisitorState):
     def _choice(self, e: Select | IfThenElse, facts: Facts) -> ExprVisit:
         condition = cast(Expr, (yield e.condition, facts))
         sides = []
-        for side, truth in ((e.a, True), (e.b, False)):
+        for choice, truth in ((e.a, True), (e.b, False)):
+            side = choice
             if isinstance(condition, Const) and condition.value is not truth:
                 sides.append(side)
                 continue
-            reached = isinstance(e, IfThenElse) or self.is_total(side)
-            sides.append(cast(Expr, (yield side, self.given(facts, condition, truth) if reached else facts)))
+            if isinstance(e, Select) and not self.is_total(side):
+                side = cast(Expr, (yield side, facts))
+            if isinstance(e, IfThenElse) or self.is_total(side):
+                side = cast(Expr, (yield side, self.given(facts, condition, truth)))
+            sides.append(side)
         if isinstance(condition, Unary) and condition.op == "not":
             return cast(Expr, (yield type(e)(condition.a, sides[1], sides[0]), facts))
         rebuilt = type(e)(condition, sides[0], sides[1])

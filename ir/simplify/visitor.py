@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TypeAlias
 
 from ..buffer import Buffer
-from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var
+from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var, const_int
 from ..facts import Facts
 from ..visit import Node, walk
 
@@ -61,7 +61,7 @@ def _may_fault(node: Node) -> bool:
         case Load() | TensorRead() | Reduce():
             return True
         case Binary("//" | "%", a, b):
-            return a.dtype.is_index and not isinstance(b, Const)
+            return a.dtype.is_index and const_int(b) is None
         case _:
             return False
 
