@@ -31,7 +31,7 @@ def constant(element: llvm_ir.Type, value: float, count: int) -> llvm_ir.Constan
 
 
 def float_type(bits: int) -> llvm_ir.Type:
-    return {16: llvm_ir.HalfType(), 32: llvm_ir.FloatType(), 64: llvm_ir.DoubleType()}[bits]
+    return {32: llvm_ir.FloatType(), 64: llvm_ir.DoubleType()}[bits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Lanes:
 
     def call(self, name: str, element: llvm_ir.Type, args: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
         """Call ``llvm.<name>`` overloaded on ``element`` times our lanes, the type of all its arguments."""
-        suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(str(element), str(element))
+        suffix = {"float": "f32", "double": "f64"}.get(str(element), str(element))
         overload = suffix if self.count == 1 else f"v{self.count}{suffix}"
         kind = self.type_of(element)
         function = external(self.builder.module, f"llvm.{name}.{overload}", kind, [kind] * len(args))
@@ -136,35 +136,18 @@ class Int:
         """Logical: zeros come in."""
         return self._make(self.lanes.builder.lshr(self.value, self.same(count).value))
 
-    def arithmetic_shift(self, count: int) -> Int:
-        return self._make(self.lanes.builder.ashr(self.value, self.same(count).value))
-
-    def _compare(self, op: str, other: Int | int, *, signed: bool) -> Mask:
-        builder = self.lanes.builder
-        compare = builder.icmp_signed if signed else builder.icmp_unsigned
-        return Mask(self.lanes, compare(op, self.value, self.same(other).value))
+    def _compare(self, op: str, other: Int | int) -> Mask:
+        """Signed."""
+        return Mask(self.lanes, self.lanes.builder.icmp_signed(op, self.value, self.same(other).value))
 
     def __lt__(self, other: Int | int) -> Mask:
-        return self._compare("<", other, signed=True)
+        return self._compare("<", other)
 
     def __gt__(self, other: Int | int) -> Mask:
-        return self._compare(">", other, signed=True)
-
-    def __ge__(self, other: Int | int) -> Mask:
-        return self._compare(">=", other, signed=True)
+        return self._compare(">", other)
 
     def equals(self, other: Int | int) -> Mask:
-        return self._compare("==", other, signed=False)
-
-    def differs(self, other: Int | int) -> Mask:
-        return self._compare("!=", other, signed=False)
-
-    def resize(self, bits: int) -> Int:
-        """Truncate, or extend with zeros."""
-        kind = self.lanes.type_of(llvm_ir.IntType(bits))
-        builder = self.lanes.builder
-        change = builder.trunc if bits < self.bits else builder.zext
-        return Int(self.lanes, change(self.value, kind), bits)
+        return self._compare("==", other)
 
     def as_float(self) -> Float:
         """The float with these bits."""
@@ -275,7 +258,7 @@ class Float:
         return Int(self.lanes, self.lanes.builder.bitcast(self.value, kind), self.bits)
 
     def convert(self, bits: int) -> Float:
-        """To the wider or narrower format, rounded to nearest."""
+        """To float32 or float64, rounded to nearest."""
         if bits == self.bits:
             return self
         kind = self.lanes.type_of(float_type(bits))
