@@ -197,7 +197,7 @@ class Printer:
             case For(var, low, extent, kind, body):
                 bounds = self.expr(extent)
                 if not (isinstance(low, Const) and low.value == 0):
-                    bounds = f"{self.expr(low)}, {self.expr(low)} + {self.expr(extent, _PRECEDENCE['*'])}"
+                    bounds = f"{self.expr(low)}, {self._end(low, extent)}"
                 domain = "range" if kind == "serial" else kind
                 return [f"{indent}for {self.name(var)} in {domain}({bounds}):", *self.stmt(body, deeper)]
             case While(condition, body):
@@ -222,6 +222,15 @@ class Printer:
                 return [f"{indent}launch({function}, {self.expr(extent)}, [{names}])"]
             case _:
                 assert_never(stmt)
+
+    def _end(self, low: Expr, extent: Expr) -> str:
+        match low, extent:
+            case Const(value=a), Const(value=b):
+                return str(a + b)
+            case _, Binary("-", end, start) if start is low:
+                return self.expr(end)
+            case _:
+                return f"{self.expr(low)} + {self.expr(extent, _PRECEDENCE['*'])}"
 
     def declaration(self, buffer: Buffer) -> str:
         shape = ", ".join(self.expr(extent) for extent in buffer.shape)

@@ -19,7 +19,7 @@ def test_text(nest):
         "    launch(copy_parallel_0, n, [B, A, n])\n"
         "\n"
         "def copy_parallel_0(begin: index, end: index, B: float32[n], A: float32[n], n: index):\n"
-        "    for i in range(begin, begin + (end - begin)):\n"
+        "    for i in range(begin, end):\n"
         "        B[i] = A[i]"
     )
     task = module.functions[1]
