@@ -55,17 +55,18 @@ def _conditions(root: Node, inner: tuple[For, ...]) -> Iterator[tuple[Compare, t
     while stack:
         node, loops = stack.pop()
         if isinstance(node, (If, IfThenElse, Select)):
-            for part in _conjuncts(node.condition):
+            for part in conjuncts(node.condition):
                 if isinstance(part, Compare) and part.a.dtype is INDEX:
                     yield part, loops
         deeper = (*loops, node) if isinstance(node, For) else loops
         stack.extend((child, deeper) for child in reversed(children(node)))
 
 
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that must all hold."""
     if isinstance(condition, Logical) and condition.op == "and":
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
     else:
         yield condition
 

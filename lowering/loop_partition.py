@@ -3,10 +3,10 @@
 ``for i in range(n): if i >= 1: S`` becomes ``for i in range(1, n): S``; the tail tile of a split and the border of a
 padded convolution get loops of their own. ``guards.py`` finds the conditions and solves them.
 
-Policy. Serial loops are split by range, from the outside inwards; the condition must hold for all iterations of the
-loops inside (``io*16 + ii < n`` splits ``io``). In the border parts, which run seldom, only innermost loops are split.
-A parallel loop stays one loop, so that it costs one launch: its body is chosen by a test. Vectorized and unrolled loops
-are left.
+Policy. A loop of which the guard is the whole body just gets shorter. Else serial loops are split by range, from the
+outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
+border parts, which run seldom, are not split again. A parallel loop stays one loop, so that it costs one launch: its
+body is chosen by a test. Vectorized and unrolled loops are left.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..ir.expr import TRUE, Expr, logical_and, maximum, minimum
 from ..ir.facts import Facts, prove
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ..ir.visit import Node, rewrite, walk, with_body
+from ..ir.visit import Node, rewrite, with_body
 from .context import entry_facts, inside_loop
 from .copying import fresh_copy
 from .folding import add, subtract
-from .guards import Guard, find_guards
+from .guards import Guard, conjuncts, find_guards
 
 
 def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
@@ -41,10 +41,9 @@ class _Partitioner:
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
         match stmt:
-            case For(kind="serial"):
-                return self._serial(stmt, facts)
-            case For(kind="parallel"):
-                return self._parallel(stmt, facts)
+            case For(kind="serial" | "parallel"):
+                trimmed = _trim(stmt, facts)
+                return self._serial(trimmed, facts) if stmt.kind == "serial" else self._parallel(trimmed, facts)
             case For():
                 return _with_body(stmt, self.stmt(stmt.body, inside_loop(facts, stmt)))
             case If(condition, then, orelse):
@@ -60,8 +59,7 @@ class _Partitioner:
                 return stmt
 
     def _serial(self, loop: For, facts: Facts) -> Stmt:
-        is_left = self._in_border and any(isinstance(node, For) for node in walk(loop.body))
-        parts = None if is_left else _split(loop, find_guards(loop), facts)
+        parts = None if self._in_border else _split(loop, find_guards(loop), facts)
         if parts is None or len(parts.borders) > self._copies_left:
             return _with_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
         self._copies_left -= len(parts.borders)
@@ -79,7 +77,7 @@ class _Partitioner:
 
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
-        guards = find_guards(loop)
+        guards = [] if self._in_border else find_guards(loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = _without(loop.body, guards)
         test = logical_and([t for t in tests if t is not TRUE])
@@ -104,6 +102,16 @@ class _Parts:
     @property
     def borders(self) -> list[tuple[Expr, Expr]]:
         return [p for p in self.around if p is not None]
+
+
+def _trim(loop: For, facts: Facts) -> For:
+    """A loop over those iterations only that the condition around its whole body lets through."""
+    if not isinstance(loop.body, If) or loop.body.orelse is not None:
+        return loop
+    around = set(conjuncts(loop.body.condition))
+    guards = [g for g in find_guards(loop) if g.condition in around]
+    parts = _split(loop, guards, facts)
+    return loop if parts is None else _range(loop, _without(loop.body, parts.removed), parts.low, parts.high)
 
 
 def _split(loop: For, guards: Sequence[Guard], facts: Facts) -> _Parts | None:

@@ -76,6 +76,22 @@ def test_a_parallel_loop_stays_one_loop(nest):
         nest.same(func, done, n=n)
 
 
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_a_loop_whose_whole_body_is_guarded_gets_shorter(nest, kind):
+    n = index_var("n")
+    B = make_buffer("B", (n,), "int32")
+
+    def item(i):
+        return If((i < n) & (i >= 2) & (n > 3), Store(B, (i,), const(1, "int32")))
+
+    func = nest.kernel((B,), nest.loop("i", 8, item, kind))
+    done = loop_partition(func)
+    assert nest.count(done, For) == 1
+    assert str(next(n for n in walk(done.body) if isinstance(n, For)).min) == "2"
+    for size in (0, 2, 4, 9):
+        nest.same(func, done, n=size)
+
+
 def convolution(nest, h, w, kernel=3, pad=1, kind="serial"):
     """A depthwise convolution of one channel with zero padding."""
     A, W = make_buffer("A", (h, w), "int32"), make_buffer("W", (kernel, kernel), "int32")
