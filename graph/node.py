@@ -1,0 +1,137 @@
+"""Nodes of the graph IR: an immutable DAG, where a node that several others use is computed once.
+
+    node ::= Var(name, type)
+           | Constant(value)                 a numpy array
+           | Call(op, args, attrs, type)     args follow the operator's declaration
+           | Tuple(fields)
+           | TupleGet(tuple, index)
+           | Function(params, body)          a model; or, as a call's attribute, a branch or loop body
+
+Nodes are compared by identity. All carry their type: operators infer it when a call is made (``ops/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.dtype import dtype
+from ..ir.errors import TypeInferenceError
+from .types import FunctionType, TensorType, TupleType, Type, tensor_type
+
+
+class OpBase:
+    """What a call calls: ``ops.registry.Op`` is the only subclass."""
+
+    __slots__ = ()
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class NodeBase:
+    """Base of all nodes."""
+
+    type: Type = field(init=False)
+
+    def __str__(self) -> str:
+        from .printer import graph_text  # the printer knows all nodes
+
+        return graph_text(self)  # type: ignore[arg-type]
+
+    __repr__ = __str__
+
+    def _set_type(self, value: Type) -> None:
+        object.__setattr__(self, "type", value)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Var(NodeBase):
+    """An input of a function."""
+
+    name: str
+    declared: Type
+
+    def __post_init__(self) -> None:
+        self._set_type(self.declared)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Constant(NodeBase):
+    """A value known when the model is compiled. The array is read-only from here on; ``name`` is for people."""
+
+    value: npt.NDArray[Any]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        value = self.value if self.value.flags.c_contiguous else np.ascontiguousarray(self.value)
+        if value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+        object.__setattr__(self, "value", value)
+        self._set_type(tensor_type(value.shape, dtype(value.dtype)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Call(NodeBase):
+    """An operator applied. ``attrs`` is a frozen dataclass of the operator's attributes, or None if it has none."""
+
+    op: OpBase
+    args: tuple[Node, ...]
+    attrs: Any
+    result: Type
+    origin: tuple[str, ...] = ()
+    """Names of the nodes of the imported model that this call stands for."""
+
+    def __post_init__(self) -> None:
+        self._set_type(self.result)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tuple(NodeBase):
+    fields: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        self._set_type(TupleType(tuple(f.type for f in self.fields)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TupleGet(NodeBase):
+    tuple: Node
+    index: int
+
+    def __post_init__(self) -> None:
+        kind = self.tuple.type
+        if not isinstance(kind, TupleType):
+            raise TypeInferenceError(f"a field is taken of a {kind}, which is not a tuple")
+        if not 0 <= self.index < len(kind.fields):
+            raise TypeInferenceError(f"field {self.index} is taken of a tuple of {len(kind.fields)}")
+        self._set_type(kind.fields[self.index])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function(NodeBase):
+    """``params`` to ``body``; several results are a ``Tuple``. ``attrs`` are notes of passes, by name."""
+
+    params: Sequence[Var]
+    body: Node
+    name: str = "main"
+    attrs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", tuple(self.params))
+        self._set_type(FunctionType(tuple(p.type for p in self.params), self.body.type))
+
+
+Node: TypeAlias = Var | Constant | Call | Tuple | TupleGet | Function
+
+
+def tensor_of(node: Node) -> TensorType:
+    """The node's type, which must be a tensor's. Raises ``TypeInferenceError`` if it is not."""
+    if not isinstance(node.type, TensorType):
+        raise TypeInferenceError(f"expected a tensor, found a {node.type}")
+    return node.type

@@ -1,0 +1,69 @@
+"""Text of graphs: one line a node, in order of computation, named by number."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from .visit import post_order
+
+MAX_SHOWN = 4
+"""Constants of at most so many elements are shown in full."""
+
+
+def graph_text(root: Node) -> str:
+    """A function as ``def``, any other node as the lines that compute it."""
+    if isinstance(root, Function):
+        return "\n".join(_function(root))
+    names: dict[Node, str] = {}
+    return "\n".join([*_lines(root, names, ""), names[root]])
+
+
+def _function(function: Function) -> list[str]:
+    names: dict[Node, str] = {p: f"%{p.name}" for p in function.params}
+    params = ", ".join(f"%{p.name}: {p.type}" for p in function.params)
+    lines = _lines(function.body, names, "    ")
+    return [f"def {function.name}({params}) -> {function.body.type}:", *lines, f"    return {names[function.body]}"]
+
+
+def _lines(root: Node, names: dict[Node, str], indent: str) -> list[str]:
+    lines: list[str] = []
+    count = 0
+    for node in post_order(root):
+        if node in names:
+            continue
+        match node:
+            case Var():
+                names[node] = f"%{node.name}"
+            case Constant():
+                names[node] = _constant(node)
+            case Tuple(fields):
+                names[node] = f"({', '.join(names[f] for f in fields)}{',' * (len(fields) == 1)})"
+            case TupleGet(value, index):
+                names[node] = f"{names[value]}.{index}"
+            case Function():
+                names[node] = node.name
+                lines += [indent + line for line in _function(node)]
+            case Call(op, args):
+                name = f"%{count}"
+                count += 1
+                shown = ", ".join([*(names[a] for a in args), *_attributes(node.attrs)])
+                lines.append(f"{indent}{name} = {op.name}({shown})  # {node.type}")
+                names[node] = name
+    return lines
+
+
+def _constant(node: Constant) -> str:
+    if node.value.size <= MAX_SHOWN:
+        return f"const({node.value.tolist()}, {node.type})"
+    return f"const({node.name or '…'}: {node.type})"
+
+
+def _attributes(attrs: Any) -> list[str]:
+    """Attributes that differ from their default."""
+    if attrs is None:
+        return []
+    return [
+        f"{f.name}={getattr(attrs, f.name)!r}" for f in dataclasses.fields(attrs) if getattr(attrs, f.name) != f.default
+    ]

@@ -1,0 +1,101 @@
+"""Types of graph values.
+
+    type ::= TensorType(shape, dtype)          dimensions are index expressions: constants or symbolic
+           | TupleType(fields)
+           | SequenceType(element)             a list whose length is known only at run time, as in ONNX
+           | OptionalType(element)             a value or nothing
+           | FunctionType(params, result)
+
+Types are interned: equal types are one object, so ``is`` compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from ..ir.dtype import DType, dtype
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import Expr, ExprLike, as_index, const_int
+from ..ir.intern import Interned
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
+class TypeNode(metaclass=Interned):
+    """Base of all types."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TensorType(TypeNode):
+    """A tensor. ``tensor_type`` makes one from numbers."""
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape in numbers, None if a dimension is symbolic."""
+        numbers = tuple(number for extent in self.shape if (number := const_int(extent)) is not None)
+        return numbers if len(numbers) == len(self.shape) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TupleType(TypeNode):
+    fields: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.fields))}{',' * (len(self.fields) == 1)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SequenceType(TypeNode):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Sequence[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OptionalType(TypeNode):
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Optional[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FunctionType(TypeNode):
+    params: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.params))}) -> {self.result}"
+
+
+Type: TypeAlias = TensorType | TupleType | SequenceType | OptionalType | FunctionType
+
+
+def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:
+    """A tensor type from extents (numbers or index expressions) and a dtype.
+
+    Raises ``TypeInferenceError`` for a negative extent.
+    """
+    extents = tuple(as_index(extent) for extent in shape)
+    for extent in extents:
+        if (number := const_int(extent)) is not None and number < 0:
+            raise TypeInferenceError(f"a tensor has no negative extents, found {[str(e) for e in extents]}")
+    return TensorType(extents, dtype(kind))

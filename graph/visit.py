@@ -1,0 +1,76 @@
+"""Traversal and rewriting of graphs, with explicit stacks: models can be thousands of nodes deep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node uses. A function's body counts, its parameters do not."""
+    match node:
+        case Call(args=args):
+            return args
+        case Tuple(fields):
+            return fields
+        case TupleGet(value):
+            return (value,)
+        case Function(body=body):
+            return (body,)
+        case Var() | Constant():
+            return ()
+
+
+def post_order(root: Node) -> list[Node]:
+    """Every node once, after all that it uses; in order of first use."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((n, False) for n in reversed(inputs(node)) if n not in seen)
+    return order
+
+
+def with_inputs(node: Node, new: tuple[Node, ...]) -> Node:
+    """The node with other inputs; the same object if they are the same. A call keeps its type."""
+    if all(a is b for a, b in zip(inputs(node), new, strict=True)):
+        return node
+    match node:
+        case Call():
+            return replace(node, args=new)
+        case Tuple():
+            return Tuple(new)
+        case TupleGet(_, index):
+            return TupleGet(new[0], index)
+        case Function():
+            return replace(node, body=new[0])
+        case Var() | Constant():
+            return node
+
+
+def rewrite(root: Node, fn: Callable[[Node], Node | None]) -> Node:
+    """Rebuild bottom-up: inputs first, then ``fn(node)``, whose None means "unchanged". Each node is seen once."""
+    done: dict[Node, Node] = {}
+    for node in post_order(root):
+        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
+        result = fn(rebuilt)
+        done[node] = rebuilt if result is None else result
+    return done[root]
+
+
+def users(root: Node) -> Mapping[Node, tuple[Node, ...]]:
+    """For each node, the nodes that use it, in order; one that uses it twice stands twice."""
+    found: dict[Node, list[Node]] = {}
+    for node in post_order(root):
+        found.setdefault(node, [])
+        for used in inputs(node):
+            found[used].append(node)
+    return {node: tuple(by) for node, by in found.items()}

@@ -1,0 +1,4 @@
+"""Operators: one file a family, with all steps of each operator; and what they share.
+
+Importing this package registers them all.
+"""

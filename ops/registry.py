@@ -1,0 +1,114 @@
+"""The registry of operators: what an operator is called, takes and gives. An entry an operator, made in its file.
+
+Mutable: ``register_op`` adds to a table, under a lock; everything that is registered is immutable.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from ..graph.node import Call, Node, OpBase
+from ..graph.types import Type
+from ..ir.errors import LoopwrightError, TypeInferenceError
+from .attrs import Attrs
+
+
+class OpPattern(IntEnum):
+    """How an operator's output elements depend on its inputs': what fusion goes by. Higher is more complex."""
+
+    ELEMENTWISE = 0  # element i of the output needs element i of each input, which all have its shape
+    BROADCAST = 1  # … after broadcasting
+    INJECTIVE = 2  # each output element needs one element of each input, anywhere
+    COMM_REDUCE = 3  # a reduction over axes
+    OUT_ELEMENTWISE_FUSABLE = 4  # complex, but elementwise operators may follow in the same function
+    TUPLE = 7
+    OPAQUE = 8  # fused with nothing
+
+
+Relation: TypeAlias = Callable[[Sequence[Type], Any], Type]
+"""From the types of the arguments and the attributes to the result's type; raises ``TypeInferenceError``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(OpBase):
+    """An operator. ``variadic``: the last argument may be given any number of times, at least once."""
+
+    name: str
+    description: str
+    arguments: tuple[Argument, ...]
+    attrs: type[Attrs] | None
+    relation: Relation
+    pattern: OpPattern
+    variadic: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __call__(self, *args: Node, attrs: Attrs | None = None, origin: tuple[str, ...] = ()) -> Call:
+        """A call, typed by the relation. Raises ``TypeInferenceError`` where arguments or attributes do not fit."""
+        self._check_arguments(args, attrs)
+        try:
+            result = self.relation([a.type for a in args], attrs)
+        except TypeInferenceError as error:
+            types = ", ".join(f"{n}: {a.type}" for n, a in zip(self._names(len(args)), args, strict=True))
+            raise TypeInferenceError(f"{self.name}({types}): {error}") from None
+        return Call(self, args, attrs, result, origin)
+
+    def _names(self, count: int) -> list[str]:
+        names = [a.name for a in self.arguments]
+        return names + [f"{names[-1]}{k}" for k in range(1, count - len(names) + 1)] if self.variadic else names
+
+    def _check_arguments(self, args: Sequence[Node], attrs: Attrs | None) -> None:
+        least = len(self.arguments)
+        if len(args) < least or (len(args) > least and not self.variadic):
+            expected = ", ".join(a.name for a in self.arguments)
+            raise TypeInferenceError(f"{self.name} takes the arguments {expected}, found {len(args)}")
+        if self.attrs is None and attrs is not None:
+            raise TypeInferenceError(f"{self.name} has no attributes, found {attrs}")
+        if self.attrs is not None and type(attrs) is not self.attrs:
+            raise TypeInferenceError(f"{self.name} needs its attributes as {self.attrs.__name__}, found {attrs!r}")
+
+
+_ops: dict[str, Op] = {}
+_lock = threading.Lock()
+
+
+def register_op(
+    name: str,
+    description: str,
+    arguments: Sequence[tuple[str, str]],
+    relation: Relation,
+    pattern: OpPattern,
+    attrs: type[Attrs] | None = None,
+    variadic: bool = False,
+) -> Op:
+    """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``."""
+    op = Op(name, description, tuple(Argument(*a) for a in arguments), attrs, relation, pattern, variadic)
+    with _lock:
+        if name in _ops:
+            raise LoopwrightError(f"operator {name!r} is registered already")
+        _ops[name] = op
+    return op
+
+
+def get_op(name: str) -> Op:
+    """The operator of that name. Raises ``LoopwrightError`` if there is none."""
+    found = _ops.get(name)
+    if found is None:
+        raise LoopwrightError(f"there is no operator {name!r}")
+    return found
+
+
+def all_ops() -> tuple[Op, ...]:
+    """All operators, by name."""
+    return tuple(_ops[name] for name in sorted(_ops))
