@@ -126,7 +126,7 @@ def _round_once(value: Fraction, kind: type) -> float:
 def test_fma_rounds_once(compute, kind):
     dtype = KINDS[kind]
     random = np.random.default_rng(11)
-    count = 2000
+    count = 800
     bits = np.finfo(dtype).nmant
     a, b = (np.ldexp(1 + random.integers(0, 1 << bits, count) / 2.0**bits, 0).astype(dtype) for _ in range(2))
     # Addends that nearly cancel the product, that are half an ulp of it or a trifle more, and any.
