@@ -77,7 +77,6 @@ def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
     return (*buffers.values(), *used)
 
 
-def _shape_vars(buffer: Buffer) -> tuple[Var, ...]:
+def _shape_vars(buffer: Buffer) -> dict[Var, None]:
     """The variables that describe a buffer, in order of appearance."""
-    described = (*buffer.shape, *(buffer.strides or ()), buffer.elem_offset)
-    return tuple(dict.fromkeys(n for value in described for n in walk(value) if isinstance(n, Var)))
+    return dict.fromkeys(n for part in buffer.layout for n in walk(part) if isinstance(n, Var))

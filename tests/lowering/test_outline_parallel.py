@@ -85,6 +85,21 @@ def test_private_memory_is_allocated_once_a_chunk(nest):
     nest.same(func, module)
 
 
+def test_private_memory_of_symbolic_size_is_allocated_once_a_chunk(nest):
+    n = index_var("n")
+    B = make_buffer("B", (6, n), "int32")
+    T = make_buffer("T", (n,), "int32")
+
+    def item(i):
+        fill = nest.loop("j", n, lambda j: Store(T, (j,), const(2, "int32")))
+        return Allocate(T, seq(fill, nest.loop("j", n, lambda j: Store(B, (i, j), Load(T, (j,))))))
+
+    func = nest.kernel((B,), nest.loop("i", 6, item, "parallel"))
+    module = outline_parallel(func)
+    assert isinstance(module.functions[1].body, Allocate)
+    nest.same(func, module, n=3)
+
+
 def test_memory_whose_size_depends_on_the_iteration_stays_inside(nest):
     B = make_buffer("B", (6,), "int32")
 
