@@ -50,11 +50,11 @@ def element_of(access: Load | Store) -> Element:
     return Element(access.indices, kind, access.mask)
 
 
-def find_groups(program: Stmt, facts: Facts) -> dict[Var, ElementGroup]:
+def find_groups(program: Stmt, facts: Facts, limit: int) -> dict[Var, ElementGroup]:
     """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed places only.
 
     Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
-    what a parallel loop inside uses, and what is in registers already.
+    what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
     """
     search = _Search(frozenset(v for node in walk(program) for v in bound_vars(node)))
     if isinstance(program, For):
@@ -64,7 +64,7 @@ def find_groups(program: Stmt, facts: Facts) -> dict[Var, ElementGroup]:
     return {
         data: group
         for data, group in search.groups.items()
-        if data not in search.excluded and _all_disjoint(list(group.elements), facts)
+        if data not in search.excluded and len(group.elements) <= limit and _all_disjoint(list(group.elements), facts)
     }
 
 

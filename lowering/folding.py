@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..ir.expr import FALSE, TRUE, Binary, Broadcast, Const, Expr, Logical, Ramp, Unary, broadcast_to, const, is_const
+from ..ir.expr import Binary, Broadcast, Const, Expr, Logical, Ramp, Unary, broadcast_to, const, is_const
 from ..ir.scalar import eval_binary
 
 
@@ -68,17 +68,6 @@ def both(a: Expr | None, b: Expr | None) -> Expr | None:
         return a
     lanes = max(a.dtype.lanes, b.dtype.lanes)
     return Logical("and", broadcast_to(a, lanes), broadcast_to(b, lanes))
-
-
-def negation(condition: Expr) -> Expr:
-    """``not condition``."""
-    match condition:
-        case Unary("not", a):
-            return a
-        case Const():
-            return FALSE if condition.value else TRUE
-        case _:
-            return Unary("not", condition)
 
 
 def _scalar(value: Expr) -> Expr | None:

@@ -67,8 +67,8 @@ class _Promoter:
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
         """Memory that is only used at fixed places needs no memory at all."""
-        group = find_groups(stmt.body, facts).get(stmt.buffer.data)
-        if group is None or len(group.elements) > self.budget or stmt.buffer.scope == "register":
+        group = find_groups(stmt.body, facts, self.budget).get(stmt.buffer.data)
+        if group is None or stmt.buffer.scope == "register":
             return self._with_body(stmt, self.stmt(stmt.body, facts))
         registers = _Registers.of(group)
         if registers is None:
@@ -108,7 +108,7 @@ class _Promoter:
         iteration's own, also where the loop stores under a condition. A loop that may not run at all is promoted for
         groups of the second kind, if there are any.
         """
-        groups = {d: g for d, g in find_groups(loop, facts).items() if g.stored}
+        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
         initial = _initial_stores(before, groups)
         covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
         chosen: list[_Registers] = []

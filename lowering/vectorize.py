@@ -11,7 +11,7 @@ from typing import assert_never
 
 from ..ir.dtype import INDEX
 from ..ir.expr import MAX_LANES, ONE, ZERO, Expr, Load, Ramp, Var, broadcast_to, const, const_int
-from ..ir.facts import NO_FACTS, Facts
+from ..ir.facts import NO_FACTS, Facts, negate
 from ..ir.simplify import simplify
 from ..ir.stmt import (
     Allocate,
@@ -30,7 +30,7 @@ from ..ir.stmt import (
 )
 from ..ir.visit import Node, rewrite, substitute, walk, with_body
 from .diagnostics import schedule_error
-from .folding import add, both, negation
+from .folding import add, both
 from .masks import any_lane
 from .widen import NestedVectorError, Widener
 
@@ -208,7 +208,7 @@ class _LoopVectorizer:
         then = self._guarded(stmt.then, both(mask, condition), self.facts.with_condition(stmt.condition))
         if stmt.orelse is None:
             return then
-        orelse = self._guarded(stmt.orelse, both(mask, negation(condition)), self.facts.without(stmt.condition))
+        orelse = self._guarded(stmt.orelse, both(mask, negate(condition)), self.facts.without(stmt.condition))
         return seq(then, orelse)
 
     def _guarded(self, stmt: Stmt, mask: Expr | None, facts: Facts) -> Stmt:

@@ -37,9 +37,10 @@ from ..ir.expr import (
     const,
     is_const,
 )
+from ..ir.facts import negate
 from ..ir.stmt import Stmt
 from ..ir.visit import walk
-from .folding import add, both, multiply, negation, subtract
+from .folding import add, both, multiply, subtract
 from .masks import any_lane
 from .private_buffers import find_varying, vector_element_buffers
 
@@ -204,7 +205,7 @@ class Widener:
             a, b = self._same_lanes(mask, value.a, value.b)
             return IfThenElse(condition, a, b)
         a = self._expr(value.a, both(mask, condition))
-        b = self._expr(value.b, both(mask, negation(condition)))
+        b = self._expr(value.b, both(mask, negate(condition)))
         return Select(condition, broadcast_to(a, self.lanes), broadcast_to(b, self.lanes))
 
     def _let(self, value: Let, mask: Expr | None) -> Expr:
