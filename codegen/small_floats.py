@@ -42,6 +42,10 @@ def narrow(builder: llvm_ir.IRBuilder, kind: DType, value: llvm_ir.Value, target
     if kind.kind == "bfloat":
         return _float_to_bfloat(builder, value)
     if has_half_conversions(target):
+        if target.arch == "x86_64" and not target.has("avx512fp16"):
+            # Else instruction selection may sink the rounding into a copysign of float64, whose sign it then rounds to
+            # half by a call of __truncdfhf2.
+            value = call_intrinsic(builder, "arithmetic.fence", [value.type], value.type, [value])
         return builder.bitcast(builder.fptrunc(value, with_element(value, _HALF)), with_element(value, I16))
     return _float_to_half(builder, value)
 

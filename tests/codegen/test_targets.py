@@ -35,7 +35,6 @@ def emit(spec, wanted, **environment):
     "spec",
     [
         "x86-64",
-        "x86-64-v2",
         "x86-64-v3",
         "skylake-avx512",
         LINUX_ARM,
