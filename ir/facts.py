@@ -28,6 +28,7 @@ from .expr import (
 from .interval import EVERYTHING, Interval, IntervalAnalysis
 from .linear import Factors, Linear, Term, linear_of, monomial_key
 from .modular import Congruence
+from .stmt import PrimFunc
 
 _SEARCH_DEPTH = 6
 _SEARCH_STEPS = 120
@@ -192,6 +193,16 @@ class Facts:
 NO_FACTS = Facts()
 
 
+def entry_facts(func: PrimFunc) -> Facts:
+    """What holds at the entry of a function: symbolic dimensions of the arguments are not negative."""
+    facts = NO_FACTS
+    for buffer in func.buffers:
+        for extent in buffer.shape:
+            if isinstance(extent, Var):
+                facts = facts.with_interval(extent, Interval(0, None))
+    return facts
+
+
 def prove(condition: Expr, facts: Facts = NO_FACTS) -> bool:
     """Whether the condition certainly holds (in all lanes). False says "not proved", not "false"."""
     from .simplify import simplify  # facts are what the simplifier works with, so it comes later
@@ -251,8 +262,8 @@ class _Search:
         if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
             return False
         if low is None:
-            open_terms = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
-            terms = open_terms[:1]  # it must go at some time, so nothing is lost by starting with it
+            # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
+            terms = sorted(form.terms.values(), key=lambda t: analysis.of_linear(_only(form, t)).low is not None)
         else:
             terms = list(form.terms.values())
         return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)

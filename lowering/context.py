@@ -1,24 +1,13 @@
-"""What a pass may rely on at a place in a function: the facts of the entry, and those of a loop's body."""
+"""What a pass may rely on in the body of a loop."""
 
 from __future__ import annotations
 
 from ..ir.dtype import INDEX
-from ..ir.expr import Binary, Compare, Const, Var, const
-from ..ir.facts import NO_FACTS, Facts
-from ..ir.interval import Interval
-from ..ir.stmt import For, PrimFunc
+from ..ir.expr import Binary, Compare, Const, const
+from ..ir.facts import Facts
+from ..ir.stmt import For
 from ..ir.visit import walk
 from .folding import multiply
-
-
-def entry_facts(func: PrimFunc) -> Facts:
-    """Symbolic dimensions of the arguments are not negative."""
-    facts = NO_FACTS
-    for buffer in func.buffers:
-        for extent in buffer.shape:
-            if isinstance(extent, Var):
-                facts = facts.with_interval(extent, Interval(0, None))
-    return facts
 
 
 def inside_loop(facts: Facts, loop: For) -> Facts:

@@ -12,6 +12,7 @@ from math import gcd
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import ONE, ZERO, Const, Expr, Load, const_int, is_const
+from ..ir.facts import entry_facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, PrimFunc, Store
 from ..ir.visit import Node, rewrite, with_body
@@ -20,7 +21,7 @@ from .folding import add, multiply, subtract
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
     """The function with 1-d accesses only. A 0-d buffer becomes one of shape (1,)."""
-    return with_body(func, simplify(rewrite(func.body, _Flattener().visit)))
+    return with_body(func, simplify(rewrite(func.body, _Flattener().visit), entry_facts(func)))
 
 
 @dataclass(slots=True)

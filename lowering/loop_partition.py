@@ -15,11 +15,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from ..ir.expr import TRUE, Expr, logical_and, maximum, minimum
-from ..ir.facts import Facts, prove
+from ..ir.facts import Facts, entry_facts, prove
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
 from ..ir.visit import Node, rewrite, with_body
-from .context import entry_facts, inside_loop
+from .context import inside_loop
 from .copying import fresh_copy
 from .folding import add, subtract
 from .guards import Guard, conjuncts, find_guards

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
 from ..ir.expr import ZERO, Compare, Expr, Load, Select, Var, broadcast_to, const
-from ..ir.facts import Facts
+from ..ir.facts import Facts, entry_facts
 from ..ir.linear import linear_of
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 from ..ir.visit import Node, rewrite, walk, with_body, with_children
-from .context import entry_facts, inside_loop
+from .context import inside_loop
 from .elements import Element, ElementGroup, element_of, find_groups
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from ..expr import Const, ExprNode
-from ..facts import NO_FACTS, Facts
+from ..facts import NO_FACTS, Facts, entry_facts
 from ..stmt import PrimFunc
 from ..visit import Node, with_body
 from .expressions import ExpressionVisitor
@@ -27,7 +27,7 @@ def simplify(node: N, facts: Facts = NO_FACTS) -> N:
 
 def simplify_func(func: PrimFunc) -> PrimFunc:
     """The function with its body simplified."""
-    return with_body(func, simplify(func.body))
+    return with_body(func, simplify(func.body, entry_facts(func)))
 
 
 class _Simplifier(ExpressionVisitor, StatementVisitor):
