@@ -1,4 +1,4 @@
-"""From a schedule's state to the loop nest it stands for: the first lowering pass, and what ``print(schedule)`` shows."""
+"""From a schedule's state to its loop nest: the first lowering pass, and what ``print(schedule)`` shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ir.expr import ZERO, Expr, Load, TensorRead, Var, logical_and
 from ..ir.facts import Facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, Stmt, Store, seq
-from ..ir.visit import Node, free_vars, rewrite, substitute
+from ..ir.visit import Node, buffers_accessed, free_vars, rewrite, substitute
 from ..te.tensor import Tensor
 from .loops import Guard
 from .regions import Inference, infer
@@ -26,6 +26,16 @@ class Realized:
     buffers: Mapping[Tensor, Buffer]
     loop_of: Mapping[Var, str]
     facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedGuard:
+    """``level`` is the leaf inside whose loop the guard stands, -1 outside all. Stages computed at that loop are
+    guarded too, unless the guard reads them."""
+
+    guard: Guard
+    level: int
+    reads_attached: bool
 
 
 def realize(state: ScheduleState) -> Realized:
@@ -76,25 +86,37 @@ class _NestBuilder:
         loops, reduction = self.known.loops[stage.name], self.known.reduction(stage)
         guards = [*loops.guards, *self._domain_guards(stage), *self._reduce_condition(stage)]
         leaves = list(stage.leaves)
-        depth = {var: k for k, var in enumerate(loops.vars[leaf] for leaf in leaves)}
-
-        def level(guard: Guard) -> int:
-            return max((depth[v] for v in free_vars(guard.condition) if v in depth), default=-1)
-
+        placed = [self._place_guard(stage, guard) for guard in guards]
         reduce_levels = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
         first_reduce = reduce_levels[0] if reduce_levels else len(leaves)
         body = self._update(stage)
         for k in range(len(leaves) - 1, -2, -1):
             if k + 1 == first_reduce and reduction is not None:
-                init_guards = [g for g in guards if not g.reduce and level(g) > k]
+                # What chooses terms by the spatial axes alone must not keep the identity from being stored.
+                body = _guarded([p.guard for p in placed if p.guard.reduce and p.level <= k], body)
+                init_guards = [p.guard for p in placed if not p.guard.reduce and p.level > k]
                 body = seq(self._init(stage, reduction.combiner.identity, leaves[k + 1 :], init_guards), body)
+            here = [p for p in placed if p.level == k and not (p.guard.reduce and k < first_reduce)]
             if k >= 0:
+                body = _guarded([p.guard for p in here if p.reads_attached], body)
                 body = self._with_stages(self.state.attached(stage.name, leaves[k]), body)
-            here = [g.condition for g in guards if level(g) == k]
-            body = If(logical_and(here), body) if here else body
+            body = _guarded([p.guard for p in here if not p.reads_attached], body)
             if k >= 0:
                 body = self._loop(stage, leaves[k], loops.vars[leaves[k]], body)
         return body
+
+    def _place_guard(self, stage: Stage, guard: Guard) -> _PlacedGuard:
+        """As far outside as its variables, and the stages computed in these loops that it reads, allow."""
+        variables, buffers = set(free_vars(guard.condition)), set(buffers_accessed(guard.condition))
+        loop_vars = self.known.loops[stage.name].vars
+        level = read = -1
+        for k, leaf in enumerate(stage.leaves):
+            if loop_vars[leaf] in variables:
+                level = k
+            attached = self.state.attached(stage.name, leaf)
+            if buffers.intersection(self.buffers[t] for s in attached for t in s.tensors):
+                level = read = k
+        return _PlacedGuard(guard, level, level == read >= 0)
 
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:
         self.loop_of[var] = leaf
@@ -171,11 +193,14 @@ class _NestBuilder:
         element = tuple(substitute(i, fresh) for i in self._element(stage))
         targets = _by_output(stage, [self.buffers[t] for t in stage.tensors])
         body: Stmt = seq(*(Store(b, element, e) for b, e in zip(targets, identity, strict=True)))
-        if guards:
-            body = If(logical_and([substitute(g.condition, fresh) for g in guards]), body)
+        body = _guarded([Guard(substitute(g.condition, fresh), g.reduce) for g in guards], body)
         for leaf in reversed(spatial):
             body = self._loop(stage, leaf, fresh[loops.vars[leaf]], body)
         return body
+
+
+def _guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
+    return If(logical_and([g.condition for g in guards]), body) if guards else body
 
 
 def _lets(variables: Sequence[Var], values: Sequence[Expr], body: Stmt) -> Stmt:

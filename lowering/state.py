@@ -34,7 +34,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class SplitRelation:
-    """``parent = outer * extent(inner) + inner``. Either ``factor`` (extent of inner) or ``nparts`` (of outer) is given."""
+    """``parent = outer * extent(inner) + inner``. Given is ``factor`` (extent of inner) or ``nparts`` (of outer)."""
 
     parent: str
     outer: str

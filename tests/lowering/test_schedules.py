@@ -150,6 +150,37 @@ def test_a_condition_chooses_the_terms_of_a_reduction():
     np.testing.assert_allclose(out[0], a[a > 0].sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("reordered", [False, True])
+@pytest.mark.parametrize("place", [None, 0, 1])
+@pytest.mark.parametrize("which", ["axis", "input", "stage", "stage at the axis"])
+def test_a_condition_leaves_the_identity_where_it_chooses_nothing(which, place, reordered):
+    A = te.placeholder((5, 6), name="A")
+    P = te.compute((5, 6), lambda i, j: A[i, j] + 1.0, name="P")
+    r = te.reduce_axis((0, 6), name="r")
+    conditions = {
+        "axis": lambda i: i > 2,
+        "input": lambda i: A[i, 0] > 0.0,
+        "stage": lambda i: P[i, r] > 0.0,
+        "stage at the axis": lambda i: P[i, 0] > 0.0,
+    }
+    S = te.compute((5,), lambda i: te.sum(A[i, r], axis=r, where=conditions[which](i)), name="S")
+    s = lw.create_schedule(S)
+    if reordered:
+        s[S].reorder(r, S.op.axis[0])
+    if place is not None and which.startswith("stage"):
+        s[P].compute_at(s[S], s[S].loops[place])
+    a = np.random.default_rng(6).standard_normal((5, 6), np.float32)
+    chosen = {
+        "axis": np.arange(5)[:, None] > 2,
+        "input": a[:, :1] > 0,
+        "stage": a + 1 > 0,
+        "stage at the axis": a[:, :1] + 1 > 0,
+    }
+    out = np.full(5, np.nan, np.float32)
+    run(s, [A, S], [a, out])
+    np.testing.assert_allclose(out, np.where(chosen[which], a, 0).sum(1), rtol=1e-5, atol=1e-6)
+
+
 def test_the_trace_replays_to_the_same_nest():
     A, B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
