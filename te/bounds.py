@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from ..ir.errors import ExpressionError
-from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var
+from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
 from ..ir.visit import children, walk
@@ -15,6 +15,8 @@ from .tensor import ComputeOp
 def check_reads(op: ComputeOp) -> None:
     """Raise ``ExpressionError`` for a read in ``op`` that is provably out of bounds for some value of the axes."""
     axes = (*op.axis, *op.reduce_axis)
+    if any(const_int(axis.extent) == 0 for axis in axes):
+        return  # nothing is ever read
     facts = NO_FACTS
     for axis in axes:
         facts = facts.with_range(axis.var, axis.min, axis.extent)
@@ -28,15 +30,15 @@ def check_reads(op: ComputeOp) -> None:
         seen.add((id(node), id(known)))
         match node:
             case IfThenElse(condition, a, b):
+                stack.append((condition, known))
                 stack += [
-                    (condition, known),
-                    (a, known.with_condition(condition)),
-                    (b, known.with_condition(~condition)),
+                    (e, known.with_condition(c)) for c, e in ((condition, a), (~condition, b)) if not _never(c, known)
                 ]
                 continue
             case Reduce(_, sources, _, condition, _) if condition is not None:
-                stack += [(source, known.with_condition(condition)) for source in sources]
                 stack.append((condition, known))
+                if not _never(condition, known):
+                    stack += [(source, known.with_condition(condition)) for source in sources]
                 continue
             case TensorRead():
                 _check_read(op.name, node, known, limits if known is facts else None)
@@ -57,6 +59,11 @@ def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tup
                 f"{name} reads {read} out of bounds: index {dim} is {reach}, but "
                 f"the dimension has extent {extent}; guard it with te.if_then_else"
             )
+
+
+def _never(condition: Expr, facts: Facts) -> bool:
+    """Whether a condition is known to fail: padding of an empty tensor reads nothing."""
+    return prove(~condition, facts)
 
 
 def _attains_its_bounds(index: Expr) -> bool:

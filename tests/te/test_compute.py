@@ -110,3 +110,14 @@ def test_constants_keep_their_value():
     assert float(te.const(0.1, "float32")) == np.float32(0.1)
     with pytest.raises(ExpressionError, match="does not fit"):
         te.const(300, "uint8")
+
+
+def test_what_is_never_read_is_not_out_of_bounds():
+    empty = te.placeholder((3, 0), name="empty")
+    r = te.reduce_axis((0, 0), name="r")
+    te.compute((3, 0), lambda i, j: empty[i, j], name="copied")
+    te.compute((3,), lambda i: te.sum(empty[i, r], axis=r), name="summed")
+    padding = te.const(0.0)
+    te.compute((3, 2), lambda i, j: te.if_then_else(te.all(j >= 1, j < 1), empty[i, j - 1], padding), name="padded")
+    with pytest.raises(ExpressionError, match="out of bounds"):
+        te.compute((3, 2), lambda i, j: te.if_then_else(j >= 1, empty[i, j - 1], padding), name="misread")
