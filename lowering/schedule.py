@@ -5,7 +5,8 @@ Mutable: ``Schedule.state`` and ``Schedule.trace`` advance with each primitive. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from ..ir.errors import ScheduleError
@@ -73,6 +74,16 @@ class Schedule:
         """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` comes and nothing changes."""
         self.state = step.apply(self.state)
         self.trace = (*self.trace, step)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Several steps as one: if one is illegal, none of them is applied."""
+        state, trace = self.state, self.trace
+        try:
+            yield
+        except ScheduleError:
+            self.state, self.trace = state, trace
+            raise
 
     def copy(self) -> Schedule:
         """A schedule in the same state, which goes its own way from here."""
@@ -146,9 +157,10 @@ class StageView:
         self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int
     ) -> tuple[LoopView, LoopView, LoopView, LoopView]:
         """Split two loops, and put the outer halves around the inner ones: y_outer, x_outer, y_inner, x_inner."""
-        y_outer, y_inner = self.split(y, y_factor)
-        x_outer, x_inner = self.split(x, x_factor)
-        self.reorder(y_outer, x_outer, y_inner, x_inner)
+        with self._schedule.all_or_nothing():
+            y_outer, y_inner = self.split(y, y_factor)
+            x_outer, x_inner = self.split(x, x_factor)
+            self.reorder(y_outer, x_outer, y_inner, x_inner)
         return y_outer, x_outer, y_inner, x_inner
 
     def fuse(self, *loops: LoopLike) -> LoopView:
@@ -156,9 +168,10 @@ class StageView:
         if not loops:
             raise ScheduleError("fuse needs at least one loop")
         fused = self._view(loops[0])
-        for loop in loops[1:]:
-            self._schedule.apply(Fuse(self.name, fused.id, self.loop_id(loop)))
-            (fused,) = self._newest()
+        with self._schedule.all_or_nothing():
+            for loop in loops[1:]:
+                self._schedule.apply(Fuse(self.name, fused.id, self.loop_id(loop)))
+                (fused,) = self._newest()
         return fused
 
     def reorder(self, *loops: LoopLike) -> None:

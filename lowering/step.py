@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, TypeAlias
 
 from .report import schedule_error, stale_loop_error
-from .state import ScheduleState, Stage
+from .state import Inlined, ScheduleState, Stage
 
 JsonValue: TypeAlias = "str | int | list[str] | None"
 
@@ -38,6 +38,12 @@ def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) ->
     """The stage, after a check that all the loops are leaves of it, each named once."""
     stage = state.stage(stage_name)
     stage.compute  # noqa: B018  an input has no loops: raises
+    if isinstance(stage.place, Inlined):
+        raise schedule_error(
+            state,
+            f"{stage.name} is inlined: it has no loops",
+            f"Schedule the stages that read it, or take the inlining back by s[{stage.name!r}].compute_root().",
+        )
     for loop in loops:
         if loop not in stage.leaves:
             raise stale_loop_error(state, stage, loop)

@@ -45,6 +45,23 @@ def check_annotated_extents(state: ScheduleState, stage_name: str, before: Sched
             )
 
 
+def check_vector_nesting(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
+    """A vectorized loop runs in lock step, so no loop inside it is parallel; ``before`` is what an error shows."""
+    stage = state.stage(stage_name)
+    vector = next((leaf for leaf in stage.leaves if stage.kind(leaf) == "vectorized"), None)
+    if vector is None:
+        return
+    for inside in stage.leaves[stage.leaves.index(vector) + 1 :]:
+        if stage.kind(inside) == "parallel":
+            parallel_name, vector_name = stage.loops[inside].name, stage.loops[vector].name
+            raise schedule_error(
+                before,
+                f"loop {parallel_name} of {stage.name} cannot be parallel inside the vectorized loop {vector_name}",
+                f"Reorder them so that {parallel_name} stands outside {vector_name}.",
+                [inside, vector],
+            )
+
+
 def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, verb: str) -> None:
     if stage.loops[loop].reduce:
         name = stage.loops[loop].name
@@ -62,7 +79,8 @@ class Vectorize(Step):
     """Run all iterations of a loop in lock step, as one vector operation.
 
     Preconditions: the loop stands, is serial, runs over a spatial axis, and has a constant extent of at most 256;
-    no other loop of the stage is vectorized, and no stage is computed at it or at a loop inside it.
+    no other loop of the stage is vectorized, no loop inside it is parallel, and no stage is computed at it or at a loop
+    inside it.
     Guards inside become masks on the loads and stores.
 
     Rewrite::
@@ -98,6 +116,7 @@ class Vectorize(Step):
                     [self.loop],
                 )
         new = state.with_stage(_annotated(stage, self.loop, "vectorized"))
+        check_vector_nesting(new, self.stage, state)
         check_annotated_extents(new, self.stage, state)
         return new
 
@@ -130,8 +149,8 @@ class Unroll(Step):
 class Parallel(Step):
     """Spread the iterations of a loop over threads.
 
-    Preconditions: the loop stands, is serial, and runs over a spatial axis. Of nested parallel loops the outermost one
-    is spread, the others run serially. Results do not depend on the number of threads.
+    Preconditions: the loop stands, is serial, runs over a spatial axis, and is not inside a vectorized loop. Of nested
+    parallel loops the outermost one is spread, the others run serially. Results do not depend on the number of threads.
 
     Rewrite::
 
@@ -147,4 +166,6 @@ class Parallel(Step):
         stage = leaf_stage(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "parallelise")
         _refuse_reduction(state, stage, self.loop, "parallelise")
-        return state.with_stage(_annotated(stage, self.loop, "parallel"))
+        new = state.with_stage(_annotated(stage, self.loop, "parallel"))
+        check_vector_nesting(new, self.stage, state)
+        return new

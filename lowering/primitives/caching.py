@@ -14,6 +14,7 @@ from ...te.tensor import ComputeOp, Tensor, make_compute
 from ..report import schedule_error
 from ..state import Inlined, ScheduleState, make_stage
 from ..step import Step
+from .placement import check_placements
 
 
 def _check_scope(scope: str) -> Scope:
@@ -35,7 +36,8 @@ class CacheRead(Step):
     """Copy a tensor into a stage of its own, which the named readers read instead.
 
     Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it.
-    Preconditions: each reader reads the tensor. The copy begins at the root; compute_at places it.
+    Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
+    compute_at places it.
 
     Rewrite, ``s.cache_read(A, "local", [C])``::
 
@@ -84,7 +86,9 @@ class CacheRead(Step):
                 stages.append(stage)
             if stage.name == source.name:
                 stages.append(cache)
-        return replace(state, stages=tuple(stages))
+        new = replace(state, stages=tuple(stages))
+        check_placements(new, state, f"cache_read {source.name}")
+        return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class CacheWrite(Step):
 
     Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation.
     Preconditions: the stage is no input, has no schedule yet (no loop is split, fused, reordered or annotated, nothing
-    is computed in it), and is not inlined. The new stage begins at the root; compute_at places it.
+    is computed in it), is not inlined, and reads nothing that is computed at a loop. The new stage begins at the root;
+    compute_at places it.
 
     Rewrite, ``s.cache_write(C, "local")``::
 
@@ -133,7 +138,9 @@ class CacheWrite(Step):
         cache = replace(make_stage(name, computing), scope=scope)
         written = replace(make_stage(stage.name, copying, stage.tensors), place=stage.place, scope=stage.scope)
         stages = [new for s in state.stages for new in ((cache, written) if s.name == stage.name else (s,))]
-        return replace(state, stages=tuple(stages))
+        result = replace(state, stages=tuple(stages))
+        check_placements(result, state, f"cache_write {stage.name}")
+        return result
 
 
 def _redirect(expr: Expr, old: Tensor, new: Tensor) -> Expr:

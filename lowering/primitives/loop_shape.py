@@ -12,6 +12,7 @@ from ...te.compute import MAX_EXTENT
 from ..report import schedule_error
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage
 from ..step import Step, leaf_stage, require_serial, require_unattached
+from .annotate import check_vector_nesting
 
 
 def _with_loops(stage: Stage, made: Mapping[str, Loop], relation: Relation, leaves: tuple[str, ...]) -> Stage:
@@ -130,8 +131,9 @@ class Fuse(Step):
 class Reorder(Step):
     """Put loops into the given order, outermost first, in the places that they hold together.
 
-    Preconditions: all stand, and no stage is computed at a loop whose enclosing loops would change. Reordering
-    reductions changes the order in which terms are folded, as a schedule may (see the precision modes).
+    Preconditions: all stand, no stage is computed at a loop whose enclosing loops would change, and no parallel loop
+    comes to stand inside a vectorized one. Reordering reductions changes the order in which terms are folded, as a
+    schedule may (see the precision modes).
 
     Rewrite, ``reorder(j, i)``::
 
@@ -161,4 +163,6 @@ class Reorder(Step):
                     "Reorder first, then call compute_at.",
                     [loop],
                 )
-        return state.with_stage(replace(stage, leaves=leaves))
+        new = state.with_stage(replace(stage, leaves=leaves))
+        check_vector_nesting(new, self.stage, state)
+        return new

@@ -43,6 +43,24 @@ def _is_inside(state: ScheduleState, stage: Stage, target: str, loop: str) -> bo
     return True
 
 
+def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> None:
+    """Each stage that is computed at a loop has all its readers inside that loop; ``before`` is what an error shows."""
+    for stage in state.stages:
+        if not isinstance(stage.place, At):
+            continue
+        place = stage.place
+        for reader in _readers(state, stage):
+            if not _is_inside(state, reader, place.stage, place.loop):
+                loop = state.stage(place.stage).loops[place.loop].name
+                raise schedule_error(
+                    before,
+                    f"cannot {verb}: {stage.name} is computed at loop {loop} of {place.stage}, but {reader.name} would "
+                    "read it outside that loop",
+                    f"Place {stage.name} after this step: s[{stage.name!r}].compute_root() takes compute_at back.",
+                    [place.loop],
+                )
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeAt(Step):
     """Compute a stage inside a loop of another: in each iteration just the part that the iteration reads.
@@ -97,6 +115,7 @@ class ComputeAt(Step):
         new = state.with_stage(replace(stage, place=At(self.target, self.loop)))
         if not _readers(state, stage):
             raise schedule_error(state, f"no stage reads {stage.name}", "Leave it out of the schedule.")
+        check_placements(new, state, f"compute {stage.name} at loop {name} of {target.name}")
         check_annotated_extents(new, self.stage, state)
         return new
 
@@ -134,14 +153,16 @@ class ComputeInline(Step):
                 f"cannot compute_inline {stage.name}: {attached[0].name} is computed in its loops",
                 "Use compute_at.",
             )
-        return state.with_stage(replace(stage, place=Inlined()))
+        new = state.with_stage(replace(stage, place=Inlined()))
+        check_placements(new, state, f"compute_inline {stage.name}")
+        return new
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeRoot(Step):
     """Compute a stage whole, before the stages that read it: takes back compute_at and compute_inline.
 
-    Preconditions: the stage is no input.
+    Preconditions: the stage is no input, and it reads no stage that is computed in the loops it would leave.
     """
 
     primitive: ClassVar[str] = "compute_root"
@@ -150,5 +171,6 @@ class ComputeRoot(Step):
         stage = state.stage(self.stage)
         stage.compute  # noqa: B018  an input is not computed: raises
         new = state.with_stage(replace(stage, place=Root()))
+        check_placements(new, state, f"compute {stage.name} at the root")
         check_annotated_extents(new, self.stage, state)
         return new

@@ -112,6 +112,32 @@ def test_outputs_and_reductions_are_not_inlined(matmul):
         s[E].compute_at(s[D], D.op.axis[0])
 
 
+def test_inlined_stages_have_no_loops(matmul):
+    s, *_, D, _ = matmul
+    i, _ = D.op.axis
+    s[D].compute_inline()
+    for act in (lambda: s[D].vectorize(i), lambda: s[D].split(i, factor=2)):
+        with refused("D is inlined: it has no loops"):
+            act()
+    s[D].compute_root()
+    s[D].parallel(i)
+
+
+def test_no_loop_is_parallel_inside_a_vectorized_one(matmul):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    s[E].vectorize(i)
+    with refused("loop j of E cannot be parallel inside the vectorized loop i"):
+        s[E].parallel(j)
+    s[E].reorder(j, i)
+    s[E].parallel(j)
+    with refused("loop j of E cannot be parallel inside the vectorized loop i"):
+        s[E].reorder(i, j)
+    with refused("loop i of D cannot be parallel|loop j of D cannot be parallel"):
+        s["D"].parallel(s["D"].loops[1])
+        s["D"].vectorize(s["D"].loops[0])
+
+
 def test_inputs_have_no_loops(matmul):
     s, A, *_ = matmul
     with refused("A is an input"):
@@ -148,6 +174,35 @@ def test_a_loop_that_holds_a_stage_is_not_split_fused_or_moved(matmul):
     for act in (lambda: s[E].split(i, factor=2), lambda: s[E].fuse(i, j), lambda: s[E].reorder(j, i)):
         with refused("D is computed at"):
             act()
+
+
+def test_a_stage_does_not_leave_the_loop_in_which_its_inputs_are_computed(matmul):
+    s, A, B, C, D, E = matmul
+    i, j = E.op.axis
+    s[D].compute_at(s[E], j)
+    s[C].compute_at(s[E], j)
+    would_read = "C is computed at loop j of E, but D would read it outside that loop"
+    with refused(would_read):
+        s[D].compute_root()
+    with refused(would_read):
+        s[D].compute_at(s[E], i)
+    with refused("D.local would read it outside"):
+        s.cache_write(D, "local")
+    with refused("C.local would read it outside"):
+        s.cache_read(C, "local", [D])
+    s[C].compute_root()
+    s[D].compute_root()
+
+
+def test_tile_and_fuse_change_all_or_nothing(matmul):
+    s, _, _, C, _, E = matmul
+    i, j = E.op.axis
+    before = s.state
+    with refused("positive integer"):
+        s[E].tile(i, j, 2, 0)
+    with refused("reduction axis"):
+        s[C].fuse(*C.op.axis, *C.op.reduce_axis)
+    assert s.state is before and s.trace == ()
 
 
 def test_caches_name_stages_that_read(matmul):
