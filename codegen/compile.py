@@ -44,15 +44,22 @@ def compile_module(module: IRModule, target: Target, options: CodegenOptions | N
     """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
     options = options or CodegenOptions()
     emitted = emit_module(module, target, options)
+    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options)
+
+
+def compile_text(
+    text: str, entry: str, messages: tuple[str, ...], target: Target, options: CodegenOptions
+) -> CompiledCode:
+    """Compile LLVM IR of ours, or take its object code from the cache."""
     cache = object_cache() if options.cache else None
-    key = object_key(emitted.text, target, options)
+    key = object_key(text, target, options)
     code = cache.get(key) if cache is not None else None
     if code is None:
-        optimized, machine = _optimized(emitted.text, target, options)
+        optimized, machine = _optimized(text, target, options)
         code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, code)
-    return CompiledCode(code, emitted.entry, emitted.messages, emitted.text, target, options)
+    return CompiledCode(code, entry, messages, text, target, options)
 
 
 def _optimized(text: str, target: Target, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
 
 from ..ir.errors import InternalError
+from ..ir.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
 from .machine import target_machine
@@ -21,27 +22,29 @@ _numbers = itertools.count()
 class LoadedCode:
     """Machine code in memory. It stays there while this object lives: hold it as long as any address is in use."""
 
-    def __init__(self, code: CompiledCode, symbols: Mapping[str, int]) -> None:
-        builder = llvm.JITLibraryBuilder().add_object_img(code.object)
+    def __init__(self, entry: str, objects: Sequence[bytes], target: Target, symbols: Mapping[str, int]) -> None:
+        builder = llvm.JITLibraryBuilder()
+        for image in objects:
+            builder.add_object_img(image)
         for name, address in {**_process_symbols(), **symbols}.items():
             builder.import_symbol(name, address)
-        builder.export_symbol(code.entry)
-        self._jit = llvm.create_lljit_compiler(target_machine(code.target), use_jit_link=True)
+        builder.export_symbol(entry)
+        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=True)
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
         except RuntimeError as error:
-            raise InternalError(f"the machine code of {code.entry} cannot be linked: {error}") from error
-        self.code = code
+            raise InternalError(f"the machine code of {entry} cannot be linked: {error}") from error
+        self.entry = entry
 
     def address(self, name: str | None = None) -> int:
         """The address of an exported function, the entry by default."""
-        return int(self._library[name or self.code.entry])
+        return int(self._library[name or self.entry])
 
 
 def load(code: CompiledCode, symbols: Mapping[str, int] | None = None) -> LoadedCode:
     """Load machine code made for this machine; ``symbols`` gives the addresses of external functions, such as the
     thread pool's ``lw_parallel_for``."""
-    return LoadedCode(code, symbols or {})
+    return LoadedCode(code.entry, [code.object], code.target, symbols or {})
 
 
 @cache

@@ -12,9 +12,8 @@ Nodes are compared by identity. All carry their type: operators infer it when a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -115,12 +114,11 @@ class TupleGet(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(NodeBase):
-    """``params`` to ``body``; several results are a ``Tuple``. ``attrs`` are notes of passes, by name."""
+    """``params`` to ``body``; several results are a ``Tuple``."""
 
     params: Sequence[Var]
     body: Node
     name: str = "main"
-    attrs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", tuple(self.params))

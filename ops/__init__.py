@@ -2,3 +2,7 @@
 
 Importing this package registers them all.
 """
+
+from . import unary
+
+__all__ = ["unary"]

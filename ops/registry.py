@@ -54,6 +54,9 @@ class Op(OpBase):
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        return get_op, (self.name,)
+
     def __call__(self, *args: Node, attrs: Attrs | None = None, origin: tuple[str, ...] = ()) -> Call:
         """A call, typed by the relation. Raises ``TypeInferenceError`` where arguments or attributes do not fit."""
         self._check_arguments(args, attrs)

@@ -10,8 +10,6 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from ..codegen.abi import OUT_OF_MEMORY, PARALLEL_FOR
 from ..codegen.compile import CompiledCode
-from ..codegen.features import FEATURES
-from ..codegen.host import host_target
 from ..codegen.jit import load
 from ..ir.errors import InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
 from ..ir.interpret import interpret
@@ -19,6 +17,7 @@ from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from .arguments import Arguments
 from .arrays import Array
+from .foreign import why_not_here
 from .thread_pool import thread_pool_symbols
 from .threads import check_threads, default_threads
 from .timing import Timing, measure
@@ -51,7 +50,7 @@ class Kernel:
         self._threads = code.target.threads or default_threads()
         self._context = _CONTEXT.pack(self._threads)
         self._interpreted = interpret(func) if os.environ.get("LOOPWRIGHT_INTERPRET", "0") not in ("", "0") else None
-        self._foreign = None if self._interpreted else _why_not_here(code.target)
+        self._foreign = None if self._interpreted else why_not_here(code.target)
         if not self._interpreted and not self._foreign:
             symbols = thread_pool_symbols() if PARALLEL_FOR in code.llvm_ir else {}
             self._loaded = load(code, symbols)  # keeps the machine code in memory
@@ -173,14 +172,3 @@ def _interpreted_entry(run: Callable[..., None], arrays: Sequence[Array]) -> Ent
         return 0
 
     return entry
-
-
-def _why_not_here(target: Target) -> str | None:
-    """Why code for a target cannot run on this machine; None if it can. A wrong instruction would kill the process."""
-    host = host_target()
-    if target.arch != host.arch:
-        return f"the kernel was compiled for {target.arch}, but this machine is {host.arch}"
-    missing = sorted(target.features & set(FEATURES.get(host.arch, ())) - host.features)
-    return (
-        f"the kernel was compiled for {target.cpu} with {', '.join(missing)}, which this cpu lacks" if missing else None
-    )

@@ -1,0 +1,68 @@
+"""The native entry point of a model: one function that calls all kernels in order, on memory that the caller provides.
+
+``i32 name(ptr ctx, ptr args)``: ``args`` has one 8-byte slot for each input, output and constant, and one for the
+arena. The result is 0, or ``(step + 1) << 16`` with the kernel's code (as 16 bits) in the lower half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir as llvm_ir
+
+from ..ir.target import Target
+from .compile import CompiledCode, compile_text
+from .machine import data_layout
+from .options import CodegenOptions
+from .types import I32, I64, PTR
+
+CODE_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An address: what slot ``slot`` of the model's arguments holds, plus ``offset`` bytes."""
+
+    slot: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One step of a model: the symbol of a kernel's entry, and its arguments."""
+
+    symbol: str
+    operands: tuple[Operand, ...]
+
+
+def compile_entry(name: str, steps: Sequence[KernelCall], target: Target, options: CodegenOptions) -> CompiledCode:
+    """The code of a model's entry; the kernels are external symbols of it."""
+    module = llvm_ir.Module(name, context=llvm_ir.Context())
+    module.triple = target.triple
+    module.data_layout = data_layout(target)
+    kind = llvm_ir.FunctionType(I32, [PTR, PTR])
+    kernels = {symbol: llvm_ir.Function(module, kind, symbol) for symbol in dict.fromkeys(s.symbol for s in steps)}
+    entry = llvm_ir.Function(module, kind, name)
+    entry.attributes.add("nounwind")
+    ctx, args = entry.args
+    ctx.name, args.name = "ctx", "args"
+    builder = llvm_ir.IRBuilder(entry.append_basic_block("entry"))
+    slots = builder.alloca(I64, max((len(s.operands) for s in steps), default=1), name="slots")
+    for number, step in enumerate(steps):
+        for k, operand in enumerate(step.operands):
+            address = builder.load(_element(builder, args, operand.slot), typ=I64)
+            if operand.offset:
+                address = builder.add(address, llvm_ir.Constant(I64, operand.offset))
+            builder.store(address, _element(builder, slots, k))
+        code = builder.call(kernels[step.symbol], [ctx, slots])
+        failed = builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0))
+        with builder.if_then(failed, likely=False):
+            low = builder.and_(code, llvm_ir.Constant(I32, (1 << CODE_BITS) - 1))
+            builder.ret(builder.or_(low, llvm_ir.Constant(I32, (number + 1) << CODE_BITS)))
+    builder.ret(llvm_ir.Constant(I32, 0))
+    return compile_text(str(module), name, (), target, options)
+
+
+def _element(builder: llvm_ir.IRBuilder, base: llvm_ir.Value, number: int) -> llvm_ir.Value:
+    return builder.gep(base, [llvm_ir.Constant(I64, number)], inbounds=True, source_etype=I64)

@@ -1,0 +1,107 @@
+"""Compiling many functions at once, in processes of their own: lowering is Python, and LLVM holds one lock a process.
+
+A worker is ``python -m loopwright.compiler.workers``, which answers pickled requests on a pipe; so the caller's main
+module is not imported again, and a crash of LLVM takes one worker down, not the caller.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import IO
+
+from ..codegen.model import CompiledFunction
+from ..codegen.options import CodegenOptions
+from ..graph.node import Function
+from ..ir.errors import InternalError, LoopwrightError
+from ..ir.target import Target
+from .fused import compile_group
+
+Progress = Callable[[str], None]
+"""Called with the name of each function that is done."""
+
+
+def compile_all(
+    functions: Sequence[Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+) -> list[CompiledFunction]:
+    """Compile functions, in order of the list; ``jobs`` 1 compiles here. Results do not depend on ``jobs``."""
+    if jobs <= 1 or len(functions) <= 1:
+        return [_compile_here(function, target, options, progress) for function in functions]
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+    workers = [_Worker() for _ in range(min(jobs, len(functions)))]
+    for worker in workers:
+        idle.put(worker)
+
+    def run(function: Function) -> CompiledFunction:
+        worker = idle.get()
+        try:
+            made = worker.compile(function, target, options)
+        finally:
+            idle.put(worker)
+        progress(function.name)
+        return made
+
+    try:
+        with ThreadPoolExecutor(len(workers)) as threads:
+            return list(threads.map(run, functions))
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def _compile_here(function: Function, target: Target, options: CodegenOptions, progress: Progress) -> CompiledFunction:
+    made = compile_group(function, target, options)
+    progress(function.name)
+    return made
+
+
+class _Worker:
+    """A child process that compiles. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "loopwright.compiler.workers"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def compile(self, function: Function, target: Target, options: CodegenOptions) -> CompiledFunction:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            pickle.dump((function, target, options), self._process.stdin)
+            self._process.stdin.flush()
+            answer = pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError) as error:
+            raise InternalError(f"the process that compiled {function.name} died ({self._process.poll()})") from error
+        if isinstance(answer, BaseException):
+            raise answer
+        assert isinstance(answer, CompiledFunction)
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until the pipe is closed."""
+    while True:
+        try:
+            function, target, options = pickle.load(requests)
+        except EOFError:
+            return
+        try:
+            answer: object = compile_group(function, target, options)
+        except LoopwrightError as error:
+            answer = error
+        except Exception as error:  # whatever it is, the parent must hear of it
+            answer = InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

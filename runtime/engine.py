@@ -1,0 +1,167 @@
+"""Engines run compiled models: init, set_input, run, get_output; or all four in one call.
+
+Mutable: an engine owns its arena and the arrays of its requests, under a lock; runs of one engine follow each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.abi import OUT_OF_MEMORY
+from ..codegen.entry import CODE_BITS
+from ..codegen.jit import LoadedCode
+from ..codegen.model import CompiledModel, TensorSpec
+from ..ir.buffer import ARENA_ALIGNMENT
+from ..ir.errors import InternalError, KernelError, OutOfMemoryError, RuntimeArgumentError, TargetError
+from .arrays import address_of, as_array
+from .foreign import why_not_here
+from .library import Library
+from .thread_pool import thread_pool_symbols
+from .threads import check_threads, default_threads
+
+Array = npt.NDArray[Any]
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+_CONTEXT = struct.Struct("q")
+
+
+class Engine:
+    """Runs a library. ``engine({"x": x})`` gives the outputs as new arrays; several threads may call it.
+
+    The four phases, for callers that set inputs one by one: ``init`` loads the code and allocates the arena,
+    ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array.
+    """
+
+    def __init__(self, library: Library, threads: int | None = None) -> None:
+        self.library = library
+        self._model: CompiledModel = library.model
+        self._threads = check_threads(threads) if threads is not None else default_threads()
+        self._lock = threading.Lock()
+        self._core: _Core | None = None
+        self._inputs: dict[int, Array] = {}
+        self._outputs: list[Array] | None = None
+
+    def init(self) -> Engine:
+        """Load the machine code and allocate the arena; done by the first run if it was not asked for."""
+        with self._lock:
+            self._loaded()
+        return self
+
+    def set_input(self, key: str | int, value: object) -> None:
+        """Give an input. The array is read when the engine runs, not copied here; it must be contiguous."""
+        number = self._number(key)
+        array = _checked(value, self._model.inputs[number])
+        with self._lock:
+            self._inputs[number] = array
+            self._outputs = None
+
+    def run(self) -> None:
+        """Compute the outputs from the inputs that were set. Raises ``RuntimeArgumentError`` if one is missing."""
+        with self._lock:
+            missing = [spec.name for k, spec in enumerate(self._model.inputs) if k not in self._inputs]
+            if missing:
+                raise RuntimeArgumentError(f"{self._model.name}: input {', '.join(missing)} is not set")
+            self._outputs = self._loaded().run([self._inputs[k] for k in range(len(self._model.inputs))])
+
+    def get_output(self, index: int) -> Array:
+        """Output number ``index`` of the last run."""
+        outputs = self._outputs
+        if outputs is None:
+            raise RuntimeArgumentError(f"{self._model.name} has no outputs yet: call run first")
+        if not 0 <= index < len(outputs):
+            raise RuntimeArgumentError(f"{self._model.name} has {len(outputs)} outputs, there is no number {index}")
+        return outputs[index]
+
+    def __call__(self, inputs: Mapping[str, object] | Sequence[object]) -> list[Array]:
+        """The outputs for inputs given by name, or in order."""
+        arrays = self._arrays(inputs)
+        with self._lock:
+            return self._loaded().run(arrays)
+
+    def _arrays(self, inputs: Mapping[str, object] | Sequence[object]) -> list[Array]:
+        specs = self._model.inputs
+        if isinstance(inputs, Mapping):
+            names = {spec.name for spec in specs}
+            if inputs.keys() != names:
+                lacking, extra = sorted(names - inputs.keys()), sorted(inputs.keys() - names)
+                raise RuntimeArgumentError(
+                    f"{self._model.name} takes the inputs {', '.join(s.name for s in specs) or 'none'}"
+                    + (f"; missing: {', '.join(lacking)}" if lacking else "")
+                    + (f"; unknown: {', '.join(map(str, extra))}" if extra else "")
+                )
+            return [_checked(inputs[spec.name], spec) for spec in specs]
+        if len(inputs) != len(specs):
+            raise RuntimeArgumentError(f"{self._model.name} takes {len(specs)} inputs, found {len(inputs)}")
+        return [_checked(value, spec) for value, spec in zip(inputs, specs, strict=True)]
+
+    def _number(self, key: str | int) -> int:
+        names = [spec.name for spec in self._model.inputs]
+        if isinstance(key, str) and key in names:
+            return names.index(key)
+        if isinstance(key, int) and 0 <= key < len(names):
+            return key
+        raise RuntimeArgumentError(f"{self._model.name} has no input {key!r}; its inputs are {', '.join(names)}")
+
+    def _loaded(self) -> _Core:
+        if self._core is None:
+            self._core = _Core(self._model, self._threads)
+        return self._core
+
+
+class _Core:
+    """The loaded code of a model, its arena, and its argument slots. Used under the engine's lock."""
+
+    def __init__(self, model: CompiledModel, threads: int) -> None:
+        if (problem := why_not_here(model.target)) is not None:
+            raise TargetError(problem)
+        self._model = model
+        objects = [model.entry_object, *(f.object for f in model.functions)]
+        self._code = LoadedCode(model.entry, objects, model.target, thread_pool_symbols())
+        self._entry = _ENTRY(self._code.address())
+        self._context = _CONTEXT.pack(threads)
+        self._arena = np.empty(model.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        self._constants = [np.ascontiguousarray(c) for c in model.constants]
+        self._fixed = [*(address_of(c) for c in self._constants), arena]
+        self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs) + len(self._fixed)}q").pack
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        outputs = [np.empty(spec.shape, spec.dtype.to_numpy()) for spec in self._model.outputs]
+        slots = self._pack(*map(address_of, inputs), *map(address_of, outputs), *self._fixed)
+        code = self._entry(self._context, slots)
+        if code:
+            self._fail(code)
+        return outputs
+
+    def _fail(self, code: int) -> None:
+        number, low = (code >> CODE_BITS) - 1, code & ((1 << CODE_BITS) - 1)
+        if not 0 <= number < len(self._model.steps):
+            raise InternalError(f"{self._model.name} returned the unknown error code {code}")
+        function = self._model.steps[number].function
+        if low == OUT_OF_MEMORY & ((1 << CODE_BITS) - 1):
+            raise OutOfMemoryError(f"{function.name}: there is no memory for its intermediate buffers")
+        if 1 <= low <= len(function.messages):
+            raise KernelError(f"{function.name}: {function.messages[low - 1]}")
+        raise InternalError(f"{function.name} returned the unknown error code {low}")
+
+
+def _checked(value: object, spec: TensorSpec) -> Array:
+    """The array behind an input, checked against what the model expects; nothing is converted or copied."""
+    array = as_array(value, f"input {spec.name}")
+    wanted = spec.dtype.to_numpy()
+    if array.dtype != wanted:
+        raise RuntimeArgumentError(
+            f"input {spec.name} should have dtype {wanted.name}, found {array.dtype}; "
+            f"convert it: array.astype({wanted.name!r})"
+        )
+    if array.shape != spec.shape:
+        raise RuntimeArgumentError(f"input {spec.name} should have shape {spec.shape}, found {array.shape}")
+    if not array.flags.c_contiguous or not array.flags.aligned:
+        raise RuntimeArgumentError(f"input {spec.name} is not contiguous; numpy.ascontiguousarray makes a copy that is")
+    return array
