@@ -27,11 +27,11 @@ from .expr import (
 )
 from .interval import EVERYTHING, Interval, IntervalAnalysis
 from .linear import Factors, Linear, Term, linear_of, monomial_key
-from .modular import Congruence
+from .modular import Congruence, ModularAnalysis
 from .stmt import PrimFunc
 
 _SEARCH_DEPTH = 6
-_SEARCH_STEPS = 120
+_SEARCH_STEPS = 80
 
 NEGATED: dict[CompareOp, CompareOp] = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -49,6 +49,7 @@ class Facts:
     congruences: Mapping[Expr, Congruence] = field(default_factory=dict)
     known: Mapping[Expr, bool] = field(default_factory=dict)
     _intervals: list[IntervalAnalysis] = field(default_factory=list, init=False)
+    _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
@@ -78,6 +79,15 @@ class Facts:
         """Constant bounds of an integer expression."""
         return self._analysis().of(e)
 
+    def modulus(self, e: Expr) -> Congruence:
+        """The strongest congruence known of an index expression."""
+        if not self._moduli:
+            made = ModularAnalysis(self.congruences)
+            if self is NO_FACTS:
+                return made.of(e)
+            self._moduli.append(made)
+        return self._moduli[0].of(e)
+
     def within(self, e: Expr, low: int | None, high: int | None) -> bool:
         return self.interval(e).within(low, high)
 
@@ -103,7 +113,10 @@ class Facts:
 
     def _analysis(self) -> IntervalAnalysis:
         if not self._intervals:
-            self._intervals.append(IntervalAnalysis(self.ranges))
+            made = IntervalAnalysis(self.ranges)
+            if self is NO_FACTS:
+                return made  # it lives for ever, and what it remembers would too
+            self._intervals.append(made)
         return self._intervals[0]
 
     def _about_term(self, factors: Factors) -> list[Linear]:

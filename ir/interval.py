@@ -175,6 +175,7 @@ class IntervalAnalysis:
     def __init__(self, ranges: Mapping[Expr, Interval]) -> None:
         self._ranges = ranges
         self._done: dict[Expr, Interval] = {}
+        self._forms: dict[Expr, Linear] = {}
 
     def of(self, e: Expr) -> Interval:
         found = self._done.get(e)
@@ -204,11 +205,16 @@ class IntervalAnalysis:
             total = total + product
         return total
 
+    def _form(self, e: Expr) -> Linear:
+        if e not in self._forms:
+            self._forms[e] = linear_of(e)
+        return self._forms[e]
+
     def _operands(self, e: Expr) -> Iterable[Expr]:
         """The parts whose bounds the node's bounds follow from."""
         match e:
             case _ if _is_form(e):
-                return atoms_of(e)
+                return atoms_of(self._form(e))
             case Binary(_, a, b) if not e.dtype.is_float:
                 return (a, b)
             case Compare() | Logical():
@@ -244,7 +250,7 @@ class IntervalAnalysis:
             case Ramp(_, _, lanes) if is_lane_number(e):
                 return Interval(0, lanes - 1)
             case _ if _is_form(e):
-                return self.of_linear(linear_of(e))
+                return self.of_linear(self._form(e))
             case Binary(op, a, b):
                 return _binary(op, of[a], of[b])
             case Unary("-", a):

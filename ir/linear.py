@@ -122,61 +122,92 @@ def lane_number(kind: DType, lanes: int) -> Expr:
     return Ramp(Const(0, kind), Const(1, kind), lanes)
 
 
+_FLAT_STEPS = 20_000
+"""Steps after which a sum is taken for one with shared parts (``x = a + a; y = x + x; …``), which has too many terms."""
+_MAX_FACTORS = 64
+
+
 def linear_of(e: Expr) -> Linear:
     """The normal form of an integer expression."""
     result = Linear(e.dtype.element)
-    for coefficient, factors in _terms(e):
+    for steps, (coefficient, factors) in enumerate(_terms(e)):
+        if steps > _FLAT_STEPS:
+            return _linear_of_shared(e)
         result.accumulate(coefficient, factors)
     return result
 
 
-def atoms_of(e: Expr) -> list[Expr]:
-    """The factors of all terms of an integer expression, in order of appearance, each once; lane numbers are none."""
-    found: dict[Expr, None] = {}
-    for coefficient, factors in _terms(e):
-        if coefficient:
-            found.update((f, None) for f in factors if not isinstance(f, Ramp))
-    return list(found)
+def _linear_of_shared(root: Expr) -> Linear:
+    """The same, each shared part worked out once."""
+    done: dict[Expr, Linear] = {}
+    stack = [root]
+    while stack:
+        e = stack[-1]
+        parts = _parts(e)
+        missing = [x for x, _, _ in parts if x not in done and x is not e]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        form = Linear(root.dtype.element)
+        for x, coefficient, factors in parts:
+            if x is e:
+                form.accumulate(coefficient, factors)
+            else:
+                for term in done[x]:
+                    form.accumulate(coefficient * term.coefficient, term.factors + factors)
+        done[e] = form
+    return done[root]
+
+
+def atoms_of(form: Linear) -> list[Expr]:
+    """The factors of all terms, in order of appearance, each once; lane numbers are none."""
+    return list(dict.fromkeys(f for t in form.terms.values() for f in t.factors if not isinstance(f, Ramp)))
 
 
 def _terms(root: Expr) -> Iterator[tuple[int, Factors]]:
     """The terms of the multiplied-out expression, left to right, nothing collected. A constant has no factors."""
-    kind = root.dtype.element
     stack: list[tuple[Expr, int, Factors]] = [(root, 1, ())]
     while stack:
         e, scale, factors = stack.pop()
-        match e:
-            case Const(value=value):
-                yield scale * int(value), factors
-            case Binary("+", a, b):
-                stack += ((b, scale, factors), (a, scale, factors))
-            case Binary("-", a, b):
-                stack += ((b, -scale, factors), (a, scale, factors))
-            case Unary("-", a):
-                stack.append((a, -scale, factors))
-            case Broadcast(value):
-                stack.append((value, scale, factors))
-            case Ramp(base, stride, lanes):
-                stack += ((stride, scale, (*factors, lane_number(kind, lanes))), (base, scale, factors))
-            case Binary("*"):
-                coefficient, leaves, multiplied_out = _product(e)
-                if multiplied_out is None:
-                    yield scale * coefficient, leaves + factors
-                else:
-                    stack.append((multiplied_out, scale * coefficient, leaves + factors))
-            case _:
-                yield scale, (e, *factors)
+        for part, coefficient, more in reversed(_parts(e)):
+            if part is e:
+                yield scale * coefficient, more + factors
+            else:
+                stack.append((part, scale * coefficient, more + factors))
 
 
-def _product(e: Expr) -> tuple[int, Factors, Expr | None]:
-    """A product as (coefficient, atoms, the sum to multiply out or None).
+def _parts(e: Expr) -> list[tuple[Expr, int, Factors]]:
+    """``e`` as a sum of ``part * coefficient * factors``; a part that is ``e`` itself counts as 1."""
+    match e:
+        case Const(value=value):
+            return [(e, int(value), ())]
+        case Binary("+", a, b):
+            return [(a, 1, ()), (b, 1, ())]
+        case Binary("-", a, b):
+            return [(a, 1, ()), (b, -1, ())]
+        case Unary("-", a):
+            return [(a, -1, ())]
+        case Broadcast(value):
+            return [(value, 1, ())]
+        case Ramp(base, stride, lanes):
+            return [(base, 1, ()), (stride, 1, (lane_number(e.dtype.element, lanes),))]
+        case Binary("*"):
+            coefficient, leaves, multiplied_out = _product(e)
+            return [(e if multiplied_out is None else multiplied_out, coefficient, leaves)]
+        case _:
+            return [(e, 1, (e,))]
 
-    It is multiplied out only where that does not copy work: by at most one sum, and for wrapping integers, whose
-    arithmetic is the program's own, not at all. Otherwise the product itself is the atom.
+
+def _product(e: Binary) -> tuple[int, Factors, Expr | None]:
+    """A product as (coefficient, atoms, the sum to multiply out or None). Otherwise the product itself is the atom.
+
+    It is multiplied out only where that does not copy work: by at most one sum. The products of wrapping integers stay as
+    they are, but for constants: their arithmetic is the program's own.
     """
     coefficient, leaves, sums = 1, [], []
-    stack = [e]
-    while stack:
+    stack: list[Expr] = [e]
+    while stack and len(leaves) < _MAX_FACTORS:
         x = stack.pop()
         match x:
             case Const(value=value):
@@ -194,13 +225,15 @@ def _product(e: Expr) -> tuple[int, Factors, Expr | None]:
                 leaves.append(x)
     if coefficient == 0:
         return 0, (), None
+    if stack or len(sums) > 1 or (not e.dtype.is_index and len(leaves) + len(sums) > 1):
+        return 1, (e,), None
     if not sums:
         return coefficient, tuple(leaves), None
-    free = not leaves and coefficient in (1, -1)
-    vectors = isinstance(sums[0], Ramp) and any(x.dtype.lanes > 1 for x in leaves)
-    if len(sums) == 1 and not vectors and (e.dtype.is_index or free):
-        return coefficient, tuple(leaves), sums[0]
-    return 1, (e,), None
+    if isinstance(sums[0], Ramp) and any(x.dtype.lanes > 1 for x in leaves):
+        return 1, (e,), None
+    if not e.dtype.is_index and coefficient not in (1, -1):
+        return 1, (e,), None
+    return coefficient, tuple(leaves), sums[0]
 
 
 def product_is_atom(e: Binary) -> bool:

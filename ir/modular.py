@@ -52,10 +52,12 @@ ANYTHING = Congruence(1, 0)
 
 def modulus_of(e: Expr, facts: Facts | None = None) -> Congruence:
     """The strongest congruence known of an index expression (of all its lanes); ``ANYTHING`` for other dtypes."""
-    return _Analysis({} if facts is None else facts.congruences).of(e)
+    return ModularAnalysis({}).of(e) if facts is None else facts.modulus(e)
 
 
-class _Analysis:
+class ModularAnalysis:
+    """Congruences under fixed assumptions. Mutable: it remembers what it computed."""
+
     def __init__(self, known: Mapping[Expr, Congruence]) -> None:
         self._known = known
         self._done: dict[Expr, Congruence] = {}
@@ -80,7 +82,7 @@ class _Analysis:
             case Binary("*", a, b) if product_is_atom(e):
                 return (a, b)
             case _ if is_ring_node(e):
-                return tuple(atoms_of(e))
+                return tuple(atoms_of(linear_of(e)))
             case Binary("min" | "max" | "//" | "%", a, b) | Select(_, a, b) | IfThenElse(_, a, b):
                 return (a, b)
             case Let(_, _, body):

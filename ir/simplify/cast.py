@@ -8,14 +8,14 @@ from __future__ import annotations
 from ..dtype import DType
 from ..expr import Cast, Expr, Unary, cast
 from ..facts import Facts
-from .helpers import holds_all
+from .helpers import passes
 
 
 def cast_any(to: DType, a: Expr, facts: Facts) -> Expr | None:
     """``to(a)``; a cast in between is left out where it changes no value."""
     match a:
         case x if x.dtype is to: return x
-        case Cast(middle, x) if holds_all(middle, x, facts): return cast(to, x)
+        case Cast(middle, x) if passes(middle, to, x, facts): return cast(to, x)
     return None
 
 

@@ -95,8 +95,8 @@ def equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
     match a, b:
         case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor != 0: return FALSE
         case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor != 0: return FALSE
-        case x, y if (d := balanced(x, y)) is not None: return d.a == d.b + (-d.constant // d.factor)
-        case x, y if (d := flipped(x, y)) is not None: return d.a == d.b + (-d.constant // d.factor)
+        case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor == 0: return d.a == d.b + (-d.constant // d.factor)
+        case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor == 0: return d.a == d.b + (-d.constant // d.factor)
     return None
 
 
@@ -104,6 +104,6 @@ def not_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
     match a, b:
         case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor != 0: return TRUE
         case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor != 0: return TRUE
-        case x, y if (d := balanced(x, y)) is not None: return d.a != d.b + (-d.constant // d.factor)
-        case x, y if (d := flipped(x, y)) is not None: return d.a != d.b + (-d.constant // d.factor)
+        case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor == 0: return d.a != d.b + (-d.constant // d.factor)
+        case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor == 0: return d.a != d.b + (-d.constant // d.factor)
     return None

@@ -22,7 +22,7 @@ N = TypeVar("N", bound=Node)
 
 def simplify(node: N, facts: Facts = NO_FACTS) -> N:
     """An equal, simpler expression or statement, under facts about its variables; the same object if there is none."""
-    return cast(N, _Simplifier().run(node, facts))
+    return cast(N, _Simplifier().run(node, Facts() if facts is NO_FACTS else facts))
 
 
 def simplify_func(func: PrimFunc) -> PrimFunc:

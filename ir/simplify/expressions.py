@@ -87,11 +87,11 @@ class ExpressionVisitor(VisitorState):
     def _arithmetic(self, e: Expr, facts: Facts) -> ExprVisit:
         """Sums, differences and products go into normal form, as a whole."""
         simpler: dict[Expr, Expr] = {}
-        for atom in atoms_of(e):
+        form = linear_of(e)
+        for atom in atoms_of(form):
             value = cast(Expr, (yield atom, facts))
             if value is not atom:
                 simpler[atom] = value
-        form = linear_of(e)
         if simpler:
             return cast(Expr, (yield expr_of(replace_atoms(form, simpler), e.dtype.lanes), facts))
         if form.kind.is_index:

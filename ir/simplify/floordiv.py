@@ -17,8 +17,8 @@ def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case x, Const(1): return x
         case x, y if x is y: return like(x, 1)
         case x, Const(int(c)) if c < 0: return -x // -c
-        case Binary("//", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0: return x // (c * d)
-        case Binary("+", Binary("//", x, Const(int(c))), Const(int(k))), Const(int(d)) if c > 0 and d > 0: return (x + k * c) // (c * d)
+        case Binary("//", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0 and fits(x, c * d): return x // (c * d)
+        case Binary("+", Binary("//", x, Const(int(c))), Const(int(k))), Const(int(d)) if c > 0 and d > 0 and fits(x, k * c) and fits(x, c * d): return (x + k * c) // (c * d)
         case Binary("%", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0 and c % d == 0: return x // d % (c // d)
         case x, y if (s := split(x, y)) is not None: return s.quotient + s.rest // y
         case x, Const(int(c)) if c > 0 and (k := only_quotient(x, c, facts)) is not None: return like(x, k)

@@ -17,6 +17,8 @@ from ..linear import Linear, Term, expr_of, linear_of, without_factors
 from ..modular import modulus_of
 from ..scalar import wrap
 
+_LARGEST_INDEX = 1 << 48
+
 
 def like(x: Expr, value: int) -> Expr:
     """``value``, as a constant of x's dtype."""
@@ -29,7 +31,9 @@ def wrapped(x: Expr, value: int) -> int:
 
 
 def fits(x: Expr, value: int) -> bool:
-    """``value`` is in the range of x's dtype."""
+    """``value`` is in the range of x's dtype; of index, far enough from its ends that sums with it cannot leave it."""
+    if x.dtype.is_index:
+        return abs(value) <= _LARGEST_INDEX
     return wrap(x.dtype.element, value) == value
 
 
@@ -192,16 +196,21 @@ def _same(a: Linear, b: Linear) -> bool:
 _MANTISSA = {("float", 16): 11, ("float", 32): 24, ("float", 64): 53, ("bfloat", 16): 8}
 
 
-def holds_all(middle: DType, x: Expr, facts: Facts) -> bool:
-    """``middle(x)`` has the same value as x."""
+def passes(middle: DType, to: DType, x: Expr, facts: Facts) -> bool:
+    """``to(middle(x)) == to(x)``"""
     kind = x.dtype
     if middle.is_bool or kind.is_bool:
-        return kind.is_bool and middle.kind != "handle"
+        return kind.is_bool
     if kind.is_float:
-        wider = middle.kind == "float" and middle.bits >= kind.bits
-        return middle.element is kind.element or (wider and middle.bits > kind.bits)
-    if middle.is_float:
-        bounds, exact = facts.interval(x), 1 << _MANTISSA[middle.kind, middle.bits]
-        return bounds.within(-exact, exact) and not (middle.kind == "float" and middle.bits == 16)
-    whole = range_of(middle)
-    return facts.interval(x).within(whole.low, whole.high)
+        wider = middle.kind == "float" and middle.bits > kind.bits
+        return middle.element is kind.element or wider
+    bounds = facts.interval(x)
+    if not middle.is_float:
+        return bounds.within(*_ends(middle))
+    exact = 1 << _MANTISSA[middle.kind, middle.bits]  # a float saturates when it becomes an integer, an integer wraps
+    return bounds.within(-exact, exact) and bounds.within(*_ends(to))
+
+
+def _ends(kind: DType) -> tuple[int | None, int | None]:
+    whole = range_of(kind)
+    return whole.low, whole.high

@@ -18,6 +18,7 @@ def mul_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case Const(), y: return y * a
         case Binary("*", x, Const(int(c))), Const(int(d)): return x * wrapped(x, c * d)
         case Binary("*", x, Const(int(c))), y: return x * y * c
+        case x, Binary("*", y, Const(int(c))): return x * y * c
     return None
 
 
