@@ -6,7 +6,8 @@ padded convolution get loops of their own. ``guards.py`` finds the conditions an
 Policy. A loop of which the guard is the whole body just gets shorter. Else serial loops are split by range, from the
 outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
 border parts, which run seldom, are not split again. A parallel loop stays one loop, so that it costs one launch: its
-body is chosen by a test. Vectorized and unrolled loops are left.
+body is chosen by a test. Vectorized and unrolled loops are left; inside a vectorized loop, no range may come to depend
+on the lane.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ..ir.expr import TRUE, Expr, logical_and, maximum, minimum
+from ..ir.expr import TRUE, Expr, Var, logical_and, maximum, minimum
 from ..ir.facts import Facts, entry_facts, prove
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ..ir.visit import Node, rewrite, with_body
+from ..ir.visit import Node, free_vars, rewrite, with_body
 from .context import inside_loop
 from .copying import fresh_copy
 from .folding import add, subtract
@@ -33,18 +34,22 @@ def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
 
 
 class _Partitioner:
-    """Walks from the outside inwards. Mutable: counts the copies that may still be made, knows if it is in a border."""
+    """Walks from the outside inwards. Mutable: counts the copies that may still be made, knows if it is in a border, and
+    which variables differ from lane to lane."""
 
     def __init__(self, max_copies: int) -> None:
         self._copies_left = max_copies
         self._in_border = False
+        self._per_lane: set[Var] = set()
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
         match stmt:
             case For(kind="serial" | "parallel"):
-                trimmed = _trim(stmt, facts)
+                trimmed = self._trim(stmt, facts)
                 return self._serial(trimmed, facts) if stmt.kind == "serial" else self._parallel(trimmed, facts)
-            case For():
+            case For(var, kind=kind):
+                if kind == "vectorized":
+                    self._per_lane.add(var)
                 return _with_body(stmt, self.stmt(stmt.body, inside_loop(facts, stmt)))
             case If(condition, then, orelse):
                 new_then = self.stmt(then, facts.with_condition(condition))
@@ -53,13 +58,17 @@ class _Partitioner:
             case Seq(stmts):
                 done = [self.stmt(s, facts) for s in stmts]
                 return stmt if all(a is b for a, b in zip(done, stmts, strict=True)) else seq(*done)
-            case Allocate() | LetStmt() | While():
+            case LetStmt(var, value, body):
+                if self._per_lane.intersection(free_vars(value)):
+                    self._per_lane.add(var)
+                return _with_body(stmt, self.stmt(body, facts))
+            case Allocate() | While():
                 return _with_body(stmt, self.stmt(stmt.body, facts))
             case _:
                 return stmt
 
     def _serial(self, loop: For, facts: Facts) -> Stmt:
-        parts = None if self._in_border else _split(loop, find_guards(loop), facts)
+        parts = None if self._in_border else _split(loop, self._guards(loop), facts)
         if parts is None or len(parts.borders) > self._copies_left:
             return _with_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
         self._copies_left -= len(parts.borders)
@@ -67,6 +76,19 @@ class _Partitioner:
         inside = self.stmt(main.body, inside_loop(facts, main))
         before, after = (None if p is None else self._border(_range(loop, loop.body, *p), facts) for p in parts.around)
         return seq(before, _with_body(main, inside), after)
+
+    def _guards(self, loop: For) -> list[Guard]:
+        """The guards that hold or fail in all lanes alike."""
+        return [g for g in find_guards(loop) if not self._per_lane.intersection(free_vars(g.worst))]
+
+    def _trim(self, loop: For, facts: Facts) -> For:
+        """A loop over those iterations only that the condition around its whole body lets through."""
+        if not isinstance(loop.body, If) or loop.body.orelse is not None:
+            return loop
+        around = set(conjuncts(loop.body.condition))
+        guards = [g for g in self._guards(loop) if g.condition in around]
+        parts = _split(loop, guards, facts)
+        return loop if parts is None else _range(loop, _without(loop.body, parts.removed), parts.low, parts.high)
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail."""
@@ -102,16 +124,6 @@ class _Parts:
     @property
     def borders(self) -> list[tuple[Expr, Expr]]:
         return [p for p in self.around if p is not None]
-
-
-def _trim(loop: For, facts: Facts) -> For:
-    """A loop over those iterations only that the condition around its whole body lets through."""
-    if not isinstance(loop.body, If) or loop.body.orelse is not None:
-        return loop
-    around = set(conjuncts(loop.body.condition))
-    guards = [g for g in find_guards(loop) if g.condition in around]
-    parts = _split(loop, guards, facts)
-    return loop if parts is None else _range(loop, _without(loop.body, parts.removed), parts.low, parts.high)
 
 
 def _split(loop: For, guards: Sequence[Guard], facts: Facts) -> _Parts | None:

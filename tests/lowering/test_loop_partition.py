@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import IfThenElse, Load, const
+from loopwright.ir.dtype import INDEX
+from loopwright.ir.expr import IfThenElse, Load, Var, const
 from loopwright.ir.simplify import simplify_func
-from loopwright.ir.stmt import For, If, Store
+from loopwright.ir.stmt import For, If, LetStmt, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.loop_partition import loop_partition
 from loopwright.lowering.vectorize import vectorize
@@ -169,3 +170,19 @@ def test_random_guards(nest, extent, inner, a, b, bound, op, low, kind, symbolic
     body = nest.loop("i", count, lambda i: nest.loop("j", inner, lambda j: item(i, j)), kind, low=low)
     func = nest.kernel((A, B), body)
     nest.same(func, loop_partition(func), n=extent)
+
+
+def test_inside_a_vector_no_range_depends_on_the_lane(nest):
+    A, B = make_buffer("A", (12,), "int32"), make_buffer("B", (5,), "int32")
+
+    def term(i, at):
+        return If((at >= 2) & (at < 12), Store(B, (i,), Load(B, (i,)) + Load(A, (at - 2,))))
+
+    def item(i):
+        at = Var("at", INDEX)
+        whole = nest.loop("w", 3, lambda w: term(i, i * 2 + w))
+        bound = LetStmt(at, i * 2, nest.loop("v", 3, lambda v: term(i, at + v)))
+        return seq(Store(B, (i,), const(0, "int32")), whole, bound)
+
+    func = nest.kernel((A, B), nest.loop("i", 5, item, "vectorized"))
+    nest.same(func, vectorize(loop_partition(func)))
