@@ -8,6 +8,10 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr, const_int
 
+FLOAT_KINDS = ("float", "bfloat")
+INTEGER_KINDS = ("int", "uint")
+NUMBER_KINDS = (*FLOAT_KINDS, *INTEGER_KINDS)
+
 
 def tensor_argument(kind: Type, name: str) -> TensorType:
     """The type of an argument that must be a tensor."""
@@ -37,7 +41,7 @@ def _broadcast_extent(a: Expr, b: Expr) -> Expr:
         return a
     if const_int(a) == 1:
         return b
-    if const_int(a) is not None and const_int(b) is not None or const_int(a) is None and const_int(b) is None:
+    if (const_int(a) is not None and const_int(b) is not None) or (const_int(a) is None and const_int(b) is None):
         raise TypeInferenceError(f"extents {a} and {b} do not broadcast")
     return b if const_int(a) is None else a
 

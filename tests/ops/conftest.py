@@ -1,0 +1,106 @@
+"""``evaluate``: the value of a graph, an operator at a time, by the compute that selection chooses for each call."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph.node import Call, Constant, Tuple, TupleGet, Var
+from loopwright.graph.types import TensorType, TupleType, tensor_type
+from loopwright.graph.visit import post_order
+from loopwright.ir.dtype import dtype
+from loopwright.ir.expr import as_index, const_int
+from loopwright.ir.simplify import simplify
+from loopwright.ir.visit import substitute
+from loopwright.ops.selection import select_implementation
+
+NATIVE = lw.resolve_target("native")
+
+
+def sizes_of(feeds):
+    """The symbolic dimensions, by the arrays that are fed."""
+    found = {}
+    for var, array in feeds.items():
+        for extent, number in zip(var.type.shape, array.shape, strict=True):
+            if const_int(extent) is None:
+                found[extent] = as_index(number)
+    return found
+
+
+def concrete(shape, sizes):
+    return tuple(int(simplify(substitute(extent, sizes))) for extent in shape)
+
+
+def implement(call, target=NATIVE):
+    """The implementation chosen for a call, its input tensors and its output tensors."""
+    chosen = select_implementation(call, target).chosen
+    tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
+    made = chosen.compute(call.attrs, tensors, call.type)
+    outputs = made if isinstance(made, tuple) else (made,)
+    wanted = call.type.fields if isinstance(call.type, TupleType) else (call.type,)
+    assert [(o.dtype, len(o.shape)) for o in outputs] == [(w.dtype, w.ndim) for w in wanted]
+    assert all(a is b for o, w in zip(outputs, wanted, strict=True) for a, b in zip(o.shape, w.shape, strict=True))
+    return chosen, tensors, outputs
+
+
+def run_call(call, arrays, sizes, native, target=NATIVE):
+    chosen, tensors, outputs = implement(call, target)
+    results = tuple(np.empty(concrete(o.shape, sizes), o.dtype.to_numpy()) for o in outputs)
+    if native:
+        schedule = chosen.schedule(call.attrs, outputs, outputs, target)
+        lw.build(schedule, [*tensors, *outputs], target=target)(*arrays, *results)
+    else:
+        schedule = lw.create_schedule(list(outputs))
+        lw.interpret(lw.lower(schedule, [*tensors, *outputs]))(*arrays, *results)
+    return results
+
+
+def evaluate(node, feeds=None, native=False):
+    """The array (for a tuple, the arrays) that a node stands for; ``feeds`` gives an array a variable.
+
+    By default each operator runs by the interpreter on its naive loop nest. ``native`` runs machine code, by the
+    schedule that belongs to the implementation.
+    """
+    feeds = feeds or {}
+    sizes = sizes_of(feeds)
+    values = {}
+    for n in post_order(node):
+        match n:
+            case Var():
+                values[n] = np.asarray(feeds[n])
+            case Constant(value):
+                values[n] = value
+            case Tuple(fields):
+                values[n] = tuple(values[f] for f in fields)
+            case TupleGet(value, index):
+                values[n] = values[value][index]
+            case Call(args=args):
+                results = run_call(n, [np.asarray(values[a], order="C") for a in args], sizes, native)
+                values[n] = results[0] if isinstance(n.type, TensorType) else results
+    return values[node]
+
+
+def var_for(array, name="x"):
+    """A graph variable of an array's type."""
+    array = np.asarray(array)
+    return Var(name, tensor_type(array.shape, dtype(array.dtype)))
+
+
+def apply(op, *arrays, native=False, **attrs):
+    """``op(*variables, **attrs)`` on arrays."""
+    variables = [var_for(a, f"x{k}") for k, a in enumerate(arrays)]
+    feeds = {v: np.asarray(a) for v, a in zip(variables, arrays, strict=True)}
+    return evaluate(op(*variables, **attrs), feeds, native=native)
+
+
+@pytest.fixture(scope="session")
+def ops():
+    """``ops.evaluate(node, feeds)``, ``ops.apply(maker, *arrays, **attrs)``, ``ops.var(shape, dtype)``: see above."""
+    return SimpleNamespace(
+        evaluate=evaluate,
+        apply=apply,
+        implement=implement,
+        var=lambda shape, kind="float32", name="x": Var(name, tensor_type(shape, kind)),
+    )
