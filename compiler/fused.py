@@ -109,18 +109,23 @@ def compiler_digest() -> str:
     return total.hexdigest()
 
 
+def cached_group(function: Function, target: Target, options: CodegenOptions) -> CompiledFunction | None:
+    """What the cache on disk has of a function, if anything."""
+    stored = object_cache().get(group_key(function, target, options)) if options.cache else None
+    return _from_bytes(stored) if stored is not None else None
+
+
 def compile_group(function: Function, target: Target, options: CodegenOptions) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``, or take it from the cache on disk."""
-    key = group_key(function, target, options)
-    stored = object_cache().get(key) if options.cache else None
+    stored = cached_group(function, target, options)
     if stored is not None:
-        return _from_bytes(stored)
-    symbol = f"{function.name}_{key[:12]}"
+        return stored
+    symbol = f"{function.name}_{hashlib.sha256(graph_text(function).encode()).hexdigest()[:12]}"
     func, choices = lower_function(function, target, symbol)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     made = CompiledFunction(function.name, code.entry, choices, code.messages, str(func), code.llvm_ir, code.object)
     if options.cache:
-        object_cache().put(key, _to_bytes(made))
+        object_cache().put(group_key(function, target, options), _to_bytes(made))
     return made
 
 

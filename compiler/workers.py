@@ -19,7 +19,7 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
-from .fused import compile_group
+from .fused import cached_group, compile_group
 
 Progress = Callable[[str], None]
 """Called with the name of each function that is done."""
@@ -29,14 +29,18 @@ def compile_all(
     functions: Sequence[Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
 ) -> list[CompiledFunction]:
     """Compile functions, in order of the list; ``jobs`` 1 compiles here. Results do not depend on ``jobs``."""
-    if jobs <= 1 or len(functions) <= 1:
+    found = [cached_group(function, target, options) for function in functions]
+    if jobs <= 1 or found.count(None) <= 1:
         return [_compile_here(function, target, options, progress) for function in functions]
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    workers = [_Worker() for _ in range(min(jobs, len(functions)))]
+    workers = [_Worker() for _ in range(min(jobs, found.count(None)))]
     for worker in workers:
         idle.put(worker)
 
-    def run(function: Function) -> CompiledFunction:
+    def run(function: Function, stored: CompiledFunction | None) -> CompiledFunction:
+        if stored is not None:
+            progress(function.name)
+            return stored
         worker = idle.get()
         try:
             made = worker.compile(function, target, options)
@@ -47,7 +51,7 @@ def compile_all(
 
     try:
         with ThreadPoolExecutor(len(workers)) as threads:
-            return list(threads.map(run, functions))
+            return list(threads.map(run, functions, found))
     finally:
         for worker in workers:
             worker.close()
@@ -81,9 +85,10 @@ class _Worker:
         return answer
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        """End the process and give its pipes back."""
+        with self._process:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

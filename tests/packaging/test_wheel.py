@@ -37,8 +37,9 @@ def project_files() -> list[Path]:
 
 
 def package_files() -> set[Path]:
-    modules = {file for file in project_files() if file.suffix == ".py" and file.parent in PACKAGE_FOLDERS}
-    return modules | {Path("py.typed")}
+    """Modules, the LLVM IR that the runtime is partly written in, and the mark of a typed package."""
+    sources = {file for file in project_files() if file.suffix in (".py", ".ll") and file.parent in PACKAGE_FOLDERS}
+    return sources | {Path("py.typed")}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,157 @@
+"""Compiled models: results, deduplication, determinism, libraries on disk, engines."""
+
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.codegen.options import CodegenOptions
+from loopwright.compiler.model import compile_model
+from loopwright.compiler.partition import partition
+from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
+from loopwright.ops.registry import get_op
+from loopwright.runtime.engine import Engine
+from loopwright.runtime.library import Library, load_library
+
+NEGATIVE, RELU = get_op("negative"), get_op("relu")
+X = np.linspace(-2, 2, 15, dtype=np.float32).reshape(3, 5)
+
+
+def model():
+    x = Var("x", tensor_type((3, 5), "float32"))
+    y = RELU(NEGATIVE(x))
+    return Function([x], Tuple((y, x, y, Constant(np.arange(4.0)))), "small")
+
+
+def compiled(function=None, **options):
+    return compile_model(function or model(), lw.resolve_target("native"), CodegenOptions(), **options)
+
+
+def check(outputs):
+    relu = np.maximum(-X, 0)
+    for got, expected in zip(outputs, [relu, X, relu, np.arange(4.0)], strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_inputs_constants_and_repeated_values_may_be_results():
+    check(Engine(Library(compiled()))({"x": X}))
+
+
+def test_elementwise_calls_become_one_function():
+    groups = partition(model())
+    assert [len(group.calls) for group in groups] == [2]
+
+
+def test_equal_functions_are_compiled_once():
+    x = Var("x", tensor_type((3, 5), "float32"))
+    first = RELU(x)
+    function = Function([x], Tuple((first, NEGATIVE(first), RELU(Constant(X)))))
+    made = compiled(function)
+    assert len(made.steps) == 3
+    assert [f.name for f in made.functions] == ["fused_relu", "fused_negative"]
+
+
+def test_serial_and_parallel_compiles_give_the_same_code():
+    texts = []
+    for jobs in (1, 2):
+        made = compile_model(model(), lw.resolve_target("x86-64-v3"), CodegenOptions(cache=False), jobs=jobs)
+        texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
+    assert texts[0] == texts[1]
+
+
+def test_symbolic_dimensions_are_refused():
+    x = Var("x", tensor_type((lw.te.var("n"),), "float32"))
+    with pytest.raises(lw.ModelError, match=r"shapes=\{'x'"):
+        compiled(Function([x], RELU(x)))
+
+
+def test_a_library_is_saved_and_loaded_in_another_process(tmp_path):
+    path = tmp_path / "small.lwlib"
+    Library(compiled()).save(path)
+    check(Engine(load_library(path))({"x": X}))
+    script = (
+        "import sys, numpy as np\n"
+        "from loopwright.runtime.engine import Engine\n"
+        "from loopwright.runtime.library import load_library\n"
+        "x = np.full((3, 5), -2, np.float32)\n"
+        "assert (Engine(load_library(sys.argv[1]))([x])[0] == 2).all()\n"
+    )
+    subprocess.run([sys.executable, "-c", script, os.fspath(path)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "foreign", "missing", "format"])
+def test_damaged_libraries_are_refused(tmp_path, damage):
+    path = tmp_path / "small.lwlib"
+    Library(compiled()).save(path)
+    data = bytearray(path.read_bytes())
+    match damage:
+        case "truncate":
+            path.write_bytes(data[: len(data) // 2])
+        case "flip":
+            with zipfile.ZipFile(path) as archive:
+                info = archive.getinfo("entry.o")
+            data[info.header_offset + 60] ^= 1
+            path.write_bytes(data)
+        case "foreign":
+            path.write_bytes(b"\x7fELF not ours")
+        case "missing":
+            path.unlink()
+        case "format":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("manifest.json", '{"format": 99}')
+    with pytest.raises(lw.ModelError, match=r"damaged|no library|not a library"):
+        load_library(path)
+
+
+def test_the_four_phases():
+    engine = Engine(Library(compiled())).init()
+    with pytest.raises(lw.RuntimeArgumentError, match="input x is not set"):
+        engine.run()
+    with pytest.raises(lw.RuntimeArgumentError, match="call run first"):
+        engine.get_output(0)
+    engine.set_input("x", X)
+    engine.run()
+    check([engine.get_output(k) for k in range(4)])
+    with pytest.raises(lw.RuntimeArgumentError, match="no number 4"):
+        engine.get_output(4)
+    engine.set_input(0, X)
+    with pytest.raises(lw.RuntimeArgumentError, match="call run first"):
+        engine.get_output(0)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "missing: x"),
+        ({"x": X, "y": X}, "unknown: y"),
+        ({"x": X.astype(np.float64)}, "should have dtype float32"),
+        ({"x": X[:2]}, r"should have shape \(3, 5\)"),
+        ({"x": X.T.copy().T}, "not contiguous"),
+        ([X, X], "takes 1 inputs, found 2"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told(inputs, message):
+    with pytest.raises(lw.RuntimeArgumentError, match=message):
+        Engine(Library(compiled()))(inputs)
+
+
+def test_threads_may_share_an_engine():
+    engine = Engine(Library(compiled()), threads=2)
+    failures = []
+
+    def work(scale):
+        x = X * np.float32(scale)
+        if not all(np.array_equal(engine([x])[0], np.maximum(-x, 0)) for _ in range(200)):
+            failures.append(scale)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -1,0 +1,99 @@
+"""The graph IR: types are interned, nodes typed, text deterministic, traversal safe on deep graphs."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph import Constant, Function, Tuple, TupleGet, TupleType, Var, tensor_type
+from loopwright.graph.visit import post_order, rewrite, users
+from loopwright.ops.registry import get_op
+
+NEGATIVE, RELU = get_op("negative"), get_op("relu")
+
+
+def image():
+    return Var("x", tensor_type((2, 3), "float32"))
+
+
+def test_equal_types_are_one_object():
+    assert tensor_type((2, 3), "float32") is tensor_type((2, 3), "float32")
+    assert tensor_type((2, 3), "float32") is not tensor_type((2, 3), "float64")
+    n = te.var("n")
+    assert tensor_type((n, 3), "int8") is tensor_type((n, 3), "int8")
+    assert tensor_type((n,), "int8").static_shape is None
+    assert tensor_type((4,), "int8").static_shape == (4,)
+
+
+def test_a_shape_has_no_negative_extents():
+    with pytest.raises(lw.TypeInferenceError, match="no negative extents"):
+        tensor_type((2, -1), "float32")
+
+
+def test_calls_are_typed_when_they_are_made():
+    assert RELU(image()).type is tensor_type((2, 3), "float32")
+
+
+def test_operators_check_their_arguments():
+    with pytest.raises(lw.TypeInferenceError, match="relu takes the arguments x, found 2"):
+        RELU(image(), image())
+    with pytest.raises(lw.TypeInferenceError, match="relu has no attributes"):
+        RELU(image(), attrs="alpha")
+    with pytest.raises(lw.TypeInferenceError, match=r"relu\(x: bool\[2\]\).*found bool"):
+        RELU(Var("b", tensor_type((2,), "bool")))
+
+
+def test_a_constant_is_read_only_and_keeps_the_callers_array_writable():
+    array = np.ones((2, 2), np.float32)
+    node = Constant(array)
+    with pytest.raises(ValueError, match="read-only"):
+        node.value[0, 0] = 2
+    array[0, 0] = 3
+
+
+def test_a_function_prints_one_line_a_call():
+    x = image()
+    f = Function([x], Tuple((RELU(NEGATIVE(x)), x)), "f")
+    assert str(f) == (
+        "def f(%x: float32[2, 3]) -> (float32[2, 3], float32[2, 3]):\n"
+        "    %0 = negative(%x)  # float32[2, 3]\n"
+        "    %1 = relu(%0)  # float32[2, 3]\n"
+        "    return (%1, %x)"
+    )
+
+
+def test_fields_of_tuples_are_typed():
+    pair = Tuple((image(), Constant(np.zeros(4, np.int8))))
+    assert isinstance(pair.type, TupleType)
+    assert TupleGet(pair, 1).type is tensor_type((4,), "int8")
+    with pytest.raises(lw.TypeInferenceError, match="field 2"):
+        TupleGet(pair, 2)
+    with pytest.raises(lw.TypeInferenceError, match="not a tuple"):
+        TupleGet(image(), 0)
+
+
+def test_deep_graphs_are_traversed_without_recursion():
+    node = image()
+    for _ in range(5000):
+        node = NEGATIVE(node)
+    assert len(post_order(node)) == 5001
+    assert rewrite(node, lambda n: None) is node
+
+
+def test_a_rewrite_keeps_sharing():
+    x = image()
+    shared = NEGATIVE(x)
+    body = Tuple((RELU(shared), shared))
+    new = rewrite(body, lambda n: RELU(*n.args) if n is shared else None)
+    assert new.fields[0].args[0] is new.fields[1]
+    assert users(body)[shared] == (body.fields[0], body)
+
+
+def test_graphs_are_pickled():
+    x = image()
+    f = pickle.loads(pickle.dumps(Function([x], RELU(x))))
+    assert f.body.op is RELU
+    assert f.body.args[0] is f.params[0]
+    assert f.body.type is tensor_type((2, 3), "float32")
