@@ -200,7 +200,11 @@ class _NestBuilder:
 
 
 def _guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
-    return If(logical_and([g.condition for g in guards]), body) if guards else body
+    """The body under the guards; those that read memory stand inside the others: ``and`` may evaluate both sides."""
+    for reads in (True, False):
+        conditions = [g.condition for g in guards if bool(buffers_accessed(g.condition)) is reads]
+        body = If(logical_and(conditions), body) if conditions else body
+    return body
 
 
 def _lets(variables: Sequence[Var], values: Sequence[Expr], body: Stmt) -> Stmt:

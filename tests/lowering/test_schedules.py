@@ -181,6 +181,22 @@ def test_a_condition_leaves_the_identity_where_it_chooses_nothing(which, place, 
     np.testing.assert_allclose(out, np.where(chosen[which], a, 0).sum(1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_condition_that_reads_is_asked_only_inside_the_guards_of_splits(vectorized):
+    A = te.placeholder((3, 5), "int32", name="A")
+    r = te.reduce_axis((0, 3), name="r")
+    S = te.compute((5,), lambda j: te.sum(A[r, j], axis=r, where=A[r, j] > 0), name="S")
+    s = lw.create_schedule(S)
+    jo, ji = s[S].split(S.op.axis[0], factor=8)
+    s[S].reorder(jo, r, ji)
+    if vectorized:
+        s[S].vectorize(ji)
+    a = np.random.default_rng(7).integers(-9, 9, (3, 5), np.int32)
+    out = np.zeros(5, np.int32)
+    run(s, [A, S], [a, out])
+    np.testing.assert_array_equal(out, np.where(a > 0, a, 0).sum(0))
+
+
 def test_the_trace_replays_to_the_same_nest():
     A, B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
