@@ -34,8 +34,8 @@ def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
 
 
 class _Partitioner:
-    """Walks from the outside inwards. Mutable: counts the copies that may still be made, knows if it is in a border, and
-    which variables differ from lane to lane."""
+    """Walks from the outside inwards. Mutable: counts the copies that may still be made, knows if it is in a border,
+    and which variables differ from lane to lane."""
 
     def __init__(self, max_copies: int) -> None:
         self._copies_left = max_copies
