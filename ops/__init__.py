@@ -3,6 +3,32 @@
 Importing this package registers them all.
 """
 
-from . import unary
+from . import (
+    binary,
+    concatenate,
+    creation,
+    gather,
+    pad,
+    repeat,
+    reshape,
+    slicing,
+    space_depth,
+    transpose,
+    trilu,
+    unary,
+)
 
-__all__ = ["unary"]
+__all__ = [
+    "binary",
+    "concatenate",
+    "creation",
+    "gather",
+    "pad",
+    "repeat",
+    "reshape",
+    "slicing",
+    "space_depth",
+    "transpose",
+    "trilu",
+    "unary",
+]

@@ -1,0 +1,82 @@
+"""concatenate: tensors one after the other along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Call, Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import ZERO, Expr, const_int
+from ..ir.simplify import simplify
+from .attrs import Attrs, attr
+from .registry import OpPattern, register_op
+from .relations import normalize_axis, same_dtype, tensor_argument
+from .strategy import Tensors, register_compute
+
+
+@dataclass(frozen=True)
+class ConcatenateAttrs(Attrs):
+    axis: int = attr("the axis along which the tensors follow each other, 0 or more")
+
+
+def _relation(types: Sequence[Type], attrs: ConcatenateAttrs) -> Type:
+    tensors = [tensor_argument(t, f"tensor {k}") for k, t in enumerate(types)]
+    same_dtype(tensors, [f"tensor {k}" for k in range(len(tensors))])
+    first = tensors[0]
+    normalize_axis(attrs.axis, first.ndim)
+    extents = list(first.shape)
+    for tensor in tensors[1:]:
+        if tensor.ndim != first.ndim:
+            raise TypeInferenceError(f"tensors of rank {first.ndim} and {tensor.ndim} cannot follow each other")
+        for axis, extent in enumerate(tensor.shape):
+            extents[axis] = extents[axis] + extent if axis == attrs.axis else _same(extents[axis], extent, axis)
+    return TensorType(tuple(simplify(e) for e in extents), first.dtype)
+
+
+def _same(a: Expr, b: Expr, axis: int) -> Expr:
+    if a is b or (const_int(b) is None and const_int(a) is not None):
+        return a
+    if const_int(a) is None and const_int(b) is not None:
+        return b
+    raise TypeInferenceError(f"the tensors have extents {a} and {b} on axis {axis}")
+
+
+def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    assert isinstance(result, TensorType)
+    axis = attrs.axis
+    starts: list[Expr] = [ZERO]
+    for x in inputs[:-1]:
+        starts.append(simplify(starts[-1] + x.shape[axis]))
+
+    def element(*i: te.Axis) -> Expr:
+        def read(k: int) -> Expr:
+            return inputs[k][(*i[:axis], i[axis] - starts[k], *i[axis + 1 :])]
+
+        value = read(len(inputs) - 1)
+        for k in reversed(range(len(inputs) - 1)):
+            value = te.if_then_else(i[axis] < starts[k + 1], read(k), value)
+        return value
+
+    return te.compute(result.shape, element, name="concatenate")
+
+
+CONCATENATE = register_op(
+    "concatenate",
+    "tensors one after the other along an axis",
+    [("x", "tensors that differ in the extent of that axis at most")],
+    _relation,
+    OpPattern.INJECTIVE,
+    ConcatenateAttrs,
+    variadic=True,
+)
+register_compute(CONCATENATE, _compute)
+
+
+def concatenate(tensors: Sequence[Node], axis: int = 0) -> Call:
+    """The tensors, at least one, one after the other along an axis."""
+    if not tensors:
+        raise TypeInferenceError("concatenate needs at least one tensor")
+    return CONCATENATE(*tensors, attrs=ConcatenateAttrs(normalize_axis(axis, tensor_of(tensors[0]).ndim)))

@@ -1,0 +1,114 @@
+"""pad: a tensor with elements added before and after along its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import ZERO, Expr, const_int, logical_and
+from ..ir.simplify import simplify
+from .attrs import Attrs, all_non_negative, attr, one_of
+from .registry import OpPattern, register_op
+from .relations import tensor_argument
+from .slicing import END, strided_slice
+from .strategy import Tensors, register_compute
+
+
+@dataclass(frozen=True)
+class PadAttrs(Attrs):
+    before: tuple[int, ...] = attr("elements added before each axis", check=all_non_negative)
+    after: tuple[int, ...] = attr("elements added after each axis", check=all_non_negative)
+    mode: str = attr(
+        "what is added: a constant, the nearest element, a mirror image without its edge, or x again",
+        "constant",
+        one_of("constant", "edge", "reflect", "wrap"),
+    )
+    value: float = attr("the constant", 0.0)
+
+
+def _relation(types: Sequence[Type], attrs: PadAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    if not len(attrs.before) == len(attrs.after) == x.ndim:
+        raise TypeInferenceError(f"padding is given for {len(attrs.before)} and {len(attrs.after)} of {x.ndim} axes")
+    for axis, (extent, b, a) in enumerate(zip(x.shape, attrs.before, attrs.after, strict=True)):
+        if attrs.mode != "constant" and const_int(extent) == 0 and b + a > 0:
+            raise TypeInferenceError(f"axis {axis} is empty: there is nothing to pad it with by {attrs.mode!r}")
+    extents = (simplify(e + (b + a)) for e, b, a in zip(x.shape, attrs.before, attrs.after, strict=True))
+    return TensorType(tuple(extents), x.dtype)
+
+
+def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    assert isinstance(result, TensorType)
+    element = _constant(attrs, x) if attrs.mode == "constant" else _from_x(attrs, x)
+    return te.compute(result.shape, element, name="pad")
+
+
+def _constant(attrs: PadAttrs, x: te.Tensor) -> Callable[..., Expr]:
+    def element(*i: te.Axis) -> Expr:
+        inside: list[Expr] = []
+        for index, extent, before, after in zip(i, x.shape, attrs.before, attrs.after, strict=True):
+            if before:
+                inside.append(index >= before)
+            if after:
+                inside.append(index < extent + before)
+        read = x[tuple(index - before for index, before in zip(i, attrs.before, strict=True))]
+        return te.if_then_else(logical_and(inside), read, te.const(attrs.value, x.dtype)) if inside else read
+
+    return element
+
+
+def _from_x(attrs: PadAttrs, x: te.Tensor) -> Callable[..., Expr]:
+    source = {"edge": _nearest, "reflect": _mirrored, "wrap": _wrapped}[attrs.mode]
+
+    def element(*i: te.Axis) -> Expr:
+        return x[
+            tuple(
+                source(index - before, extent, before, after) if before or after else index
+                for index, extent, before, after in zip(i, x.shape, attrs.before, attrs.after, strict=True)
+            )
+        ]
+
+    return element
+
+
+def _nearest(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    return te.maximum(te.minimum(index, extent - 1), 0)
+
+
+def _mirrored(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    last = extent - 1
+    known = const_int(extent)
+    if known == 1:
+        return ZERO
+    if known is None or max(before, after) >= known:  # mirrored again and again
+        index = index % te.maximum(last * 2, 1)
+    folded = last - te.maximum(index, -index)
+    return last - te.maximum(folded, -folded)
+
+
+def _wrapped(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    return index % extent
+
+
+PAD = register_op(
+    "pad", "elements added around a tensor", [("x", "any shape")], _relation, OpPattern.INJECTIVE, PadAttrs
+)
+register_compute(PAD, _compute)
+
+
+def pad(x: Node, before: Sequence[int], after: Sequence[int], mode: str = "constant", value: float = 0.0) -> Node:
+    """x with elements added before and after each axis; a negative count takes elements away."""
+    rank = tensor_of(x).ndim
+    if not len(before) == len(after) == rank:
+        raise TypeInferenceError(f"pad of {x.type}: padding is given for {len(before)} and {len(after)} axes")
+    if min([*before, *after], default=0) < 0:
+        starts = [max(-int(b), 0) for b in before]
+        ends = [int(a) if a < 0 else END for a in after]
+        x = strided_slice(x, starts, ends)
+    attrs = PadAttrs(tuple(max(int(b), 0) for b in before), tuple(max(int(a), 0) for a in after), mode, value)
+    return PAD(x, attrs=attrs)

@@ -1,0 +1,126 @@
+"""strided_slice: part of a tensor, as numpy's basic slices take it; and split, which is several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Call, Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import ONE, ZERO, Expr, as_index, const_int, maximum, minimum
+from ..ir.facts import NO_FACTS
+from ..ir.simplify import simplify
+from .attrs import Attrs, attr
+from .registry import OpPattern, register_op
+from .relations import normalize_axis, tensor_argument
+from .strategy import Tensors, register_compute
+
+END = (1 << 62) - 1
+"""As an end: to the end of the axis, whatever its extent; minus it: to its beginning, for a negative step."""
+
+
+def _no_zero(steps: tuple[int, ...]) -> str | None:
+    return None if all(type(s) is int and s != 0 for s in steps) else "must be integers other than 0"
+
+
+@dataclass(frozen=True)
+class StridedSliceAttrs(Attrs):
+    axes: tuple[int, ...] = attr("the axes that are sliced, 0 or more")
+    starts: tuple[int, ...] = attr("first index on each of them; negative counts from the end; clamped")
+    ends: tuple[int, ...] = attr("index before which each ends; negative counts from the end; clamped")
+    steps: tuple[int, ...] = attr("step on each of them", check=_no_zero)
+
+
+def _resolve(extent: Expr, start: int, end: int, step: int) -> tuple[Expr, Expr]:
+    """First index and number of elements, as numpy resolves a slice of an axis."""
+    if start == 0 and end >= END and step == 1:
+        return ZERO, extent
+    low, high = (ZERO, extent) if step > 0 else (as_index(-1), extent - ONE)
+
+    def clamp(index: int) -> Expr:
+        if index <= -END or index >= END:
+            return low if index < 0 else high
+        return minimum(maximum(extent + index if index < 0 else as_index(index), low), high)
+
+    first, last = clamp(start), clamp(end)
+    span = last - first if step > 0 else first - last
+    count = maximum((span + (abs(step) - 1)) // abs(step), 0)
+    facts = NO_FACTS.with_condition(extent >= 0)
+    return simplify(first, facts), simplify(count, facts)
+
+
+def _ranges(shape: Sequence[Expr], attrs: StridedSliceAttrs) -> list[tuple[Expr, Expr, int]]:
+    """First index, number of elements and step, of each axis."""
+    ranges: list[tuple[Expr, Expr, int]] = [(ZERO, extent, 1) for extent in shape]
+    for axis, start, end, step in zip(attrs.axes, attrs.starts, attrs.ends, attrs.steps, strict=True):
+        ranges[axis] = (*_resolve(shape[axis], start, end, step), step)
+    return ranges
+
+
+def _relation(types: Sequence[Type], attrs: StridedSliceAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    if len({len(attrs.axes), len(attrs.starts), len(attrs.ends), len(attrs.steps)}) != 1:
+        raise TypeInferenceError("axes, starts, ends and steps must be of one length")
+    if len({normalize_axis(axis, x.ndim) for axis in attrs.axes}) != len(attrs.axes):
+        raise TypeInferenceError(f"axes {attrs.axes} name an axis twice")
+    return TensorType(tuple(count for _, count, _ in _ranges(x.shape, attrs)), x.dtype)
+
+
+def _compute(attrs: StridedSliceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    ranges = _ranges(x.shape, attrs)
+
+    def element(*i: te.Axis) -> Expr:
+        return x[tuple(first + index * step for index, (first, _, step) in zip(i, ranges, strict=True))]
+
+    return te.compute([count for _, count, _ in ranges], element, name="strided_slice")
+
+
+STRIDED_SLICE = register_op(
+    "strided_slice",
+    "every so manieth element of ranges of the axes",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    StridedSliceAttrs,
+)
+register_compute(STRIDED_SLICE, _compute)
+
+
+def strided_slice(
+    x: Node,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+    steps: Sequence[int] | None = None,
+) -> Call:
+    """``x[start:end:step]`` on the given axes (the first ones, by default); indices are clamped as numpy does."""
+    rank = tensor_of(x).ndim
+    attrs = StridedSliceAttrs(
+        tuple(normalize_axis(int(a), rank) for a in (range(len(starts)) if axes is None else axes)),
+        tuple(_clipped(s) for s in starts),
+        tuple(_clipped(e) for e in ends),
+        (1,) * len(starts) if steps is None else tuple(_clipped(s) for s in steps),
+    )
+    return STRIDED_SLICE(x, attrs=attrs)
+
+
+def _clipped(index: int) -> int:
+    return max(-END, min(END, int(index)))
+
+
+def split(x: Node, sections: Sequence[int], axis: int = 0) -> tuple[Call, ...]:
+    """x cut along an axis into parts of the given extents, which must add up to the axis's: a slice each."""
+    kind = tensor_of(x)
+    at = normalize_axis(axis, kind.ndim)
+    extent = const_int(kind.shape[at])
+    if any(s < 0 for s in sections) or (extent is not None and sum(sections) != extent):
+        raise TypeInferenceError(f"split of {kind}: sections {tuple(sections)} do not add up to axis {at}")
+    parts: list[Call] = []
+    start = 0
+    for section in sections:
+        parts.append(strided_slice(x, [start], [start + section], [at]))
+        start += section
+    return tuple(parts)

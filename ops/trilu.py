@@ -1,0 +1,56 @@
+"""trilu: the upper or lower triangle of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Call, Node
+from ..graph.types import Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import Expr
+from .attrs import Attrs, attr
+from .registry import OpPattern, register_op
+from .relations import tensor_argument
+from .strategy import Tensors, register_compute
+
+
+@dataclass(frozen=True)
+class TriluAttrs(Attrs):
+    k: int = attr("which diagonal is the triangle's edge: 0 is the main one, 1 the one above it", 0)
+    upper: bool = attr("whether the upper triangle is kept, or the lower", True)
+
+
+def _relation(types: Sequence[Type], attrs: TriluAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    if x.ndim < 2:
+        raise TypeInferenceError(f"x must be one or several matrices, found {x}")
+    return x
+
+
+def _compute(attrs: TriluAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+
+    def element(*i: te.Axis) -> Expr:
+        column, edge = i[-1].as_expr(), i[-2] + attrs.k
+        kept = column >= edge if attrs.upper else column <= edge
+        return te.select(kept, x[i], te.const(0, x.dtype))
+
+    return te.compute(x.shape, element, name="trilu")
+
+
+TRILU = register_op(
+    "trilu",
+    "the upper or lower triangle of the last two axes, 0 elsewhere",
+    [("x", "rank 2 or more")],
+    _relation,
+    OpPattern.ELEMENTWISE,
+    TriluAttrs,
+)
+register_compute(TRILU, _compute)
+
+
+def trilu(x: Node, k: int = 0, upper: bool = True) -> Call:
+    """``numpy.triu`` or ``numpy.tril`` of the last two axes."""
+    return TRILU(x, attrs=TriluAttrs(int(k), bool(upper)))

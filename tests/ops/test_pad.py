@@ -1,0 +1,52 @@
+"""pad, in all its modes, against numpy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopwright import TypeInferenceError, te
+from loopwright.graph.node import Var
+from loopwright.graph.types import tensor_type
+from loopwright.ops.pad import pad
+
+MODES = ["constant", "edge", "reflect", "wrap"]
+
+
+@given(st.sampled_from(MODES), st.integers(1, 4), st.integers(0, 7), st.integers(0, 7))
+@settings(max_examples=40)
+def test_padding_is_numpys(ops, mode, extent, before, after):
+    x = np.arange(1, 2 * extent + 1, dtype=np.float32).reshape(extent, 2)
+    wanted = np.pad(x, ((before, after), (0, 1)), mode)
+    np.testing.assert_array_equal(ops.apply(pad, x, before=(before, 0), after=(after, 1), mode=mode), wanted)
+    v = Var("x", tensor_type((te.var("n"), 2), "float32"))
+    np.testing.assert_array_equal(ops.evaluate(pad(v, (before, 0), (after, 1), mode), {v: x}), wanted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_native_padding(ops, mode):
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 7), dtype=np.float32)
+    found = ops.apply(pad, x, before=(0, 0, 1, 2), after=(0, 0, 3, 4), mode=mode, native=True)
+    np.testing.assert_array_equal(found, np.pad(x, ((0, 0), (0, 0), (1, 3), (2, 4)), mode))
+
+
+def test_values_of_other_dtypes(ops):
+    for kind, value in ((np.int64, -7), (np.bool_, True), (np.float64, -np.inf)):
+        x = np.ones((2,), kind)
+        wanted = np.pad(x, ((1, 2),), constant_values=value)
+        np.testing.assert_array_equal(ops.apply(pad, x, before=(1,), after=(2,), value=value), wanted)
+
+
+def test_negative_counts_take_elements_away(ops):
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    found = ops.apply(pad, x, before=(-1, 2), after=(1, -2))
+    np.testing.assert_array_equal(found, np.pad(x[1:, :-2], ((0, 1), (2, 0))))
+
+
+def test_padding_that_does_not_fit_is_refused(ops):
+    with pytest.raises(TypeInferenceError, match="padding is given for 1 and 2 axes"):
+        pad(ops.var((2, 3)), (1,), (1, 1))
+    with pytest.raises(TypeInferenceError, match="nothing to pad it with by 'edge'"):
+        pad(ops.var((0, 3)), (1, 0), (0, 0), "edge")
+    with pytest.raises(TypeInferenceError, match="mode must be one of"):
+        pad(ops.var((2,)), (1,), (0,), "mirror")

@@ -1,0 +1,123 @@
+"""Operators that move or repeat elements, against numpy: transpose, concatenate, broadcast_to, tile, blocks of pixels,
+triangles."""
+
+import numpy as np
+import pytest
+
+from loopwright import TypeInferenceError, te
+from loopwright.graph.types import tensor_type
+from loopwright.ops.concatenate import concatenate
+from loopwright.ops.repeat import broadcast_to, tile
+from loopwright.ops.space_depth import depth_to_space, space_to_depth
+from loopwright.ops.transpose import transpose
+from loopwright.ops.trilu import trilu
+
+
+def numbers(*shape, kind=np.float32):
+    return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(kind)
+
+
+@pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (1, 0, -1)])
+def test_transpose(ops, axes):
+    x = numbers(2, 3, 5)
+    for native in (False, True):
+        np.testing.assert_array_equal(ops.apply(transpose, x, axes=axes, native=native), x.transpose(axes))
+
+
+def test_transpose_of_what_is_no_permutation_is_refused(ops):
+    with pytest.raises(TypeInferenceError, match=r"axes \(0, 0\) are not the 2 axes"):
+        transpose(ops.var((2, 3)), (0, 0))
+    with pytest.raises(TypeInferenceError, match="axis 2 is not one"):
+        transpose(ops.var((2, 3)), (0, 2))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("extents", [(3,), (1, 4), (2, 0, 3, 9)])
+def test_concatenate(ops, axis, extents):
+    parts = []
+    for k, extent in enumerate(extents):
+        shape = [2, 3, 5]
+        shape[axis] = extent
+        parts.append(numbers(*shape) + 100 * k)
+    for native in (False, True):
+        found = ops.apply(lambda *x: concatenate(x, axis), *parts, native=native)
+        np.testing.assert_array_equal(found, np.concatenate(parts, axis))
+
+
+def test_concatenate_infers_symbolic_extents(ops):
+    n, m = te.var("n"), te.var("m")
+    made = concatenate([ops.var((n, 3)), ops.var((n, 4))], 1)
+    assert made.type is tensor_type((n, 7), "float32")
+    assert concatenate([ops.var((5, 3)), ops.var((n, 3))], 1).type is tensor_type((5, 6), "float32")
+    with pytest.raises(TypeInferenceError, match="extents n and m on axis 0"):
+        concatenate([ops.var((n, 3)), ops.var((m, 3))], 1)
+    x, y = ops.var((n, 3)), ops.var((m, 3))
+    a, b = numbers(4, 3), numbers(2, 3)
+    np.testing.assert_array_equal(ops.evaluate(concatenate([x, y]), {x: a, y: b}), np.concatenate([a, b]))
+
+
+def test_tensors_that_cannot_follow_each_other_are_refused(ops):
+    x = ops.var((2, 3))
+    with pytest.raises(TypeInferenceError, match="at least one tensor"):
+        concatenate([])
+    with pytest.raises(TypeInferenceError, match="rank 2 and 3"):
+        concatenate([x, ops.var((2, 3, 1))])
+    with pytest.raises(TypeInferenceError, match="extents 3 and 4 on axis 1"):
+        concatenate([x, ops.var((2, 4))])
+    with pytest.raises(TypeInferenceError, match="tensor 0 is float32, but tensor 1 is int32"):
+        concatenate([x, ops.var((2, 3), "int32")])
+    with pytest.raises(TypeInferenceError, match="axis 2 is not one"):
+        concatenate([x, x], 2)
+
+
+@pytest.mark.parametrize(("old", "shape"), [((3, 1), (2, 3, 4)), ((), (2, 2)), ((2, 3), (1, 1)), ((1, 5), (0, 5))])
+def test_broadcast_to(ops, old, shape):
+    x = numbers(*old)
+    wanted = np.broadcast_to(x, np.broadcast_shapes(old, shape))
+    np.testing.assert_array_equal(ops.apply(broadcast_to, x, shape=shape), wanted)
+
+
+def test_extents_that_do_not_broadcast_are_refused(ops):
+    with pytest.raises(TypeInferenceError, match="extents 3 and 4 do not broadcast"):
+        broadcast_to(ops.var((3,)), (4,))
+
+
+@pytest.mark.parametrize("repeats", [(2, 3), (1, 1), (0, 2), (3,)])
+def test_tile(ops, repeats):
+    x = numbers(2, 3)
+    np.testing.assert_array_equal(ops.apply(tile, x, repeats=repeats), np.tile(x, repeats))
+    with pytest.raises(TypeInferenceError, match="3 repeats are given for the 2 axes"):
+        tile(ops.var((2, 3)), (1, 2, 3))
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_of_pixels(ops, mode):
+    x = numbers(2, 12, 2, 3)
+    split = (2, 2, 2, 3, 2, 3) if mode == "DCR" else (2, 3, 2, 2, 2, 3)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    wanted = x.reshape(split).transpose(order).reshape(2, 3, 4, 6)
+    np.testing.assert_array_equal(ops.apply(depth_to_space, x, block_size=2, mode=mode), wanted)
+    if mode == "DCR":
+        np.testing.assert_array_equal(ops.apply(space_to_depth, wanted, block_size=2), x)
+
+
+def test_blocks_that_do_not_divide_are_refused(ops):
+    with pytest.raises(TypeInferenceError, match="channels must divide by 4, found 6"):
+        depth_to_space(ops.var((1, 6, 2, 2)), 2)
+    with pytest.raises(TypeInferenceError, match="rows must divide by 2, found 3"):
+        space_to_depth(ops.var((1, 6, 3, 2)), 2)
+    with pytest.raises(TypeInferenceError, match="mode must be one of 'DCR', 'CRD'"):
+        depth_to_space(ops.var((1, 4, 2, 2)), 2, "RCD")
+    with pytest.raises(TypeInferenceError, match="rank 4"):
+        depth_to_space(ops.var((4, 2, 2)), 2)
+
+
+@pytest.mark.parametrize("k", [-7, -1, 0, 2, 9])
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangles(ops, k, upper):
+    for kind in (np.float32, np.int64, np.bool_):
+        x = (numbers(2, 3, 5) + 1).astype(kind)
+        wanted = np.triu(x, k) if upper else np.tril(x, k)
+        np.testing.assert_array_equal(ops.apply(trilu, x, k=k, upper=upper), wanted)
+    with pytest.raises(TypeInferenceError, match="matrices"):
+        trilu(ops.var((3,)))
