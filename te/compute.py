@@ -51,8 +51,8 @@ def compute(
 ) -> Tensor | tuple[Tensor, ...]:
     """A tensor of the given shape whose element at (i, j, …) is ``fcompute(i, j, …)``.
 
-    ``fcompute`` is called once, with symbolic axes. If it returns a tuple, there are several tensors of that shape;
-    they are the outputs of one reduction (``te.argmin`` …), or none of them is a reduction.
+    ``fcompute`` is called once, with symbolic axes; its last parameter may be ``*rest``. If it returns a tuple, there are
+    several tensors of that shape; they are the outputs of one reduction (``te.argmin`` …), or none of them is a reduction.
 
     Raises ``ExpressionError`` where a dtype, a rank or a shape does not fit, where a reduction stands inside another
     expression, and where a read is certain to be out of bounds.
@@ -100,8 +100,9 @@ def _check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tu
 
 def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
     parameters = list(inspect.signature(fcompute).parameters.values())
-    if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
-        return [f"i{k}" for k in range(rank)]
+    if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL and len(parameters) <= rank + 1:
+        named = [p.name for p in parameters[:-1]]
+        return [*named, *(f"i{k}" for k in range(len(named), rank))]
     if len(parameters) != rank:
         raise ExpressionError(f"{name} has {rank} dimensions, but its function takes {len(parameters)} indices")
     return [p.name for p in parameters]

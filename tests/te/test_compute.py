@@ -121,3 +121,11 @@ def test_what_is_never_read_is_not_out_of_bounds():
     te.compute((3, 2), lambda i, j: te.if_then_else(te.all(j >= 1, j < 1), empty[i, j - 1], padding), name="padded")
     with pytest.raises(ExpressionError, match="out of bounds"):
         te.compute((3, 2), lambda i, j: te.if_then_else(j >= 1, empty[i, j - 1], padding), name="misread")
+
+
+def test_a_function_may_take_the_last_axes_as_a_rest():
+    A = te.placeholder((2, 3, 4), name="A")
+    B = te.compute((2, 3, 4), lambda n, *rest: A[(n, *rest)], name="B")
+    assert [axis.name for axis in B.op.axis] == ["n", "i1", "i2"]
+    with pytest.raises(ExpressionError, match="B has 1 dimensions, but its function takes 3 indices"):
+        te.compute((2,), lambda i, j, *rest: A[i, j, 0], name="B")
