@@ -23,16 +23,21 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target) -> Sche
     left of the spatial axes is fused and runs on all threads.
     """
     schedule = create_schedule(outputs)
+    inline_cheap_stages(schedule)
     for stage in schedule.state.stages:
-        if _worth_inlining(schedule.state, stage):
-            schedule[stage.name].compute_inline()
-    for stage in schedule.state.stages:
-        if not stage.is_input and not _is_inlined(schedule.state, stage.name):
-            _schedule_stage(schedule[stage.name], target)
+        if not stage.is_input and not is_inlined(schedule.state, stage.name):
+            schedule_stage(schedule[stage.name], target)
     return schedule
 
 
-def _is_inlined(state: ScheduleState, name: str) -> bool:
+def inline_cheap_stages(schedule: Schedule) -> None:
+    """Inline the elementwise stages that cost little to compute again, or are read once."""
+    for stage in schedule.state.stages:
+        if _worth_inlining(schedule.state, stage):
+            schedule[stage.name].compute_inline()
+
+
+def is_inlined(state: ScheduleState, name: str) -> bool:
     return isinstance(state.stage(name).place, Inlined)
 
 
@@ -56,7 +61,8 @@ def _reads_of(state: ScheduleState, stage: Stage) -> int:
     return count
 
 
-def _schedule_stage(stage: StageView, target: Target) -> None:
+def schedule_stage(stage: StageView, target: Target) -> None:
+    """Vectorize, block and parallelise the loops of one stage, which stand as they were made."""
     op = stage.op
     assert isinstance(op, ComputeOp)
     spatial: list[LoopView] = [loop for loop, _ in zip(stage.loops, op.axis)]  # noqa: B905  reductions come after
