@@ -51,8 +51,9 @@ def compute(
 ) -> Tensor | tuple[Tensor, ...]:
     """A tensor of the given shape whose element at (i, j, …) is ``fcompute(i, j, …)``.
 
-    ``fcompute`` is called once, with symbolic axes; its last parameter may be ``*rest``. If it returns a tuple, there are
-    several tensors of that shape; they are the outputs of one reduction (``te.argmin`` …), or none of them is a reduction.
+    ``fcompute`` is called once, with symbolic axes; its last parameter may be ``*rest``. If it returns a tuple, there
+    are several tensors of that shape: they are the outputs of one reduction (``te.argmin`` …), or none of them is a
+    reduction.
 
     Raises ``ExpressionError`` where a dtype, a rank or a shape does not fit, where a reduction stands inside another
     expression, and where a read is certain to be out of bounds.
