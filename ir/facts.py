@@ -31,7 +31,9 @@ from .modular import Congruence, ModularAnalysis
 from .stmt import PrimFunc
 
 _SEARCH_DEPTH = 6
-_SEARCH_STEPS = 80
+_SEARCH_STEPS = 40
+_MAX_CONDITIONS = 100
+"""Conditions nested deeper than this are forgotten: each costs time wherever something is to be proved."""
 
 NEGATED: dict[CompareOp, CompareOp] = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -51,6 +53,7 @@ class Facts:
     _intervals: list[IntervalAnalysis] = field(default_factory=list, init=False)
     _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
+    _plain: list[bool] = field(default_factory=list, init=False)
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
         """Add ``minimum <= var < minimum + extent``: what the body of a loop over ``var`` may rely on."""
@@ -119,6 +122,12 @@ class Facts:
             self._intervals.append(made)
         return self._intervals[0]
 
+    def _has_plain_bounds(self) -> bool:
+        """Whether the bounds speak of sums of variables only."""
+        if not self._plain:
+            self._plain.append(all(_is_plain(form) for form in self.bounds))
+        return self._plain[0]
+
     def _about_term(self, factors: Factors) -> list[Linear]:
         """The bounds in which a term occurs."""
         if not self._about:
@@ -138,12 +147,14 @@ class Facts:
                 k, c, atom = term.coefficient, form.constant, term.factors[0]
                 solved = Interval(-(c // k), None) if k > 0 else Interval(None, c // -k)
                 ranges[atom] = ranges.get(atom, EVERYTHING).intersect(solved)
-            else:
+            elif len(bounds) < _MAX_CONDITIONS:
                 bounds.append(form)
         return replace(self, ranges=ranges, bounds=tuple(bounds))
 
     def _with_simple(self, condition: Expr) -> Facts:
-        facts = replace(self, known={**self.known, condition: True, negate(condition): False})
+        facts = self
+        if len(self.known) < _MAX_CONDITIONS:
+            facts = replace(self, known={**self.known, condition: True, negate(condition): False})
         match condition:
             case Compare(op, a, b) if a.dtype.is_index and a.dtype.lanes == 1:
                 return facts._with_index_compare(op, a, b)
@@ -276,10 +287,23 @@ class _Search:
             return False
         if low is None:
             # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
-            terms = sorted(form.terms.values(), key=lambda t: analysis.of_linear(_only(form, t)).low is not None)
+            opened = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
+            if any(self._is_dead_end(form, t) for t in opened):
+                return False
+            terms = opened + [t for t in form.terms.values() if not any(t is o for o in opened)]
         else:
             terms = list(form.terms.values())
         return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)
+
+    def _is_dead_end(self, form: Linear, term: Term) -> bool:
+        """Whether nothing known could take away an open term: no bound has it with this sign.
+
+        Asked only where all is plain variables: what is known of ``n // 8`` may take away n.
+        """
+        if len(term.factors) > 1 or not (_is_plain(form) and self._facts._has_plain_bounds()):
+            return False
+        bounds = self._facts._about_term(term.factors)
+        return not any((bound.terms[term.factors].coefficient > 0) == (term.coefficient > 0) for bound in bounds)
 
     def _by_bounds(self, form: Linear, term: Term, depth: int) -> bool:
         """Use a known bound to get rid of a term."""
@@ -355,6 +379,10 @@ class _Search:
                     yield linear_of(a).plus(x, -1)
             case _:
                 return
+
+
+def _is_plain(form: Linear) -> bool:
+    return all(len(factors) == 1 and isinstance(factors[0], Var) for factors in form.terms)
 
 
 def _only(form: Linear, term: Term) -> Linear:

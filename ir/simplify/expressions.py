@@ -102,8 +102,9 @@ class ExpressionVisitor(VisitorState):
 
     def _logical(self, e: Logical, facts: Facts) -> ExprVisit:
         """The parts of ``and`` are facts for each other; of ``or``, their opposites are."""
-        parts = _chain(e, e.op)
-        for position, part in enumerate(parts):
+        parts = list(dict.fromkeys(_chain(e, e.op)))
+        for position in reversed(range(len(parts))):  # of two that say the same the first stays
+            part = parts[position]
             context = facts
             if len(parts) <= _CONTEXT_LIMIT and self.is_total(part):
                 for other in parts[:position] + parts[position + 1 :]:

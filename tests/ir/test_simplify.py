@@ -1,0 +1,382 @@
+"""What the simplifier makes of expressions and statements, as tables: expression, what it prints as afterwards.
+
+That values are kept is the business of the fuzz test and of the proofs; here stand the results one relies on.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
+from loopwright.ir.expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Ramp,
+    Select,
+    Var,
+    cast,
+    const,
+    logical_and,
+    maximum,
+    minimum,
+)
+from loopwright.ir.facts import NO_FACTS, prove
+from loopwright.ir.simplify import simplify, simplify_func
+from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
+
+I, J, K, IO, II = (index_var(name) for name in ("i", "j", "k", "io", "ii"))
+M, N = index_var("m"), index_var("n")
+X, Y = Var("x", INT32), Var("y", INT32)
+U = Var("u", UINT8)
+F, G = Var("f", FLOAT32), Var("g", FLOAT32)
+P, Q = Var("p", dtype("bool")), Var("q", dtype("bool"))
+A = make_buffer("A", (N,), "float32")
+B = make_buffer("B", (N,), "int32")
+
+# i in [0, 32), j in [0, 16), k in [0, n), io in [0, ceil(n / 16)), ii in [0, 16)
+FACTS = (
+    NO_FACTS.with_range(I, 0, 32).with_range(J, 0, 16).with_range(K, 0, N).with_range(IO, 0, (N + 15) // 16)
+).with_range(II, 0, 16)
+
+
+def idx(value: int) -> Expr:
+    return const(value, INDEX)
+
+
+def f32(value: float) -> Expr:
+    return const(value, FLOAT32)
+
+
+def vec(value: Expr, lanes: int = 16) -> Expr:
+    return Broadcast(value, lanes)
+
+
+SUMS = [
+    (3 + J + I * 16, "j + i * 16 + 3"),
+    (I * 16 + J + 3, "i * 16 + j + 3"),
+    (I * 2 + J - I * 2, "j"),
+    (I - I, "0"),
+    (-I + N, "n - i"),
+    (idx(3) - I - J, "3 - i - j"),
+    (-I - 3, "-i - 3"),
+    ((I + 1) * 4 * N, "i * n * 4 + n * 4"),
+    ((I + 1) * N - N, "i * n"),
+    (-(I - J), "j - i"),
+    ((I + M) * (J + N) - (I + M) * (J + N), "0"),
+    (M // 4 * 4 + M % 4, "m"),
+    (M // 4 * 8 + M % 4 * 2, "m * 2"),
+    (M // N * N + M % N, "m"),
+    (M - M // 4 * 4, "m % 4"),
+    (M // 4 % 8 * 4 + M % 4, "m % 32"),
+    (M // 12 * 12 + M // 4 % 3 * 4 + M % 4, "m"),
+    (X + 1 + 2, "x + int32(3)"),
+    (X - X, "int32(0)"),
+    (X * 2 + X, "x * int32(3)"),
+    ((X + Y) * 3, "(x + y) * int32(3)"),
+    (U - 5 + 5, "u"),
+    (U + 200, "u - uint8(56)"),
+]
+
+DIVISIONS = [
+    ((I * 16 + J) // 16, "i"),
+    ((I * 16 + J) % 16, "j"),
+    ((I * 16 + J) // 4, "i * 4 + j // 4"),
+    ((I * 4 + J % 4) // 8, "i // 2"),
+    ((I * 4 + J % 4) % 8, "i % 2 * 4 + j % 4"),
+    ((M + 5) // 4, "(m + 1) // 4 + 1"),
+    ((M - 1) // 16, "(m + 15) // 16 - 1"),
+    ((M + 5) % 4, "(m + 1) % 4"),
+    (M // 4 // 8, "m // 32"),
+    (((M + 15) // 16 + 3) // 4, "(m + 63) // 64"),
+    (M % 12 // 4, "m // 4 % 3"),
+    (M % 12 % 4, "m % 4"),
+    (M // 1, "m"),
+    (M % 1, "0"),
+    (M // M, "1"),
+    (M // -4, "-m // 4"),
+    ((M * N + K) // N, "m"),
+    ((M * N + K) % N, "k"),
+    ((M * N + J) // N, "m + j // n"),
+    (K // N, "0"),
+    (K % N, "k"),
+    (idx(-7) // 2, "-4"),
+    (idx(7) // 0, "7 // 0"),
+    (U // 0, "uint8(0)"),
+    (X // X, "x // x"),
+    (U % 0, "uint8(0)"),
+    (cast(UINT8, 5) // 2, "uint8(2)"),
+    (U // 4 // 8, "u // uint8(32)"),
+    (U // 32 // 32, "uint8(0)"),
+    (X // 65536 // 65536, "x // int32(65536) // int32(65536)"),
+]
+
+MINIMA = [
+    (minimum(I, 40), "i"),
+    (minimum(I, I + 1), "i"),
+    (maximum(I, -1), "i"),
+    (minimum(5, M), "min(m, 5)"),
+    (minimum(minimum(M, 9), 5), "min(m, 5)"),
+    (minimum(I * 16 + M, I * 16 + 3), "i * 16 + min(m, 3)"),
+    (minimum(minimum(M, N), N), "min(m, n)"),
+    (maximum(minimum(M, N), M), "m"),
+    (minimum(K, N), "k"),
+    (maximum(U, 0), "u"),
+    (minimum(F, F), "f"),
+    (maximum(F, G), "max(f, g)"),
+]
+
+CONDITIONS = [
+    (I * 16 + J < 512, "True"),
+    (I * 16 + J >= 512, "False"),
+    (K < N, "True"),
+    (K + 1 <= N, "True"),
+    (N >= 1, "True"),
+    (IO * 16 < N, "True"),
+    (IO * 16 + II < N, "io * 16 + ii < n"),
+    (minimum(M, N) <= N, "True"),
+    (maximum(M, N) < N, "False"),
+    (0 < M, "m > 0"),
+    (M * 2 < N * 2, "m < n"),
+    (M * 4 < 10, "m < 3"),
+    (M * 4 <= 10, "m <= 2"),
+    (M * 4 > 10, "m > 2"),
+    (M * 4 >= 10, "m >= 3"),
+    (M * 4 == 10, "False"),
+    (M * 4 != 10, "True"),
+    (M + J < J + N, "m < n"),
+    (M - N < 0, "m < n"),
+    (~(M < N), "m >= n"),
+    (~(F < G), "not f < g"),
+    (~(F == G), "f != g"),
+    ((M < N) & (M < N + 1), "m < n"),
+    ((M < 5) & (M < 3), "m < 3"),
+    ((M < 5) | (M < 3), "m < 5"),
+    ((M < 3) & (M > 5), "False"),
+    ((M < 3) | (M >= 3), "True"),
+    (P & ~P, "False"),
+    (P | Q | P, "p or q"),
+    (~(P & Q), "not p or not q"),
+    (U < 256 - 1, "u < uint8(255)"),
+    (U >= 0, "True"),
+    (F <= F, "f <= f"),
+    (F - F == 0.0, "f - f == 0.0"),
+]
+
+CHOICES = [
+    (Select(M < N, TRUE, FALSE), "m < n"),
+    (Select(P, M, M), "m"),
+    (Select(~P, M, N), "select(p, n, m)"),
+    (Select(I < 40, M, N), "m"),
+    (Select(M < 5, minimum(M, 7), 0 * N), "select(m < 5, m, 0)"),
+    (Select(P, Select(P, M, N), N), "select(p, m, n)"),
+    (IfThenElse(K < N, Load(A, (K,)), f32(0)), "A[k]"),
+    (IfThenElse(M < N, Load(A, (minimum(M, N - 1),)), f32(0)), "if_then_else(m < n, A[m], 0.0)"),
+    # Select reads on both sides, so what the condition says must not remove the guard in the index.
+    (Select(M < N, Load(A, (minimum(M, N - 1),)), f32(0)), "select(m < n, A[min(m, n - 1)], 0.0)"),
+]
+
+FLOATS = [
+    (F * 1.0, "f"),
+    (F / 1.0, "f"),
+    (F - 0.0, "f"),
+    (F + f32(-0.0), "f"),
+    (F + 0.0, "f + 0.0"),
+    (F * 0.0, "f * 0.0"),
+    (F - F, "f - f"),
+    (f32(1.5) + f32(2), "3.5"),
+    (-(-F), "f"),
+    ((F + 1.0) + 2.0, "f + 1.0 + 2.0"),
+]
+
+CASTS = [
+    (Cast(INT32, Cast(INDEX, X)), "x"),
+    (Cast(INT8, Cast(INT32, U)), "int8(u)"),
+    (Cast(INT32, Cast(UINT8, X)), "int32(uint8(x))"),
+    (Cast(INDEX, Cast(INT32, I)), "i"),
+    (Cast(INDEX, Cast(INT32, M)), "index(int32(m))"),
+    (Cast(FLOAT32, Cast(dtype("float64"), F)), "f"),
+    (Cast(INT8, Cast(FLOAT32, X)), "int8(float32(x))"),
+    (Cast(INT8, f32(300.5)), "int8(127)"),
+    (Let(K, idx(3), K + M), "m + 3"),
+]
+
+VECTORS = [
+    (Ramp(M, idx(1), 16) + vec(N), "ramp(m + n, 1, 16)"),
+    (Ramp(M, idx(1), 16) * vec(idx(4)), "ramp(m * 4, 4, 16)"),
+    (Ramp(M, idx(1), 16) - Ramp(N, idx(1), 16), "broadcast(m - n, 16)"),
+    (vec(M) // vec(idx(4)), "broadcast(m // 4, 16)"),
+    (Ramp(M * 16, idx(1), 16) // vec(idx(16)), "broadcast(m, 16)"),
+    (Ramp(M * 16, idx(1), 16) % vec(idx(16)), "ramp(0, 1, 16)"),
+    (Ramp(I * 16, idx(1), 16) < vec(idx(512)), "broadcast(True, 16)"),
+    (Ramp(I * 16, idx(1), 16) < vec(N), "ramp(i * 16, 1, 16) < broadcast(n, 16)"),
+    (Ramp(M, idx(0), 16), "broadcast(m, 16)"),
+    (vec(F) * vec(G) + vec(f32(0.0)), "broadcast(f * g + 0.0, 16)"),
+    (Load(A, (vec(M),)), "broadcast(A[m], 16)"),
+    (Load(A, (Ramp(M, idx(1), 16),), vec(TRUE)), "A[ramp(m, 1, 16)]"),
+    (Select(vec(P), Ramp(M, idx(1), 16), vec(N)), "select(p, ramp(m, 1, 16), broadcast(n, 16))"),
+]
+
+TABLE = [*SUMS, *DIVISIONS, *MINIMA, *CONDITIONS, *CHOICES, *FLOATS, *CASTS, *VECTORS]
+
+
+@pytest.mark.parametrize(("e", "expected"), TABLE, ids=[str(e) for e, _ in TABLE])
+def test_expression_becomes(e: Expr, expected: str) -> None:
+    simpler = simplify(e, FACTS)
+    assert str(simpler) == expected
+    assert simplify(simpler, FACTS) is simpler
+
+
+def test_unchanged_expressions_come_back_as_they_are() -> None:
+    e = Load(A, (minimum(M * 16 + N, 5),)) * F
+    assert simplify(e) is e
+
+
+def test_facts_may_come_from_conditions() -> None:
+    facts = NO_FACTS.with_condition((M % 16).as_expr() == 0).with_condition((M >= 1) & P)
+    assert str(simplify((M * 3 + 5) % 16, facts)) == "5"
+    assert str(simplify(M // 16 * 16, facts)) == "m"
+    assert simplify(P, facts) is TRUE
+    assert prove(M > 0, facts)
+    assert not prove(M > 1, facts)
+
+
+def test_what_is_not_known_is_not_proved() -> None:
+    facts = NO_FACTS.with_range(IO, 0, (N + 15) // 16).with_range(II, 0, 16)
+    assert not prove(IO * 16 + II < N, facts)
+    assert prove(IO * 16 + II < N + 15, facts)
+    assert prove(IO * 16 + II < (N + 15) // 16 * 16, facts)
+
+
+def test_symbolic_strides_stay_within_their_array() -> None:
+    i, j = index_var("i"), index_var("j")
+    facts = NO_FACTS.with_range(i, 0, M).with_range(j, 0, N)
+    assert prove(i * N + j < M * N, facts)
+    assert prove(i * N + j >= 0, facts)
+    assert not prove(i * N + j < M * N - 1, facts)
+
+
+# Statements.
+
+
+def text(stmt: Stmt) -> str:
+    simpler = simplify(stmt)
+    assert simplify(simpler) is simpler
+    return str(simpler)
+
+
+def store(index: Expr, value: Expr | None = None) -> Stmt:
+    return Store(A, (index,), f32(1.0) if value is None else value)
+
+
+def loop(var: Var, extent: Expr | int, body: Stmt) -> Stmt:
+    return For(var, idx(0), idx(extent) if isinstance(extent, int) else extent, "serial", body)
+
+
+def test_loop_ranges_decide_conditions() -> None:
+    body = If(IO * 16 + II < 64, store((IO * 16 + II) // 16))
+    assert text(loop(IO, 4, loop(II, 16, body))) == (
+        "for io in range(4):\n    for ii in range(16):\n        A[io] = 1.0"
+    )
+
+
+def test_loops_of_one_iteration_are_replaced_by_it() -> None:
+    assert text(For(I, N, idx(1), "serial", store(I + 1))) == "A[n + 1] = 1.0"
+
+
+def test_loops_of_no_iteration_disappear() -> None:
+    assert text(seq(loop(I, 0, store(I)), store(N), loop(J, idx(-3), store(J)))) == "A[n] = 1.0"
+
+
+def test_conditions_hold_in_their_branches() -> None:
+    stmt = If(M < 5, store(minimum(M, 7)), If(M >= 5, store(M), store(N)))
+    assert text(stmt) == "if m < 5:\n    A[m] = 1.0\nelse:\n    A[m] = 1.0"
+
+
+def test_conditions_on_memory_are_no_facts_for_statements() -> None:
+    condition = Load(B, (idx(0),)) > 0
+    stmt = If(condition, seq(Store(B, (idx(0),), const(-1, INT32)), If(condition, store(N))))
+    assert simplify(stmt) is stmt
+
+
+def test_assertions_hold_from_there_on() -> None:
+    stmt = seq(store(minimum(N, 4)), Assert(N < 4, "too long"), store(minimum(N, 4)))
+    assert text(stmt) == "A[min(n, 4)] = 1.0\nassert n < 4, 'too long'\nA[n] = 1.0"
+
+
+def test_dead_and_nested_statements_are_cleared() -> None:
+    stmt = Seq((Seq((store(N), Evaluate(idx(0)))), If(N < N, store(N)), Assert(TRUE, ""), LetStmt(K, N, store(K + 1))))
+    assert text(stmt) == "A[n] = 1.0\nA[n + 1] = 1.0"
+    assert text(While(FALSE, store(N))) == "pass"
+
+
+def test_masks_that_are_constant_go() -> None:
+    lanes = Ramp(I * 16, idx(1), 16)
+    body = Store(A, (lanes,), Load(A, (lanes,), lanes < vec(idx(64))), lanes < vec(idx(64)))
+    assert text(loop(I, 4, body)) == "for i in range(4):\n    A[ramp(i * 16, 1, 16)] = A[ramp(i * 16, 1, 16)]"
+
+
+def test_shapes_of_local_buffers_lose_the_loop_variables_too() -> None:
+    local = make_buffer("local", (minimum(4, N - I * 4),), "float32", "local")
+    stmt = For(I, idx(2), idx(1), "serial", Allocate(local, Store(local, (I,), f32(0.0))))
+    assert "i" not in str(simplify(stmt)).replace("min", "").replace("float32", "").replace("with", "").split()
+    assert "local: float32[min(n - 8, 4)]" in str(simplify(stmt))
+
+
+def test_a_function_that_is_simple_stays_the_same_object() -> None:
+    func = PrimFunc("f", (A,), loop(I, N, store(I)), (A,))
+    assert simplify_func(func) is func
+
+
+# Size.
+
+
+def quickly(e: Expr, seconds: float) -> Expr:
+    start = time.perf_counter()
+    simpler = simplify(e)
+    assert time.perf_counter() - start < seconds
+    assert simplify(simpler) is simpler
+    return simpler
+
+
+@pytest.mark.parametrize("terms", [3000])
+def test_long_expressions_meet_no_limit(terms: int) -> None:
+    variables = [index_var(f"v{n}") for n in range(terms)]
+    total: Expr = idx(0)
+    for v in variables:
+        total = total + v * 2
+    assert str(quickly(total - total, 5)) == "0"
+    assert quickly(total, 5).dtype is INDEX
+    floats: Expr = F
+    lowest: Expr = idx(0)
+    for v in variables[:1500]:
+        floats = floats + Load(A, (v,))
+        lowest = IfThenElse(M < v, v, lowest)
+    assert quickly(floats, 5) is floats
+    quickly(lowest, 30)
+    quickly(logical_and([M < v for v in variables[:1500]]), 30)
+
+
+def test_shared_parts_do_not_multiply() -> None:
+    e: Expr = X
+    product: Expr = M
+    for _ in range(40):
+        e = e + e
+        product = product + product * 2
+    assert str(quickly(e, 5)) == "int32(0)"  # x * 2**40, modulo 2**32
+    assert isinstance(quickly(product, 5), Binary)
+
+
+def test_constants_are_kept_apart_by_sign_of_zero() -> None:
+    assert isinstance(simplify(f32(-0.0) * f32(1.0)), Const)
+    assert str(simplify(f32(-0.0) * f32(1.0))) == "-0.0"
