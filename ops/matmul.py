@@ -1,0 +1,131 @@
+"""Matrix products: ``nn.matmul`` with numpy's rules for ranks and batches, ``nn.dense`` for a layer's weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import te
+from ..graph.node import Call, Constant, Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
+from .accumulate import narrowed, widened
+from .attrs import Attrs, attr
+from .registry import OpPattern, register_op
+from .relations import broadcast_shapes, same_dtype, tensor_argument
+from .strategy import Tensors, register_compute
+
+# nn.matmul
+
+
+def _matmul_relation(types: Sequence[Type], attrs: Any) -> Type:
+    a, b = tensor_argument(types[0], "a"), tensor_argument(types[1], "b")
+    same_dtype([a, b], ["a", "b"])
+    _check_numbers(a)
+    if a.ndim == 0 or b.ndim == 0:
+        raise TypeInferenceError("a scalar has no axis to multiply over; use multiply")
+    _check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2])
+    rows = a.shape[-2:-1]
+    columns = b.shape[-1:] if b.ndim > 1 else ()
+    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]]), *rows, *columns), a.dtype)
+
+
+def _check_numbers(kind: TensorType) -> None:
+    if not (kind.dtype.is_float or kind.dtype.is_data_int):
+        raise TypeInferenceError(f"a product is of numbers, not of {kind.dtype}")
+
+
+def _check_contraction(a: Expr, b: Expr) -> None:
+    if a is not b and const_int(a) is not None and const_int(b) is not None:
+        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} and {b}")
+
+
+def _matmul_compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+    a, b = inputs
+    kind = tensor_argument(result, "result")
+    k = te.reduce_axis((0, a.shape[-1]), name="k")
+    batch = kind.ndim - (a.ndim > 1) - (b.ndim > 1)
+
+    def element(*axes: Axis) -> Expr:
+        row, column = axes[batch : batch + (a.ndim > 1)], axes[kind.ndim - (b.ndim > 1) :]
+        left = (*_batch_index(a, axes[:batch]), *row, k)
+        right = (*_batch_index(b, axes[:batch]), k, *column)
+        return te.sum(widened(a[left]) * widened(b[right]), axis=k)
+
+    return narrowed(te.compute(kind.shape, element, name="matmul"), kind.dtype, "matmul.narrow")
+
+
+def _batch_index(operand: te.Tensor, axes: Sequence[Axis]) -> tuple[Expr, ...]:
+    """The batch axes that an operand has; those that it stretches are read at 0."""
+    own = max(operand.ndim - 2, 0)
+    used = axes[len(axes) - own :]
+    return tuple(
+        ZERO if const_int(extent) == 1 else as_index(axis) for axis, extent in zip(used, operand.shape, strict=False)
+    )
+
+
+MATMUL = register_op(
+    "nn.matmul",
+    "The product of matrices, with numpy's rules: batch axes broadcast, a vector counts as a row on the left and as a "
+    "column on the right",
+    [("a", "[…, M, K] or [K]"), ("b", "[…, K, N] or [K]")],
+    _matmul_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+)
+register_compute(MATMUL, _matmul_compute)
+
+
+def matmul(a: Node, b: Node) -> Call:
+    """a @ b, as in numpy."""
+    return MATMUL(a, b)
+
+
+# nn.dense
+
+
+@dataclass(frozen=True)
+class DenseAttrs(Attrs):
+    transposed: bool = attr("whether the weight is [N, K] rather than [K, N]", default=True)
+
+
+def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
+    x, weight = tensor_argument(types[0], "x"), tensor_argument(types[1], "weight")
+    same_dtype([x, weight], ["x", "weight"])
+    _check_numbers(x)
+    if x.ndim < 1 or weight.ndim != 2:
+        raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
+    columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
+    _check_contraction(x.shape[-1], terms)
+    return TensorType((*x.shape[:-1], columns), x.dtype)
+
+
+def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, weight = inputs
+    kind = tensor_argument(result, "result")
+    k = te.reduce_axis((0, x.shape[-1]), name="k")
+
+    def element(*axes: Axis) -> Expr:
+        factor = weight[axes[-1], k] if attrs.transposed else weight[k, axes[-1]]
+        return te.sum(widened(x[(*axes[:-1], k)]) * widened(factor), axis=k)
+
+    return narrowed(te.compute(kind.shape, element, name="dense"), kind.dtype, "dense.narrow")
+
+
+DENSE = register_op(
+    "nn.dense",
+    "A fully connected layer: the last axis of x times a weight",
+    [("x", "[…, K]"), ("weight", "[N, K], or [K, N] if not transposed")],
+    _dense_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    DenseAttrs,
+)
+register_compute(DENSE, _dense_compute)
+
+
+def dense(x: Node, weight: Node, transposed: bool = True) -> Call:
+    """x · weightᵀ, or x · weight if not ``transposed``. A constant weight is turned over here, once and for all."""
+    if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
+        return DENSE(x, Constant(weight.value.T, weight.name), attrs=DenseAttrs(transposed=False))
+    return DENSE(x, weight, attrs=DenseAttrs(transposed))

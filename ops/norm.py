@@ -1,0 +1,324 @@
+"""Normalisation: batch (at inference), instance, layer, local response, and by p-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Call, Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import ONE, Axis, Expr, as_index, const_int
+from .accumulate import accumulator, widened
+from .attrs import Attrs, attr, one_of, positive
+from .registry import OpPattern, register_op
+from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
+from .strategy import Tensors, register_compute
+
+
+def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
+    """The arguments' types: floats all, the first of a least rank."""
+    kinds = [tensor_argument(t, name) for t, name in zip(types, names, strict=True)]
+    if not kinds[0].dtype.is_float:
+        raise TypeInferenceError(f"{names[0]} must be of floats, found {kinds[0].dtype}")
+    if kinds[0].ndim < least_rank:
+        raise TypeInferenceError(f"{names[0]} needs at least {least_rank} axes, found {kinds[0]}")
+    return kinds
+
+
+def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequence[str]) -> None:
+    channels = x.shape[1]
+    for kind, name in zip(kinds, names, strict=True):
+        known = kind.ndim == 1 and None not in (const_int(kind.shape[0]), const_int(channels))
+        if kind.ndim != 1 or (known and kind.shape[0] is not channels):
+            raise TypeInferenceError(f"{name} needs one element for each of the {channels} channels, found {kind}")
+        if not kind.dtype.is_float:
+            raise TypeInferenceError(f"{name} must be of floats, found {kind.dtype}")
+
+
+def _mean(x: te.Tensor, axes: Sequence[int], term: Sequence[te.Tensor], name: str) -> te.Tensor:
+    """The mean over ``axes`` of x; of (x - m)² if ``term`` is the means m. Its shape is that of the other axes."""
+    reduced = {d: te.reduce_axis((0, x.shape[d]), name=f"r{d}") for d in axes}
+    kept = [d for d in range(x.ndim) if d not in reduced]
+    count: Expr = ONE
+    for d in axes:
+        count = count * x.shape[d]
+
+    def total(*i: Axis) -> Expr:
+        place = {**dict(zip(kept, i, strict=True)), **reduced}
+        value = widened(x[tuple(place[d] for d in range(x.ndim))])
+        if term:
+            distance = value - term[0][tuple(i)]
+            value = distance * distance
+        return te.sum(value, axis=list(reduced.values()))
+
+    sums = te.compute([x.shape[d] for d in kept], total, name=f"{name}.sum")
+    return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
+
+
+# nn.batch_norm
+
+
+@dataclass(frozen=True)
+class EpsilonAttrs(Attrs):
+    epsilon: float = attr("added to the variance", default=1e-5)
+
+
+_BATCH = ["x", "scale", "bias", "mean", "variance"]
+
+
+def _batch_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
+    x, *channels = _floats(types, _BATCH, 2)
+    _check_per_channel(x, channels, _BATCH[1:])
+    return x
+
+
+def _batch_compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, scale, bias, mean, variance = inputs
+    kind = accumulator(x.dtype)
+
+    def element(*i: Axis) -> Expr:
+        c = i[1]
+        centered = te.cast(x[i], kind) - te.cast(mean[c], kind)
+        deviation = te.sqrt(te.cast(variance[c], kind) + attrs.epsilon)
+        return te.cast(centered * (te.cast(scale[c], kind) / deviation) + te.cast(bias[c], kind), x.dtype)
+
+    return te.compute(x.shape, element, name="batch_norm")
+
+
+BATCH_NORM = register_op(
+    "nn.batch_norm",
+    "(x - mean) / sqrt(variance + epsilon) · scale + bias, with statistics given per channel",
+    [
+        ("x", "[N, C, …]"),
+        ("scale", "per channel"),
+        ("bias", "per channel"),
+        ("mean", "per channel"),
+        ("variance", "per channel"),
+    ],
+    _batch_relation,
+    OpPattern.BROADCAST,
+    EpsilonAttrs,
+)
+register_compute(BATCH_NORM, _batch_compute)
+
+
+def batch_norm(x: Node, scale: Node, bias: Node, mean: Node, variance: Node, epsilon: float = 1e-5) -> Call:
+    """Batch normalisation as at inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel."""
+    return BATCH_NORM(x, scale, bias, mean, variance, attrs=EpsilonAttrs(float(epsilon)))
+
+
+# nn.instance_norm
+
+
+def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
+    x, *channels = _floats(types, _BATCH[:3], 3)
+    _check_per_channel(x, channels, _BATCH[1:3])
+    return x
+
+
+def _instance_compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, scale, bias = inputs
+    axes = range(2, x.ndim)
+    kind = accumulator(x.dtype)
+    mean = _mean(x, axes, (), "instance_norm.mean")
+    variance = _mean(x, axes, (mean,), "instance_norm.variance")
+
+    def factor(n: Axis, c: Axis) -> Expr:
+        return te.cast(scale[c], kind) / te.sqrt(variance[n, c] + attrs.epsilon)
+
+    factors = te.compute(x.shape[:2], factor, name="instance_norm.factor")
+
+    def element(n: Axis, c: Axis, *o: Axis) -> Expr:
+        centered = te.cast(x[(n, c, *o)], kind) - mean[n, c]
+        return te.cast(centered * factors[n, c] + te.cast(bias[c], kind), x.dtype)
+
+    return te.compute(x.shape, element, name="instance_norm")
+
+
+INSTANCE_NORM = register_op(
+    "nn.instance_norm",
+    "Each channel of each sample brought to mean 0 and variance 1, then scaled and shifted",
+    [("x", "[N, C, spatial…]"), ("scale", "per channel"), ("bias", "per channel")],
+    _instance_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    EpsilonAttrs,
+)
+register_compute(INSTANCE_NORM, _instance_compute)
+
+
+def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Call:
+    """(x - mean) / sqrt(variance + epsilon) · scale + bias, of the spatial axes of each sample and channel."""
+    return INSTANCE_NORM(x, scale, bias, attrs=EpsilonAttrs(float(epsilon)))
+
+
+# nn.layer_norm
+
+
+@dataclass(frozen=True)
+class LayerNormAttrs(Attrs):
+    axis: int = attr("first of the axes that are normalised, from 0", default=-1)
+    epsilon: float = attr("added to the variance", default=1e-5)
+
+
+def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
+    names = ["x", "scale", "bias"]
+    x, scale, bias = _floats(types, names, 1)
+    same_dtype([x, scale, bias], names)
+    first = normalize_axis(attrs.axis, x.ndim)
+    for kind, name in ((scale, "scale"), (bias, "bias")):
+        if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape]) != x.shape:
+            raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
+    return x
+
+
+def _layer_compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, scale, bias = inputs
+    first = normalize_axis(attrs.axis, x.ndim)
+    axes = range(first, x.ndim)
+    kind = accumulator(x.dtype)
+    mean = _mean(x, axes, (), "layer_norm.mean")
+    variance = _mean(x, axes, (mean,), "layer_norm.variance")
+    inverse = te.compute(
+        variance.shape, lambda *i: te.const(1, kind) / te.sqrt(variance[i] + attrs.epsilon), name="layer_norm.inverse"
+    )
+
+    def element(*i: Axis) -> Expr:
+        rows = i[:first]
+        normal = (te.cast(x[i], kind) - mean[rows]) * inverse[rows]
+        return te.cast(normal * _stretched(scale, i) + _stretched(bias, i), x.dtype)
+
+    return te.compute(x.shape, element, name="layer_norm")
+
+
+def _stretched(tensor: te.Tensor, i: Sequence[Axis]) -> Expr:
+    used = i[len(i) - tensor.ndim :]
+    place = tuple(as_index(0) if const_int(e) == 1 else as_index(a) for a, e in zip(used, tensor.shape, strict=True))
+    return te.cast(tensor[place], accumulator(tensor.dtype))
+
+
+LAYER_NORM = register_op(
+    "nn.layer_norm",
+    "The axes from one on brought to mean 0 and variance 1, then scaled and shifted",
+    [("x", "any shape"), ("scale", "broadcasts to x"), ("bias", "broadcasts to x")],
+    _layer_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    LayerNormAttrs,
+)
+register_compute(LAYER_NORM, _layer_compute)
+
+
+def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
+    """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
+    first = normalize_axis(axis, tensor_of(x).ndim)
+    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(first, float(epsilon)))
+
+
+# nn.lrn
+
+
+@dataclass(frozen=True)
+class LrnAttrs(Attrs):
+    size: int = attr("number of neighbouring channels", check=positive)
+    alpha: float = attr("factor of the mean square", default=1e-4)
+    beta: float = attr("exponent", default=0.75)
+    bias: float = attr("added to the mean square", default=1.0)
+
+
+def _lrn_relation(types: Sequence[Type], attrs: LrnAttrs) -> Type:
+    return _floats(types, ["x"], 2)[0]
+
+
+def _lrn_compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    kind = accumulator(x.dtype)
+    before = (attrs.size - 1) // 2
+    tap = te.reduce_axis((0, attrs.size), name="tap")
+
+    def squares(n: Axis, c: Axis, *o: Axis) -> Expr:
+        channel = c + tap - before
+        value = te.cast(x[(n, channel, *o)], kind)
+        inside = te.all(channel >= 0, channel < x.shape[1])
+        return te.sum(te.if_then_else(inside, value * value, te.const(0, kind)), axis=tap)
+
+    sums = te.compute(x.shape, squares, name="lrn.squares")
+
+    def element(*i: Axis) -> Expr:
+        base = sums[i] * (attrs.alpha / attrs.size) + attrs.bias
+        return te.cast(te.cast(x[i], kind) / te.power(base, te.const(attrs.beta, kind)), x.dtype)
+
+    return te.compute(x.shape, element, name="lrn")
+
+
+LRN = register_op(
+    "nn.lrn",
+    "Local response normalisation: x / (bias + alpha / size · Σ x² over neighbouring channels)^beta",
+    [("x", "[N, C, …]")],
+    _lrn_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    LrnAttrs,
+)
+register_compute(LRN, _lrn_compute)
+
+
+def lrn(x: Node, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Call:
+    """Local response normalisation over ``size`` neighbouring channels, (size - 1) // 2 of them before."""
+    return LRN(x, attrs=LrnAttrs(size, float(alpha), float(beta), float(bias)))
+
+
+# nn.lp_normalize
+
+
+@dataclass(frozen=True)
+class LpNormalizeAttrs(Attrs):
+    axis: int = attr("axis to normalise over, from 0")
+    p: int = attr("norm", default=2, check=one_of(1, 2))
+
+
+def _lp_relation(types: Sequence[Type], attrs: LpNormalizeAttrs) -> Type:
+    x = _floats(types, ["x"], 1)[0]
+    normalize_axis(attrs.axis, x.ndim)
+    return x
+
+
+def _lp_compute(attrs: LpNormalizeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    kind = accumulator(x.dtype)
+    r = te.reduce_axis((0, x.shape[attrs.axis]), name="r")
+    kept = (*x.shape[: attrs.axis], *x.shape[attrs.axis + 1 :])
+
+    def total(*i: Axis) -> Expr:
+        value = te.cast(x[(*i[: attrs.axis], r, *i[attrs.axis :])], kind)
+        return te.sum(value * value if attrs.p == 2 else te.abs(value), axis=r)
+
+    sums = te.compute(kept, total, name="lp_normalize.sum")
+
+    def norm(*i: Axis) -> Expr:
+        return te.sqrt(sums[i]) if attrs.p == 2 else sums[i]
+
+    norms = te.compute(kept, norm, name="lp_normalize.norm")
+
+    def element(*i: Axis) -> Expr:
+        own = norms[(*i[: attrs.axis], *i[attrs.axis + 1 :])]
+        zero = te.const(0, kind)
+        # A vector of zeros stays one.
+        return te.cast(te.select(own == zero, zero, te.cast(x[i], kind) / own), x.dtype)
+
+    return te.compute(x.shape, element, name="lp_normalize")
+
+
+LP_NORMALIZE = register_op(
+    "nn.lp_normalize",
+    "x divided by its 1-norm or 2-norm along an axis; 0 where that is 0",
+    [("x", "any shape")],
+    _lp_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    LpNormalizeAttrs,
+)
+register_compute(LP_NORMALIZE, _lp_compute)
+
+
+def lp_normalize(x: Node, axis: int = -1, p: int = 2) -> Call:
+    """x divided by its p-norm along ``axis``; 0 where that is 0."""
+    return LP_NORMALIZE(x, attrs=LpNormalizeAttrs(normalize_axis(axis, tensor_of(x).ndim), p))

@@ -1,0 +1,102 @@
+"""nn.matmul and nn.dense against numpy: all combinations of ranks, broadcasting, dtypes, misuse."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from loopwright.graph.node import Constant
+from loopwright.graph.types import tensor_type
+from loopwright.ir.errors import TypeInferenceError
+from loopwright.ops.matmul import dense, matmul
+from loopwright.te import var as dimension
+
+SHAPES = [
+    ((5,), (5,)),
+    ((5,), (5, 7)),
+    ((3, 5), (5,)),
+    ((3, 5), (5, 7)),
+    ((1, 5), (5, 33)),
+    ((2, 3, 5), (5, 7)),
+    ((2, 3, 5), (2, 5, 7)),
+    ((4, 1, 3, 5), (2, 5, 7)),
+    ((3, 5), (2, 5, 7)),
+    ((5,), (2, 5, 7)),
+    ((2, 3, 5), (5,)),
+    ((2, 3, 5), (1, 5, 1)),
+    ((0, 5), (5, 7)),
+    ((3, 0), (0, 7)),
+]
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize(("a", "b"), SHAPES, ids=str)
+def test_products_follow_numpys_rules(ops, a, b, native):
+    x, y = rng.normal(size=a).astype(np.float32), rng.normal(size=b).astype(np.float32)
+    np.testing.assert_allclose(ops.apply(matmul, x, y, native=native), x @ y, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 40, 70), (33, 17, 65), (70, 129, 40), (13, 64, 16), (2, 3, 400)], ids=str)
+def test_products_of_awkward_sizes_are_numpys_native(ops, shape):
+    m, k, n = shape
+    a, b = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(k, n)).astype(np.float32)
+    np.testing.assert_allclose(ops.apply(matmul, a, b, native=True), a @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ops.apply(dense, a, b.T, native=True), a @ b, rtol=1e-4, atol=1e-4)
+    found = ops.apply(dense, a, b, native=True, transposed=False)
+    np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_integers_wrap_and_half_precision_is_summed_in_float32(ops):
+    a, b = np.full((2, 300), 100, np.int8), np.full((300, 2), 3, np.int8)
+    for native in (False, True):
+        np.testing.assert_array_equal(ops.apply(matmul, a, b, native=native), a @ b)
+    for kind in (np.float16, ml_dtypes.bfloat16):
+        ones = np.ones((1, 5000), kind)  # in float16 a sum of ones stops growing at 2048, in bfloat16 at 256
+        assert ops.apply(matmul, ones, ones.T)[0, 0] == kind(5000)
+
+
+def test_nan_and_infinity_come_through(ops):
+    a = np.array([[np.inf, 1.0], [np.nan, 1.0], [0.0, 1.0]], np.float32)
+    b = np.array([[1.0, -1.0], [2.0, np.inf]], np.float32)
+    with np.errstate(invalid="ignore"):
+        wanted = a @ b
+    np.testing.assert_array_equal(ops.apply(matmul, a, b, native=True), wanted)
+
+
+def test_symbolic_dimensions_come_through(ops):
+    n, m = dimension("n"), dimension("m")
+    assert matmul(ops.var((n, 4, m)), ops.var((m, 3))).type is tensor_type((n, 4, 3), "float32")
+    assert dense(ops.var((n, 4)), ops.var((3, 4))).type is tensor_type((n, 3), "float32")
+    x, w = ops.var((n, 8)), ops.var((8, 5))
+    a, b = rng.normal(size=(7, 8)).astype(np.float32), rng.normal(size=(8, 5)).astype(np.float32)
+    for native in (False, True):
+        np.testing.assert_allclose(ops.evaluate(matmul(x, w), {x: a, w: b}, native=native), a @ b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_constant_weight_is_turned_over_once(ops):
+    x, w = ops.var((2, 5)), rng.normal(size=(3, 5)).astype(np.float32)
+    call = dense(x, Constant(w))
+    assert not call.attrs.transposed
+    assert call.args[1].type is tensor_type((5, 3), "float32")
+    a = rng.normal(size=(2, 5)).astype(np.float32)
+    np.testing.assert_allclose(ops.evaluate(call, {x: a}), a @ w.T, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda v: matmul(v((2, 3)), v((4, 5))), "the axes to multiply over differ in extent: 3 and 4"),
+        (lambda v: matmul(v((3,)), v((4,))), "the axes to multiply over differ in extent: 3 and 4"),
+        (lambda v: matmul(v(()), v((4, 5))), "a scalar has no axis to multiply over"),
+        (lambda v: matmul(v((2, 3)), v((3, 2), "float64")), "a is float32, but b is float64"),
+        (lambda v: matmul(v((2, 3), "bool"), v((3, 2), "bool")), "a product is of numbers, not of bool"),
+        (lambda v: matmul(v((2, 4, 3)), v((3, 3, 2))), "extents 2 and 3 do not broadcast"),
+        (lambda v: dense(v((2, 3)), v((4, 5))), "the axes to multiply over differ in extent: 3 and 5"),
+        (lambda v: dense(v((2, 3)), v((3, 4)), transposed=True), "differ in extent: 3 and 4"),
+        (lambda v: dense(v((2, 3)), v((3,))), "weight two axes"),
+    ],
+)
+def test_misuse_is_a_type_inference_error(ops, make, message):
+    with pytest.raises(TypeInferenceError) as caught:
+        make(ops.var)
+    assert message in str(caught.value)

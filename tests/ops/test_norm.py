@@ -1,0 +1,126 @@
+"""Normalisations against numpy: types, misuse, values."""
+
+import numpy as np
+import pytest
+
+from loopwright.graph.types import tensor_type
+from loopwright.ir.errors import TypeInferenceError
+from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
+from loopwright.te import var as dimension
+
+rng = np.random.default_rng(0)
+BOTH = pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+
+
+def normal(*shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def along_channels(v, ndim):
+    return v.astype(np.float64).reshape(1, -1, *[1] * (ndim - 2))
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 7), (1, 4, 5, 6), (1, 2, 3, 4, 5)], ids=str)
+def test_batch_norm(ops, shape, native):
+    x, scale, bias, mean = normal(*shape), normal(shape[1]), normal(shape[1]), normal(shape[1])
+    variance = np.abs(normal(shape[1])) + 0.1
+    s, b, m, v = (along_channels(a, x.ndim) for a in (scale, bias, mean, variance))
+    found = ops.apply(batch_norm, x, scale, bias, mean, variance, native=native, epsilon=1e-3)
+    np.testing.assert_allclose(found, (x - m) / np.sqrt(v + 1e-3) * s + b, rtol=1e-5, atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(2, 3, 7), (1, 4, 5, 6), (1, 2, 3, 4, 5)], ids=str)
+def test_instance_norm(ops, shape, native):
+    x, scale, bias = normal(*shape) + 100, normal(shape[1]), normal(shape[1])
+    axes = tuple(range(2, x.ndim))
+    wide = x.astype(np.float64)
+    s, b = along_channels(scale, x.ndim), along_channels(bias, x.ndim)
+    mean, variance = wide.mean(axis=axes, keepdims=True), wide.var(axis=axes, keepdims=True)
+    found = ops.apply(instance_norm, x, scale, bias, native=native)
+    np.testing.assert_allclose(found, (wide - mean) / np.sqrt(variance + 1e-5) * s + b, rtol=1e-3, atol=1e-3)
+
+
+@BOTH
+@pytest.mark.parametrize(("axis", "weights"), [(-1, (6,)), (2, (5, 6)), (1, (4, 5, 6)), (1, (1, 6)), (0, (6,))])
+def test_layer_norm(ops, axis, weights, native):
+    x, scale, bias = normal(2, 4, 5, 6), normal(*weights), normal(*weights)
+    axes = tuple(range(axis % 4, 4))
+    wide = x.astype(np.float64)
+    mean, variance = wide.mean(axis=axes, keepdims=True), wide.var(axis=axes, keepdims=True)
+    found = ops.apply(layer_norm, x, scale, bias, native=native, axis=axis)
+    np.testing.assert_allclose(found, (wide - mean) / np.sqrt(variance + 1e-5) * scale + bias, rtol=1e-4, atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
+def test_lrn(ops, size, native):
+    x = normal(2, 6, 4, 5)
+    sums = np.zeros(x.shape)
+    for c in range(6):
+        sums[:, c] = (x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].astype(np.float64) ** 2).sum(axis=1)
+    wanted = x / (2 + 0.3 / size * sums) ** 0.6
+    found = ops.apply(lrn, x, native=native, size=size, alpha=0.3, beta=0.6, bias=2.0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@BOTH
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("p", [1, 2])
+def test_lp_normalize(ops, axis, p, native):
+    x = normal(3, 4, 5)
+    x[1] = 0
+    norms = np.linalg.norm(x.astype(np.float64), ord=p, axis=axis, keepdims=True)
+    wanted = np.divide(x, norms, out=np.zeros(x.shape), where=norms != 0)
+    np.testing.assert_allclose(ops.apply(lp_normalize, x, native=native, axis=axis, p=p), wanted, rtol=1e-5, atol=1e-6)
+    x[0, 0, 0] = np.nan
+    assert np.isnan(ops.apply(lp_normalize, x, native=native, axis=axis, p=p)[0, 0, 0])
+
+
+def test_statistics_of_half_precision_are_taken_in_float32(ops):
+    x = np.full((1, 1, 4000), 300, np.float16)  # the sum is beyond float16
+    x[0, 0, 0] = 302
+    found = ops.apply(instance_norm, x, np.ones(1, np.float16), np.zeros(1, np.float16))
+    assert np.isfinite(found).all()
+    assert found[0, 0, 0] > 10
+
+
+def test_types_symbolic_dimensions_too(ops):
+    n, w = dimension("n"), dimension("w")
+    x, c = ops.var((n, 3, w)), ops.var((3,), name="c")
+    kind = tensor_type((n, 3, w), "float32")
+    assert batch_norm(x, c, c, c, c).type is kind
+    assert instance_norm(x, c, c).type is kind
+    assert lrn(x, 3).type is kind
+    assert lp_normalize(x).type is kind
+    a, ones = normal(2, 3, 5), np.ones(3, np.float32)
+    wanted = (a - a.mean(axis=2, keepdims=True)) / np.sqrt(a.var(axis=2, keepdims=True) + 1e-5)
+    for native in (False, True):
+        y = ops.evaluate(instance_norm(x, c, c), {x: a, c: ones}, native=native)
+        np.testing.assert_allclose(y, wanted + 1, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda v: batch_norm(v((2, 3), "int8"), *[v((3,))] * 4), "x must be of floats, found int8"),
+        (
+            lambda v: batch_norm(v((2, 3)), v((4,)), *[v((3,))] * 3),
+            "scale needs one element for each of the 3",
+        ),
+        (lambda v: batch_norm(v((2, 3)), *[v((3, 1))] * 4), "scale needs one element for each of the 3"),
+        (lambda v: batch_norm(v((2,)), *[v((3,))] * 4), "x needs at least 2 axes"),
+        (lambda v: instance_norm(v((2, 3)), v((3,)), v((3,))), "x needs at least 3 axes"),
+        (lambda v: layer_norm(v((2, 3)), v((2,)), v((3,))), "extents 2 and 3 do not broadcast"),
+        (lambda v: layer_norm(v((2, 3)), v((2, 2, 3)), v((3,))), "scale must broadcast"),
+        (lambda v: layer_norm(v((2, 3)), v((3,)), v((3,)), axis=2), "axis 2 is not one of a tensor of rank 2"),
+        (lambda v: lrn(v((2, 3, 4)), 0), "LrnAttrs.size must be a positive integer"),
+        (lambda v: lp_normalize(v((2, 3)), p=3), "LpNormalizeAttrs.p must be one of 1, 2"),
+        (lambda v: lp_normalize(v((2, 3)), axis=5), "axis 5 is not one of a tensor of rank 2"),
+    ],
+)
+def test_misuse_is_a_type_inference_error(ops, make, message):
+    with pytest.raises(TypeInferenceError) as caught:
+        make(ops.var)
+    assert message in str(caught.value)

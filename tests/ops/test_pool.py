@@ -1,0 +1,196 @@
+"""Pools: types, misuse, values against slow numpy; auto_pad and ceil_mode as in onnx."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopwright.graph.types import tensor_type
+from loopwright.ir.errors import TypeInferenceError
+from loopwright.ops.global_pool import global_avg_pool, global_lp_pool, global_max_pool
+from loopwright.ops.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from loopwright.te import var as dimension
+
+sys.path.insert(0, str(Path(__file__).parent))
+import windows
+
+rng = np.random.default_rng(0)
+# x, window, strides, padding, dilations, ceil_mode
+CASES = {
+    "1d": ((2, 3, 11), (3,), (1,), (0, 0), (1,), False),
+    "2x2": ((1, 3, 8, 8), (2, 2), (2, 2), (0, 0, 0, 0), (1, 1), False),
+    "3x3 padded": ((1, 2, 9, 18), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), False),
+    "uneven": ((1, 2, 9, 10), (3, 4), (2, 3), (0, 2, 1, 3), (1, 1), False),
+    "ceil": ((1, 2, 8, 8), (3, 3), (2, 2), (0, 0, 0, 0), (1, 1), True),
+    "ceil, the last window would begin in the padding": ((1, 1, 4, 5), (2, 2), (3, 3), (1, 1, 1, 1), (1, 1), True),
+    "dilated": ((1, 2, 9, 9), (2, 3), (1, 2), (1, 0, 0, 1), (3, 2), False),
+    "dilated ceil": ((1, 2, 9, 9), (2, 3), (3, 2), (1, 0, 0, 1), (3, 2), True),
+    "3d": ((1, 2, 4, 5, 6), (2, 3, 2), (1, 2, 2), (0, 1, 0, 1, 1, 1), (1, 1, 1), False),
+}
+
+
+def poolings():
+    """By name: the call maker, its extra attributes, the oracle's fold."""
+    return {
+        "max": (max_pool, {}, lambda v, padded: v.max(axis=-1)),
+        "avg": (avg_pool, {}, lambda v, padded: v.mean(axis=-1)),
+        "avg with padding": (
+            avg_pool,
+            {"count_include_pad": True},
+            lambda v, padded: v.sum(axis=-1) / (v.shape[-1] + padded),
+        ),
+        "l1": (lp_pool, {"p": 1}, lambda v, padded: np.abs(v).sum(axis=-1)),
+        "l2": (lp_pool, {"p": 2}, lambda v, padded: np.sqrt((v**2).sum(axis=-1))),
+        "l3": (lp_pool, {"p": 3}, lambda v, padded: (np.abs(v) ** 3).sum(axis=-1) ** (1 / 3)),
+    }
+
+
+def check_pool(ops, kind, x, window, strides, padding, dilations, ceil_mode, native):
+    make, extra, fold = poolings()[kind]
+    a = rng.normal(size=x).astype(np.float32)
+    wanted = windows.pool(a, window, strides, padding, dilations, ceil_mode, fold)
+    found = ops.apply(
+        make,
+        a,
+        native=native,
+        window=window,
+        strides=strides,
+        padding=padding,
+        dilations=dilations,
+        ceil_mode=ceil_mode,
+        **extra,
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("kind", poolings())
+def test_pools_are_right(ops, kind, native):
+    for case in CASES.values():
+        check_pool(ops, kind, *case, native)
+
+
+@st.composite
+def pool_cases(draw):
+    rank = draw(st.integers(1, 3))
+
+    def numbers(low, high):
+        return tuple(draw(st.integers(low, high)) for _ in range(rank))
+
+    window, strides, dilations = numbers(1, 4), numbers(1, 3), numbers(1, 2)
+    reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
+    # with a dilation, a window may miss the tensor between its elements: padding below the dilation only
+    limit = [min(r - 1, 2) if d == 1 else 0 for r, d in zip(reach, dilations, strict=True)]
+    begins, ends = (tuple(draw(st.integers(0, m)) for m in limit) for _ in range(2))
+    extents = [draw(st.integers(r, r + {1: 20, 2: 12, 3: 5}[rank])) for r in reach]
+    return (1, draw(st.integers(1, 3)), *extents), window, strides, (*begins, *ends), dilations, draw(st.booleans())
+
+
+@settings(max_examples=20)
+@given(pool_cases(), st.sampled_from(["max", "avg", "avg with padding"]))
+def test_random_pools_are_right_native(ops, case, kind):
+    check_pool(ops, kind, *case, native=True)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+def test_indices_of_maxima_are_places_in_x(ops, native):
+    for case in CASES.values():
+        x, window, strides, padding, dilations, ceil_mode = case
+        a = rng.integers(0, 5, size=x).astype(np.float32)  # with ties: the first counts
+        values, found = ops.apply(
+            max_pool_with_indices,
+            a,
+            native=native,
+            window=window,
+            strides=strides,
+            padding=padding,
+            dilations=dilations,
+            ceil_mode=ceil_mode,
+        )
+        wanted = windows.max_pool_indices(a, window, strides, padding, dilations, ceil_mode)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(values, a.reshape(-1)[wanted])
+
+
+def test_indices_may_count_column_major(ops):
+    a = rng.normal(size=(2, 2, 5, 7)).astype(np.float32)
+    _, rows = ops.apply(max_pool_with_indices, a, window=2, strides=2)
+    _, columns = ops.apply(max_pool_with_indices, a, window=2, strides=2, storage_order=1)
+    n, c, y, x = np.unravel_index(rows, a.shape)
+    np.testing.assert_array_equal(columns, ((n * 2 + c) * 7 + x) * 5 + y)
+
+
+def test_maxima_of_integers_nan_and_padding(ops):
+    for kind in (np.int8, np.uint8, np.int32):
+        a = rng.integers(0, 100, size=(1, 1, 5, 5)).astype(kind) - kind(100 if kind != np.uint8 else 0)
+        wanted = windows.pool(a, (3, 3), (2, 2), (1,) * 4, (1, 1), False, lambda v, _: v.max(axis=-1))
+        np.testing.assert_array_equal(ops.apply(max_pool, a, window=3, strides=2, padding=1), wanted)
+    a = np.array([[[1, np.nan, 3, -np.inf, -np.inf, -np.inf]]], np.float32)
+    for native in (False, True):
+        found = ops.apply(max_pool, a, window=2, strides=2, native=native)
+        np.testing.assert_array_equal(found, [[[np.nan, 3, -np.inf]]])
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_auto_pad_chooses_the_padding(ops, auto_pad):
+    call = max_pool(ops.var((1, 1, 6, 7)), window=(3, 2), strides=2, auto_pad=auto_pad)
+    padding = {"SAME_UPPER": (0, 0, 1, 1), "SAME_LOWER": (1, 1, 0, 0), "VALID": (0, 0, 0, 0)}[auto_pad]
+    assert call.attrs.padding == padding
+    assert call.type.static_shape == ((1, 1, 3, 4) if auto_pad != "VALID" else (1, 1, 2, 3))
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("shape", [(2, 3, 7), (1, 4, 7, 7), (2, 17, 1, 1), (1, 3, 2, 5, 6), (1, 2, 32, 3)], ids=str)
+def test_global_pools_are_numpys(ops, shape, native):
+    a = rng.normal(size=shape).astype(np.float32)
+    axes = tuple(range(2, a.ndim))
+    wide = a.astype(np.float64)
+    for make, extra, wanted in (
+        (global_max_pool, {}, a.max(axis=axes, keepdims=True)),
+        (global_avg_pool, {}, wide.mean(axis=axes, keepdims=True)),
+        (global_lp_pool, {}, np.sqrt((wide**2).sum(axis=axes, keepdims=True))),
+        (global_lp_pool, {"p": 1}, np.abs(wide).sum(axis=axes, keepdims=True)),
+    ):
+        np.testing.assert_allclose(ops.apply(make, a, native=native, **extra), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_symbolic_dimensions_come_through(ops):
+    n, h = dimension("n"), dimension("h")
+    assert max_pool(ops.var((n, 3, h, 8)), window=3, padding=1).type is tensor_type((n, 3, h, 8), "float32")
+    assert global_avg_pool(ops.var((n, 3, h, 8))).type is tensor_type((n, 3, 1, 1), "float32")
+    x = ops.var((n, 3, h, 6))
+    a = rng.normal(size=(2, 3, 7, 6)).astype(np.float32)
+    for native in (False, True):
+        for ceil_mode in (False, True):
+            for kind in ("max", "avg", "avg with padding"):
+                make, extra, fold = poolings()[kind]
+                call = make(x, window=3, strides=2, padding=1, ceil_mode=ceil_mode, **extra)
+                wanted = windows.pool(a, (3, 3), (2, 2), (1,) * 4, (1, 1), ceil_mode, fold)
+                found = ops.evaluate(call, {x: a}, native=native)
+                np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        found = ops.evaluate(global_avg_pool(x), {x: a}, native=native)
+        np.testing.assert_allclose(found, a.mean(axis=(2, 3), keepdims=True), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda v: max_pool(v((1, 3)), 2), "at least one spatial axis"),
+        (lambda v: max_pool(v((1, 3, 4, 4)), (2, 2, 2)), "window needs a number for each of the 2 spatial axes"),
+        (lambda v: max_pool(v((1, 3, 4, 4)), 0), "PoolAttrs.window must be positive integers"),
+        (lambda v: max_pool(v((1, 3, 4, 4)), 2, padding=2), "leaves windows (2, 2) without any element"),
+        (lambda v: max_pool(v((1, 3, 4, 4)), 5), "is larger than the extent 4"),
+        (lambda v: avg_pool(v((1, 3, 4), "int32"), 2), "x must be of floats, found int32"),
+        (lambda v: lp_pool(v((1, 3, 4)), 2, p=0), "LpPoolAttrs.p must be a positive integer"),
+        (lambda v: max_pool_with_indices(v((1, 3, 4)), 2, storage_order=2), "storage_order must be one of 0, 1"),
+        (lambda v: global_avg_pool(v((1, 3))), "at least one spatial axis"),
+        (lambda v: global_lp_pool(v((1, 3, 3), "int8")), "x must be of floats, found int8"),
+    ],
+)
+def test_misuse_is_a_type_inference_error(ops, make, message):
+    with pytest.raises(TypeInferenceError) as caught:
+        make(ops.var)
+    assert message in str(caught.value)
