@@ -96,15 +96,18 @@ norms, transposed = (pixels**2).sum(axis=1), np.ascontiguousarray(pixels.T)
 expected = with_numpy(pixels, norms, transposed)
 assert np.array_equal(neighbour, expected), "numpy finds other neighbours"
 flops = 2 * n * n * features
+
+
+def report(who: str, seconds: float) -> None:
+    print(f"{who:22} {seconds * 1e3:7.2f} ms {flops / seconds / 1e9:7.1f} GFLOP/s")
+
+
 for threads in (1, 2):
-    seconds = median_seconds(kernel.bind(pixels, distance, neighbour, threads=threads))
-    print(
-        f"loopwright, {threads} thread{'s' * (threads > 1)}: {seconds * 1e3:7.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s"
+    report(
+        f"loopwright, {threads} thread(s)", median_seconds(kernel.bind(pixels, distance, neighbour, threads=threads))
     )
-seconds = median_seconds(lambda: with_numpy(pixels, norms, transposed))
-print(
-    f"numpy, its own threads: {seconds * 1e3:5.2f} ms, {flops / seconds / 1e9:6.1f} GFLOP/s (matmul and argmin as well)\n"
-)
+report("numpy, its own threads", median_seconds(lambda: with_numpy(pixels, norms, transposed)))
+print("(both: matmul, distances and argmin; the floating-point operations of the matmul are counted)\n")
 
 
 def hottest_block(text: str, label: str, product: str, limit: int = 24) -> str:

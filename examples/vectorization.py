@@ -1,4 +1,4 @@
-"""A vectorization experiment: one compute, vector widths 1 to 16, with the vector instructions that came out of each."""
+"""A vectorization experiment: one compute, vector widths 1 to 16, and the vector instructions that came out of each."""
 
 import re
 from collections import Counter

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
-from ..ir.expr import ZERO, Expr, Load, TensorRead, Var, logical_and
-from ..ir.facts import Facts
+from ..ir.expr import ONE, ZERO, Expr, Load, TensorRead, Var, logical_and
+from ..ir.facts import Facts, prove
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, Stmt, Store, seq
 from ..ir.visit import Node, buffers_accessed, free_vars, rewrite, substitute
@@ -87,16 +87,17 @@ class _NestBuilder:
         guards = [*loops.guards, *self._domain_guards(stage), *self._reduce_condition(stage)]
         leaves = list(stage.leaves)
         placed = [self._place_guard(stage, guard) for guard in guards]
-        reduce_levels = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
-        first_reduce = reduce_levels[0] if reduce_levels else len(leaves)
+        init_level = self._init_level(stage, placed)
         body = self._update(stage)
         for k in range(len(leaves) - 1, -2, -1):
-            if k + 1 == first_reduce and reduction is not None:
+            if k + 1 == init_level and reduction is not None:
                 # What chooses terms by the spatial axes alone must not keep the identity from being stored.
                 body = _guarded([p.guard for p in placed if p.guard.reduce and p.level <= k], body)
                 init_guards = [p.guard for p in placed if not p.guard.reduce and p.level > k]
-                body = seq(self._init(stage, reduction.combiner.identity, leaves[k + 1 :], init_guards), body)
-            here = [p for p in placed if p.level == k and not (p.guard.reduce and k < first_reduce)]
+                init = self._init(stage, reduction.combiner.identity, leaves[k + 1 :], init_guards)
+                first = [loops.vars[leaf] == ZERO for leaf in leaves[:init_level] if stage.loops[leaf].reduce]
+                body = seq(If(logical_and(first), init) if first else init, body)
+            here = [p for p in placed if p.level == k and not (p.guard.reduce and k < init_level)]
             if k >= 0:
                 body = _guarded([p.guard for p in here if p.reads_attached], body)
                 body = self._with_stages(self.state.attached(stage.name, leaves[k]), body)
@@ -104,6 +105,29 @@ class _NestBuilder:
             if k >= 0:
                 body = self._loop(stage, leaves[k], loops.vars[leaves[k]], body)
         return body
+
+    def _init_level(self, stage: Stage, placed: Sequence[_PlacedGuard]) -> int:
+        """The level around which a reduction's identity is stored: that of its outermost loop, in general.
+
+        Where the loops from some reduction loop inwards hold but a tile of unrolled and vector loops, the tile is
+        initialised just before that loop, when the reduction loops further out are at 0: it is in cache then, or stays
+        in registers. That needs those loops to run at least once, whatever the guards.
+        """
+        leaves = stage.leaves
+        levels = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
+        if not levels:
+            return len(leaves)
+        extents = self.known.loops[stage.name].extents
+        for level in levels:
+            inside = [leaf for leaf in leaves[level:] if not stage.loops[leaf].reduce]
+            outer = [leaf for leaf in leaves[:level] if stage.loops[leaf].reduce]
+            if (
+                all(stage.kind(leaf) in ("unrolled", "vectorized") for leaf in inside)
+                and all(prove(extents[leaf] >= ONE, self.known.facts) for leaf in outer)
+                and not any(p.guard.reduce and levels[0] <= p.level < level for p in placed)
+            ):
+                return level
+        return levels[0]
 
     def _place_guard(self, stage: Stage, guard: Guard) -> _PlacedGuard:
         """As far outside as its variables, and the stages computed in these loops that it reads, allow."""
