@@ -18,20 +18,17 @@ from .expr import (
     Const,
     Expr,
     ExprLike,
-    IfThenElse,
     Logical,
-    Select,
     Unary,
     Var,
     as_index,
 )
 from .interval import EVERYTHING, Interval, IntervalAnalysis
-from .linear import Factors, Linear, Term, linear_of, monomial_key
+from .linear import Factors, Linear, linear_of, monomial_key
 from .modular import Congruence, ModularAnalysis
+from .proof_search import Search, is_plain
 from .stmt import PrimFunc
 
-_SEARCH_DEPTH = 6
-_SEARCH_STEPS = 40
 _MAX_CONDITIONS = 100
 """Conditions nested deeper than this are forgotten: each costs time wherever something is to be proved."""
 
@@ -71,7 +68,7 @@ class Facts:
         """Add that a condition holds. Conditions on vectors and floats add nothing beyond themselves."""
         facts = self
         for part in _conjuncts(condition):
-            facts = facts._with_simple(part)
+            facts = facts.with_part(part)
         return facts
 
     def without(self, condition: Expr) -> Facts:
@@ -80,7 +77,7 @@ class Facts:
 
     def interval(self, e: Expr) -> Interval:
         """Constant bounds of an integer expression."""
-        return self._analysis().of(e)
+        return self.analysis().of(e)
 
     def modulus(self, e: Expr) -> Congruence:
         """The strongest congruence known of an index expression."""
@@ -96,7 +93,7 @@ class Facts:
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether the index form is proved to be >= 0."""
-        return _Search(self).nonnegative(form, _SEARCH_DEPTH)
+        return Search(self).nonnegative(form)
 
     def not_less(self, a: Expr, b: Expr) -> bool:
         """Whether ``a >= b`` is proved, of index expressions, or data integers through their intervals."""
@@ -114,7 +111,7 @@ class Facts:
             return low is not None and high is not None and high < low
         return self.nonnegative(linear_of(b).plus(linear_of(a), -1).shifted(-1))
 
-    def _analysis(self) -> IntervalAnalysis:
+    def analysis(self) -> IntervalAnalysis:
         if not self._intervals:
             made = IntervalAnalysis(self.ranges)
             if self is NO_FACTS:
@@ -122,13 +119,13 @@ class Facts:
             self._intervals.append(made)
         return self._intervals[0]
 
-    def _has_plain_bounds(self) -> bool:
+    def has_plain_bounds(self) -> bool:
         """Whether the bounds speak of sums of variables only."""
         if not self._plain:
-            self._plain.append(all(_is_plain(form) for form in self.bounds))
+            self._plain.append(all(is_plain(form) for form in self.bounds))
         return self._plain[0]
 
-    def _about_term(self, factors: Factors) -> list[Linear]:
+    def about(self, factors: Factors) -> list[Linear]:
         """The bounds in which a term occurs."""
         if not self._about:
             self._about[()] = []
@@ -151,19 +148,19 @@ class Facts:
                 bounds.append(form)
         return replace(self, ranges=ranges, bounds=tuple(bounds))
 
-    def _with_simple(self, condition: Expr) -> Facts:
+    def with_part(self, condition: Expr) -> Facts:
         facts = self
         if len(self.known) < _MAX_CONDITIONS:
             facts = replace(self, known={**self.known, condition: True, negate(condition): False})
         match condition:
             case Compare(op, a, b) if a.dtype.is_index and a.dtype.lanes == 1:
-                return facts._with_index_compare(op, a, b)
+                return facts.with_index_compare(op, a, b)
             case Compare(op, a, b) if a.dtype.is_data_int and a.dtype.lanes == 1:
-                return facts._with_data_compare(op, a, b)
+                return facts.with_data_compare(op, a, b)
             case _:
                 return facts
 
-    def _with_index_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+    def with_index_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
         more = linear_of(a).plus(linear_of(b), -1)  # a - b
         less = Linear(more.kind).plus(more, -1)
         match op:
@@ -176,20 +173,20 @@ class Facts:
             case ">=":
                 return self._with_nonnegative(more)
             case "==":
-                return self._with_nonnegative(less, more)._with_congruence(a, b)._with_congruence(b, a)
+                return self._with_nonnegative(less, more).with_congruence(a, b).with_congruence(b, a)
             case "!=":
                 return self._with_exclusion(more)
 
     def _with_exclusion(self, form: Linear) -> Facts:
         """``form != 0``, which tells something where 0 is an end of its interval."""
-        bounds = self._analysis().of_linear(form)
+        bounds = self.analysis().of_linear(form)
         if bounds.low == 0:
             return self._with_nonnegative(form.shifted(-1))
         if bounds.high == 0:
             return self._with_nonnegative(Linear(form.kind).plus(form, -1).shifted(-1))
         return self
 
-    def _with_congruence(self, a: Expr, b: Expr) -> Facts:
+    def with_congruence(self, a: Expr, b: Expr) -> Facts:
         match a, b:
             case Binary("%", x, Const(value=int() as c)), Const(value=int() as r) if c > 0:
                 stronger = Congruence(c, r).intersect(self.congruences.get(x, Congruence(1, 0)))
@@ -197,7 +194,7 @@ class Facts:
             case _:
                 return self
 
-    def _with_data_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+    def with_data_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
         match op:
             case "<" | "<=":
                 gap = 1 if op == "<" else 0
@@ -205,9 +202,9 @@ class Facts:
                 facts = self if high is None else self.with_interval(a, Interval(None, high - gap))
                 return facts if low is None else facts.with_interval(b, Interval(low + gap, None))
             case ">":
-                return self._with_data_compare("<", b, a)
+                return self.with_data_compare("<", b, a)
             case ">=":
-                return self._with_data_compare("<=", b, a)
+                return self.with_data_compare("<=", b, a)
             case "==":
                 return self.with_interval(a, self.interval(b)).with_interval(b, self.interval(a))
             case "!=":
@@ -265,125 +262,3 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
                 pass
             case part:
                 yield part
-
-
-class _Search:
-    """The search for a proof that a form is >= 0: subtract multiples of what is known to be >= 0 until intervals decide.
-
-    Mutable: counts its steps, and gives up at a limit.
-    """
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._steps = 0
-
-    def nonnegative(self, form: Linear, depth: int) -> bool:
-        analysis = self._facts._analysis()
-        low = analysis.of_linear(form).low
-        if low is not None and low >= 0:
-            return True
-        self._steps += 1
-        if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
-            return False
-        if low is None:
-            # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
-            opened = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
-            if any(self._is_dead_end(form, t) for t in opened):
-                return False
-            terms = opened + [t for t in form.terms.values() if not any(t is o for o in opened)]
-        else:
-            terms = list(form.terms.values())
-        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)
-
-    def _is_dead_end(self, form: Linear, term: Term) -> bool:
-        """Whether nothing known could take away an open term: no bound has it with this sign.
-
-        Asked only where all is plain variables: what is known of ``n // 8`` may take away n.
-        """
-        if len(term.factors) > 1 or not (_is_plain(form) and self._facts._has_plain_bounds()):
-            return False
-        bounds = self._facts._about_term(term.factors)
-        return not any((bound.terms[term.factors].coefficient > 0) == (term.coefficient > 0) for bound in bounds)
-
-    def _by_bounds(self, form: Linear, term: Term, depth: int) -> bool:
-        """Use a known bound to get rid of a term."""
-        key = monomial_key(term.factors)
-        for bound in self._bounds_of(term, depth):
-            known = bound.terms[key].coefficient
-            if (known > 0) != (term.coefficient > 0):
-                continue
-            if term.coefficient % known == 0:
-                if self.nonnegative(form.plus(bound, -(term.coefficient // known)), depth - 1):
-                    return True
-            elif self.nonnegative(form.times(abs(known)).plus(bound, -abs(term.coefficient)), depth - 1):
-                return True
-        return False
-
-    def _by_cases(self, form: Linear, term: Term, depth: int) -> bool:
-        """A term that takes one of two values: both must do."""
-        rest = form.plus(_only(form, term), -1)
-        for position, factor in enumerate(term.factors):
-            others = term.factors[:position] + term.factors[position + 1 :]
-            match factor:
-                case Binary("min", a, b) if not others and term.coefficient > 0:
-                    pass
-                case Binary("max", a, b) if not others and term.coefficient < 0:
-                    pass
-                case Select(_, a, b) | IfThenElse(_, a, b) if a.dtype.lanes == 1:
-                    pass
-                case _:
-                    continue
-            cases = [rest.plus(linear_of(side).times(term.coefficient, others)) for side in (a, b)]
-            return all(self.nonnegative(case, depth - 1) for case in cases)
-        return False
-
-    def _bounds_of(self, term: Term, depth: int) -> Iterator[Linear]:
-        yield from self._facts._about_term(term.factors)
-        for position, factor in enumerate(term.factors):
-            others = term.factors[:position] + term.factors[position + 1 :]
-            if not others:
-                yield from self._implied(factor, depth)
-            elif all(self._facts.within(f, 0, None) for f in others):
-                key = monomial_key(term.factors)
-                for bound in [*self._facts._about_term((factor,)), *self._range_of(factor)]:
-                    product = bound.times(1, others)
-                    if key in product.terms:
-                        yield product
-
-    def _range_of(self, atom: Expr) -> Iterator[Linear]:
-        interval, a = self._facts.interval(atom), linear_of(atom)
-        if interval.low is not None:
-            yield a.shifted(-interval.low)
-        if interval.high is not None:
-            yield a.times(-1).shifted(interval.high)
-
-    def _implied(self, atom: Expr, depth: int) -> Iterator[Linear]:
-        """Bounds that hold by what an atom is."""
-        if not atom.dtype.is_index:
-            return
-        x = linear_of(atom)
-        match atom:
-            case Binary("min", a, b):
-                yield from (linear_of(side).plus(x, -1) for side in (a, b))
-            case Binary("max", a, b):
-                yield from (x.plus(linear_of(side), -1) for side in (a, b))
-            case Binary("//", a, Const(value=int() as c)) if c > 0:
-                yield linear_of(a).plus(x, -c)
-                yield x.times(c).plus(linear_of(a), -1).shifted(c - 1)
-            case Binary("%", a, b):
-                divisor = linear_of(b)
-                if depth > 1 and self.nonnegative(divisor.shifted(-1), depth - 2):
-                    yield x
-                    yield divisor.plus(x, -1).shifted(-1)
-                if self._facts.within(a, 0, None):
-                    yield linear_of(a).plus(x, -1)
-            case _:
-                return
-
-
-def _is_plain(form: Linear) -> bool:
-    return all(len(factors) == 1 and isinstance(factors[0], Var) for factors in form.terms)
-
-
-def _only(form: Linear, term: Term) -> Linear:
-    return Linear(form.kind, {monomial_key(term.factors): term})

@@ -30,7 +30,7 @@ class Term:
 
 
 def monomial_key(factors: Factors) -> Factors:
-    """The factors in an order of their own, so that ``i*n`` and ``n*i`` are one key. Never let this order reach output."""
+    """The factors in an order of their own, so that ``i*n`` and ``n*i`` are one key. It must never reach output."""
     return factors if len(factors) < 2 else tuple(sorted(factors, key=id))
 
 
@@ -123,7 +123,7 @@ def lane_number(kind: DType, lanes: int) -> Expr:
 
 
 _FLAT_STEPS = 20_000
-"""Steps after which a sum is taken for one with shared parts (``x = a + a; y = x + x; …``), which has too many terms."""
+"""Steps after which a sum is taken for one with shared parts (``x = a + a; y = x + x; …``), whose terms multiply."""
 _MAX_FACTORS = 64
 
 
@@ -202,10 +202,12 @@ def _parts(e: Expr) -> list[tuple[Expr, int, Factors]]:
 def _product(e: Binary) -> tuple[int, Factors, Expr | None]:
     """A product as (coefficient, atoms, the sum to multiply out or None). Otherwise the product itself is the atom.
 
-    It is multiplied out only where that does not copy work: by at most one sum. The products of wrapping integers stay as
-    they are, but for constants: their arithmetic is the program's own.
+    It is multiplied out only where that does not copy work: by at most one sum. The products of wrapping integers stay
+    as they are, but for constants: their arithmetic is the program's own.
     """
-    coefficient, leaves, sums = 1, [], []
+    coefficient = 1
+    leaves: list[Expr] = []
+    sums: list[Expr] = []
     stack: list[Expr] = [e]
     while stack and len(leaves) < _MAX_FACTORS:
         x = stack.pop()
@@ -243,7 +245,7 @@ def product_is_atom(e: Binary) -> bool:
 
 
 def expr_of(form: Linear, lanes: int = 1) -> Expr:
-    """The expression of a normal form, such as ``i*16 + j + 3``; reading it again gives the same terms in the same order."""
+    """The expression of a normal form, such as ``i*16 + j + 3``; read again, it gives the same terms in order."""
     if lanes == 1:
         return _sum(form.kind, [(t.coefficient, t.factors) for t in form.terms.values()], form.constant)
     base, stride, rest = Linear(form.kind, {}, form.constant), Linear(form.kind), []

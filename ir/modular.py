@@ -1,4 +1,4 @@
-"""Modular analysis: what is known of an integer modulo something. Alignment and the rules of ``//`` and ``%`` use it."""
+"""Modular analysis: what is known of an integer modulo something; for alignment and the rules of ``//`` and ``%``."""
 
 from __future__ import annotations
 

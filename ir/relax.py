@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,8 +38,8 @@ def relax(e: Expr, ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Rang
     """Inclusive bounds (low, high) of an index expression while each variable of ``ranges`` runs between its own.
 
     The other variables stay in the result. Bounds are exact for affine expressions, also where a variable occurs more
-    than once; ``//``, ``%``, min, max and choices are bounded part by part. None if a side cannot be bounded, as where the
-    value is read from memory. ``facts`` may speak of all variables.
+    than once; ``//``, ``%``, min, max and choices are bounded part by part. None if a side cannot be bounded, as where
+    the value is read from memory. ``facts`` may speak of all variables.
     """
     for var, (low, high) in ranges.items():
         facts = facts.with_condition(var >= low).with_condition(var <= high)
@@ -168,11 +168,11 @@ class _Relaxer:
         return _Relaxer(ranges, facts).bounds(simplify(e, facts))
 
 
-def _both(op: object, a: Expr | None, b: Expr | None) -> Expr | None:
+def _both(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> Expr | None:
     """The bound that holds of two parts; unbounded if one of them is."""
-    return None if a is None or b is None else op(a, b)  # type: ignore[operator, no-any-return]
+    return None if a is None or b is None else op(a, b)
 
 
-def _either(op: object, a: Expr | None, b: Expr | None) -> Expr | None:
+def _either(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> Expr | None:
     """The bound that one of two parts gives."""
-    return b if a is None else a if b is None else op(a, b)  # type: ignore[operator, no-any-return]
+    return b if a is None else a if b is None else op(a, b)

@@ -2,7 +2,7 @@
 are floats, and the equations by which terms of an index sum become one: what division took apart.
 """
 
-# ruff: noqa: E701
+# ruff: noqa: E501, E701
 # fmt: off
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rules of ``select`` and ``if_then_else``. The condition is a fact for what it chooses between: driver."""
+"""Rules of ``select`` and ``if_then_else``.
+
+That the condition is a fact for what it chooses between is the business of ``expressions.py``.
+"""
 
 # ruff: noqa: E701
 # fmt: off

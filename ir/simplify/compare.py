@@ -1,6 +1,6 @@
 """Rules of comparisons of integers. Floats compare as they stand: NaN breaks every rule but folding."""
 
-# ruff: noqa: E701
+# ruff: noqa: E501, E701
 # fmt: off
 
 from __future__ import annotations

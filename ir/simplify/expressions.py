@@ -30,7 +30,7 @@ from ..linear import atoms_of, expr_of, is_lane_number, is_ring_node, linear_of,
 from ..visit import Node, children, with_children
 from .apply import apply_rules
 from .combine import combine
-from .visitor import ExprVisit, VisitorState
+from .visitor import ExprVisit, VisitorState, visit_all
 
 _CONTEXT_LIMIT = 12
 """Number of parts of a condition up to which each part is simplified with all the others as facts."""
@@ -75,7 +75,7 @@ class ExpressionVisitor(VisitorState):
         rebuilt = with_children(e, lambda child: done[child])
         if _has_form(rebuilt):
             return cast(Expr, (yield rebuilt, facts))
-        return cast(Expr, (yield from self._rules(rebuilt, facts)))
+        return (yield from self._rules(rebuilt, facts))
 
     def _rules(self, e: Expr, facts: Facts) -> ExprVisit:
         """Apply one rule to a node whose operands are simplified, and go on with what it gives."""
@@ -139,7 +139,7 @@ class ExpressionVisitor(VisitorState):
         if isinstance(condition, Unary) and condition.op == "not":
             return cast(Expr, (yield type(e)(condition.a, sides[1], sides[0]), facts))
         rebuilt = type(e)(condition, sides[0], sides[1])
-        return cast(Expr, (yield from self._rules(rebuilt, facts)))
+        return (yield from self._rules(rebuilt, facts))
 
     def _let(self, e: Let, facts: Facts) -> ExprVisit:
         value = cast(Expr, (yield e.value, facts))
@@ -150,9 +150,7 @@ class ExpressionVisitor(VisitorState):
         return body if isinstance(body, Const) else Let(e.var, value, body)
 
     def _load(self, e: Load, facts: Facts) -> ExprVisit:
-        indices = []
-        for index in e.indices:
-            indices.append(cast(Expr, (yield index, facts)))
+        indices = yield from visit_all(e.indices, facts)
         mask = None if e.mask is None else cast(Expr, (yield e.mask, facts))
         if mask is not None and is_always(mask, True):
             mask = None
@@ -163,7 +161,7 @@ class ExpressionVisitor(VisitorState):
             scalars = tuple(i.value if isinstance(i, Broadcast) else i for i in indices)
             if all(i.dtype.lanes == 1 for i in scalars):
                 return Broadcast(Load(buffer, scalars), e.dtype.lanes)
-        return _known_truth(Load(buffer, tuple(indices), mask), facts)
+        return _known_truth(Load(buffer, indices, mask), facts)
 
     def _reduce(self, e: Reduce, facts: Facts) -> ExprVisit:
         for axis in e.axes:

@@ -1,6 +1,6 @@
 """Rules of ``//``."""
 
-# ruff: noqa: E701
+# ruff: noqa: E501, E701
 # fmt: off
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case Binary("+", Binary("//", x, Const(int(c))), Const(int(k))), Const(int(d)) if c > 0 and d > 0 and fits(x, k * c) and fits(x, c * d): return (x + k * c) // (c * d)
         case Binary("%", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0 and c % d == 0: return x // d % (c // d)
         case x, y if (s := split(x, y)) is not None: return s.quotient + s.rest // y
-        case x, Const(int(c)) if c > 0 and (k := only_quotient(x, c, facts)) is not None: return like(x, k)
+        case x, Const(int(c)) if c > 0 and (q := only_quotient(x, c, facts)) is not None: return like(x, q)
         case x, Const(int(c)) if c > 0 and (g := grouped(x, c, facts)) is not None: return g.quotient // (c // g.factor)
         case x, y if facts.not_less(x, like(x, 0)) and facts.less(x, y): return like(x, 0)
     return None
@@ -35,6 +35,6 @@ def floordiv_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case x, Const(1): return x
         case x, y if x is y and facts.within(x, 1, None): return like(x, 1)
         case Binary("//", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0 and fits(x, c * d): return x // (c * d)
-        case x, Const(int(c)) if c > 0 and (k := only_quotient(x, c, facts)) is not None: return like(x, k)
+        case x, Const(int(c)) if c > 0 and (q := only_quotient(x, c, facts)) is not None: return like(x, q)
         case x, y if facts.within(x, 0, None) and facts.less(x, y): return like(x, 0)
     return None

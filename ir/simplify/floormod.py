@@ -1,6 +1,6 @@
 """Rules of ``%``."""
 
-# ruff: noqa: E701
+# ruff: noqa: E501, E701
 # fmt: off
 
 from __future__ import annotations

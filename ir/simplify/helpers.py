@@ -73,7 +73,7 @@ def _divisor(y: Expr) -> Term | None:
 
 
 def _multiples(term: Term, divisor: int) -> int:
-    """How often the divisor goes into a coefficient: towards 0, but for a constant downwards, so that its rest is >= 0."""
+    """How often the divisor goes into a coefficient: towards 0, but downwards for a constant: its rest is >= 0."""
     if not term.factors:
         return term.coefficient // divisor
     return int(math.copysign(abs(term.coefficient) // abs(divisor), term.coefficient * divisor))
@@ -123,7 +123,7 @@ def grouped(x: Expr, c: int, facts: Facts) -> Grouped | None:
                 count = 0
             quotient.accumulate(count, term.factors)
             rest.accumulate(term.coefficient - count * factor, term.factors)
-        if facts._analysis().of_linear(rest).within(0, factor - 1):
+        if facts.analysis().of_linear(rest).within(0, factor - 1):
             return Grouped(factor, expr_of(quotient, x.dtype.lanes), expr_of(rest, x.dtype.lanes))
     return None
 

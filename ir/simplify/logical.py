@@ -1,4 +1,7 @@
-"""Rules of ``and``, ``or``, ``not``, and of equality of bools. Parts of a condition are facts for its other parts: driver."""
+"""Rules of ``and``, ``or``, ``not``, and of equality of bools.
+
+That one part of a condition is a fact for the others is the business of ``expressions.py``.
+"""
 
 # ruff: noqa: E701
 # fmt: off

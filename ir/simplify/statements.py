@@ -13,7 +13,7 @@ from ..linear import linear_of
 from ..stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While, seq
 from ..visit import Node
 from .expressions import is_always, let_facts
-from .visitor import Request, Visit, VisitorState, reads_memory
+from .visitor import Request, Visit, VisitorState, reads_memory, visit_all
 
 NOTHING = Seq(())
 
@@ -93,9 +93,7 @@ class StatementVisitor(VisitorState):
         return facts if reads_memory(condition) else self.given(facts, condition, truth)
 
     def _store(self, store: Store, facts: Facts) -> Visit:
-        indices = []
-        for index in store.indices:
-            indices.append(cast(Expr, (yield index, facts)))
+        indices = yield from visit_all(store.indices, facts)
         value = cast(Expr, (yield store.value, facts))
         mask = None if store.mask is None else cast(Expr, (yield store.mask, facts))
         if mask is not None and is_always(mask, False):
@@ -106,7 +104,7 @@ class StatementVisitor(VisitorState):
         unchanged = buffer is store.buffer and value is store.value and mask is store.mask
         if unchanged and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return store
-        return Store(buffer, tuple(indices), value, mask)
+        return Store(buffer, indices, value, mask)
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Visit:
         buffer = yield from self._simpler_buffer(stmt.buffer, facts)
@@ -118,13 +116,11 @@ class StatementVisitor(VisitorState):
 
     def _simpler_buffer(self, buffer: Buffer, facts: Facts) -> Generator[Request, Node, Buffer]:
         """A shape may mention a loop variable that goes, so it is simplified with the rest."""
-        parts = []
-        for part in (buffer.elem_offset, *buffer.shape, *(buffer.strides or ())):
-            parts.append(cast(Expr, (yield part, facts)))
-        offset, shape, strides = parts[0], tuple(parts[1 : buffer.ndim + 1]), tuple(parts[buffer.ndim + 1 :])
         before = (buffer.elem_offset, *buffer.shape, *(buffer.strides or ()))
-        if all(a is b for a, b in zip(before, parts, strict=True)):
+        after = yield from visit_all(before, facts)
+        if all(a is b for a, b in zip(before, after, strict=True)):
             return buffer
+        offset, shape, strides = after[0], after[1 : buffer.ndim + 1], after[buffer.ndim + 1 :]
         new_strides = None if buffer.strides is None else strides
         return dataclasses.replace(buffer, shape=shape, strides=new_strides, elem_offset=offset)
 
@@ -147,9 +143,9 @@ class StatementVisitor(VisitorState):
                 done.append(result)
             if isinstance(result, Assert):
                 facts = self._lasting(facts, result.condition, True)
-        if len(done) == len(stmt.stmts) > 1 and all(a is b for a, b in zip(done, stmt.stmts, strict=True)):
-            if not any(isinstance(s, Seq) for s in done):
-                return stmt
+        same = len(done) == len(stmt.stmts) > 1 and all(a is b for a, b in zip(done, stmt.stmts, strict=True))
+        if same and not any(isinstance(s, Seq) for s in done):
+            return stmt
         return seq(*done) if done else NOTHING
 
     def _assert(self, stmt: Assert, facts: Facts) -> Visit:

@@ -1,5 +1,6 @@
-"""Rules of vectors: what all lanes share is computed once. Index vectors such as ``ramp(i, 1, 8) + broadcast(n, 8)`` are
-normal forms (``linear.py``), so only broadcasts are left to treat here.
+"""Rules of vectors: what all lanes share is computed once.
+
+Index vectors such as ``ramp(i, 1, 8) + broadcast(n, 8)`` are normal forms (``linear.py``): broadcasts are left here.
 """
 
 from __future__ import annotations

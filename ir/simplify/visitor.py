@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TypeAlias
+from collections.abc import Generator, Iterable
+from typing import TypeAlias, cast
 
 from ..buffer import Buffer
 from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var, const_int
@@ -54,6 +54,15 @@ class VisitorState:
         if e not in self._total:
             self._total[e] = not any(_may_fault(x) for x in walk(e))
         return self._total[e]
+
+
+def visit_all(parts: Iterable[Expr], facts: Facts) -> Generator[Request, Node, tuple[Expr, ...]]:
+    """The parts, each simplified."""
+    done: list[Expr] = []
+    for part in parts:
+        simpler = yield part, facts
+        done.append(cast(Expr, simpler))
+    return tuple(done)
 
 
 def _may_fault(node: Node) -> bool:

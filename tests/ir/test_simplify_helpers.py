@@ -12,8 +12,8 @@ from loopwright.ir.expr import Cast, Expr, Var, cast, const, const_int
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import Interval
 from loopwright.ir.scalar import eval_cast
-from loopwright.ir.simplify import simplify
 from loopwright.ir.simplify import helpers as h
+from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 
 I, J, N, K = (index_var(name) for name in ("i", "j", "n", "k"))

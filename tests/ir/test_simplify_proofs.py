@@ -1,13 +1,15 @@
 """Every rule of the simplifier is a theorem, and z3 proves it.
 
-The test reads the rule files: each ``case pattern if guard: return result`` becomes the statement "the operator applied to
-what the pattern matches equals the result, given the guard", about mathematical integers (index), bit-vectors (data
-integers), IEEE floats or truth values. A new rule is proved without any change here. Helpers that a rule calls are taken
-at their word: ``Contracts`` states what their docstrings say.
+The test reads the rule files: each ``case pattern if guard: return result`` becomes the statement "the operator applied
+to what the pattern matches equals the result, given the guard", about mathematical integers (index), bit-vectors (data
+integers), IEEE floats or truth values. A new rule is proved without any change here. Helpers that a rule calls are
+taken at their word: ``Contracts`` states what their docstrings say.
 
 Where z3 cannot decide a statement about all constants (products of unknowns), it is proved for all values of the
 variables and a set of values of the constants.
 """
+
+# ruff: noqa: E731, PT018
 
 from __future__ import annotations
 
@@ -525,7 +527,7 @@ def instances(rule: Rule) -> Iterator[tuple[list[Any], Any, dict[str, int]]]:
         for chosen in itertools.product(*wanted.values()):
             names = dict(zip(wanted, chosen, strict=True))
             try:
-                rule.theorem(lambda n, values: names[n] if n in names else first(n, values))
+                rule.theorem(lambda n, values, names=names: names[n] if n in names else first(n, values))
             except Skip:
                 continue
             if len(wanted) > before:
@@ -535,7 +537,7 @@ def instances(rule: Rule) -> Iterator[tuple[list[Any], Any, dict[str, int]]]:
     for chosen in itertools.product(*wanted.values()):
         names = dict(zip(wanted, chosen, strict=True))
         try:
-            premises, claim = rule.theorem(lambda n, _: names[n])
+            premises, claim = rule.theorem(lambda n, _, names=names: names[n])
         except Skip:
             continue
         yield premises, claim, names

@@ -1,0 +1,141 @@
+"""The search behind ``Facts.nonnegative``: from what is known to be >= 0 to whether a form is >= 0.
+
+It subtracts multiples of known bounds until intervals decide, a bounded Fourier–Motzkin elimination, and takes min, max
+and choices apart by cases. Incomplete: "no" says "not found".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .expr import Binary, Const, Expr, IfThenElse, Select, Var
+from .linear import Linear, Term, linear_of, monomial_key
+
+if TYPE_CHECKING:
+    from .facts import Facts
+
+_SEARCH_DEPTH = 6
+_SEARCH_STEPS = 40
+
+
+class Search:
+    """The search for a proof that a form is >= 0: subtract multiples of what is known to be >= 0.
+
+    Mutable: counts its steps, and gives up at a limit.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._steps = 0
+
+    def nonnegative(self, form: Linear, depth: int = _SEARCH_DEPTH) -> bool:
+        analysis = self._facts.analysis()
+        low = analysis.of_linear(form).low
+        if low is not None and low >= 0:
+            return True
+        self._steps += 1
+        if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
+            return False
+        if low is None:
+            # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
+            opened = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
+            if any(self._is_dead_end(form, t) for t in opened):
+                return False
+            terms = opened + [t for t in form.terms.values() if not any(t is o for o in opened)]
+        else:
+            terms = list(form.terms.values())
+        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)
+
+    def _is_dead_end(self, form: Linear, term: Term) -> bool:
+        """Whether nothing known could take away an open term: no bound has it with this sign.
+
+        Asked only where all is plain variables: what is known of ``n // 8`` may take away n.
+        """
+        if len(term.factors) > 1 or not (is_plain(form) and self._facts.has_plain_bounds()):
+            return False
+        bounds = self._facts.about(term.factors)
+        return not any((bound.terms[term.factors].coefficient > 0) == (term.coefficient > 0) for bound in bounds)
+
+    def _by_bounds(self, form: Linear, term: Term, depth: int) -> bool:
+        """Use a known bound to get rid of a term."""
+        key = monomial_key(term.factors)
+        for bound in self._bounds_of(term, depth):
+            known = bound.terms[key].coefficient
+            if (known > 0) != (term.coefficient > 0):
+                continue
+            if term.coefficient % known == 0:
+                if self.nonnegative(form.plus(bound, -(term.coefficient // known)), depth - 1):
+                    return True
+            elif self.nonnegative(form.times(abs(known)).plus(bound, -abs(term.coefficient)), depth - 1):
+                return True
+        return False
+
+    def _by_cases(self, form: Linear, term: Term, depth: int) -> bool:
+        """A term that takes one of two values: both must do."""
+        rest = form.plus(_only(form, term), -1)
+        for position, factor in enumerate(term.factors):
+            others = term.factors[:position] + term.factors[position + 1 :]
+            match factor:
+                case Binary("min", a, b) if not others and term.coefficient > 0:
+                    pass
+                case Binary("max", a, b) if not others and term.coefficient < 0:
+                    pass
+                case Select(_, a, b) | IfThenElse(_, a, b) if a.dtype.lanes == 1:
+                    pass
+                case _:
+                    continue
+            cases = [rest.plus(linear_of(side).times(term.coefficient, others)) for side in (a, b)]
+            return all(self.nonnegative(case, depth - 1) for case in cases)
+        return False
+
+    def _bounds_of(self, term: Term, depth: int) -> Iterator[Linear]:
+        yield from self._facts.about(term.factors)
+        for position, factor in enumerate(term.factors):
+            others = term.factors[:position] + term.factors[position + 1 :]
+            if not others:
+                yield from self._implied(factor, depth)
+            elif all(self._facts.within(f, 0, None) for f in others):
+                key = monomial_key(term.factors)
+                for bound in [*self._facts.about((factor,)), *self._range_of(factor)]:
+                    product = bound.times(1, others)
+                    if key in product.terms:
+                        yield product
+
+    def _range_of(self, atom: Expr) -> Iterator[Linear]:
+        interval, a = self._facts.interval(atom), linear_of(atom)
+        if interval.low is not None:
+            yield a.shifted(-interval.low)
+        if interval.high is not None:
+            yield a.times(-1).shifted(interval.high)
+
+    def _implied(self, atom: Expr, depth: int) -> Iterator[Linear]:
+        """Bounds that hold by what an atom is."""
+        if not atom.dtype.is_index:
+            return
+        x = linear_of(atom)
+        match atom:
+            case Binary("min", a, b):
+                yield from (linear_of(side).plus(x, -1) for side in (a, b))
+            case Binary("max", a, b):
+                yield from (x.plus(linear_of(side), -1) for side in (a, b))
+            case Binary("//", a, Const(value=int() as c)) if c > 0:
+                yield linear_of(a).plus(x, -c)
+                yield x.times(c).plus(linear_of(a), -1).shifted(c - 1)
+            case Binary("%", a, b):
+                divisor = linear_of(b)
+                if depth > 1 and self.nonnegative(divisor.shifted(-1), depth - 2):
+                    yield x
+                    yield divisor.plus(x, -1).shifted(-1)
+                if self._facts.within(a, 0, None):
+                    yield linear_of(a).plus(x, -1)
+            case _:
+                return
+
+
+def is_plain(form: Linear) -> bool:
+    return all(len(factors) == 1 and isinstance(factors[0], Var) for factors in form.terms)
+
+
+def _only(form: Linear, term: Term) -> Linear:
+    return Linear(form.kind, {monomial_key(term.factors): term})
