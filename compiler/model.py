@@ -17,9 +17,11 @@ from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, TupleType, Type
 from ..ir.errors import ModelError
 from ..ir.target import Target
+from .fold_constants import Evaluate, fold_constants
 from .fused import as_function, group_key, is_inlined_constant
 from .memory_plan import Lifetime, plan_memory
 from .partition import partition
+from .simplify_inference import simplify_inference
 from .workers import compile_all
 
 Value: TypeAlias = tuple[Node, int]
@@ -42,15 +44,18 @@ def compile_model(
     function: Function,
     target: Target,
     options: CodegenOptions,
-    output_names: Sequence[str] = (),
     jobs: int | None = None,
     progress: Progress | None = None,
+    evaluate: Evaluate | None = None,
 ) -> CompiledModel:
     """Compile a graph function whose dimensions are all numbers.
 
-    ``jobs`` is the number of processes (default: one a core). Raises ``ModelError`` for symbolic dimensions.
+    ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
+    without it that is computed at each run. Raises ``ModelError`` for symbolic dimensions.
     """
-    units, results = _units(function)
+    simplified = simplify_inference(function)
+    folded = simplified if evaluate is None else fold_constants(simplified, evaluate)
+    units, results = _units(folded)
     distinct: dict[str, Function] = {}
     keys = []
     for unit in units:
@@ -66,10 +71,10 @@ def compile_model(
 
     count = jobs if jobs is not None else len(os.sched_getaffinity(0))
     compiled = dict(zip(distinct, compile_all(list(distinct.values()), target, options, count, note), strict=True))
-    plan = _plan(function, units, results)
+    plan = _plan(folded, units, results)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
-    names = list(output_names) or [f"output{k}" for k in range(len(results))]
+    names = function.output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
         function.name,
         target,

@@ -114,11 +114,12 @@ class TupleGet(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(NodeBase):
-    """``params`` to ``body``; several results are a ``Tuple``."""
+    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any."""
 
     params: Sequence[Var]
     body: Node
     name: str = "main"
+    output_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", tuple(self.params))

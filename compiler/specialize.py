@@ -1,0 +1,49 @@
+"""Putting numbers in for symbolic dimensions: a graph with other input types, its types inferred anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..graph.node import Call, Function, Node, Var
+from ..graph.types import TensorType, tensor_type
+from ..graph.visit import rewrite
+from ..ir.errors import ModelError
+from ..ir.expr import const_int
+from ..ops.registry import Op
+
+
+def specialize(function: Function, shapes: Mapping[str, Sequence[int]]) -> Function:
+    """The function with the given shapes for its inputs.
+
+    Raises ``ModelError`` for a name that is no input, and where a shape contradicts the input's declared type.
+    """
+    unknown = shapes.keys() - {p.name for p in function.params}
+    if unknown:
+        raise ModelError(
+            f"{', '.join(sorted(unknown))}: no such input; there are {', '.join(p.name for p in function.params)}"
+        )
+    params = {p: _with_shape(p, shapes[p.name]) if p.name in shapes else p for p in function.params}
+
+    def infer(node: Node) -> Node | None:
+        if isinstance(node, Var):
+            return params.get(node)
+        if isinstance(node, Call):
+            assert isinstance(node.op, Op)
+            return node.op(*node.args, attrs=node.attrs, origin=node.origin)
+        return None
+
+    if all(old is new for old, new in params.items()):
+        return function
+    return replace(function, params=tuple(params.values()), body=rewrite(function.body, infer))
+
+
+def _with_shape(param: Var, shape: Sequence[int]) -> Var:
+    kind = param.type
+    if not isinstance(kind, TensorType):
+        raise ModelError(f"input {param.name} is a {kind}, which has no shape")
+    numbers = [const_int(extent) for extent in kind.shape]
+    if len(shape) != len(numbers) or any(n not in (None, given) for n, given in zip(numbers, shape, strict=False)):
+        raise ModelError(f"input {param.name} is declared as {kind}, which the shape {tuple(shape)} contradicts")
+    made = tensor_type(tuple(shape), kind.dtype)
+    return param if made is kind else Var(param.name, made)

@@ -1,0 +1,73 @@
+"""Constant parts of a graph are computed when it is compiled, and the rest is left alone."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.compiler.fold_constants import fold_constants
+from loopwright.compiler.specialize import specialize
+from loopwright.graph import Call, Constant, Function, Tuple, Var, tensor_type
+from loopwright.graph.visit import post_order
+from loopwright.ops.binary import add, multiply
+from loopwright.ops.unary import relu
+
+A = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def in_numpy(function):
+    """Evaluates the few operators that the tests use."""
+
+    def value(node):
+        if isinstance(node, Constant):
+            return node.value
+        args = [value(a) for a in node.args]
+        return {"add": np.add, "multiply": np.multiply, "relu": lambda x: np.maximum(x, 0)}[node.op.name](*args)
+
+    assert not function.params
+    return [value(field) for field in function.body.fields]
+
+
+def calls(node):
+    return [n.op.name for n in post_order(node) if isinstance(n, Call)]
+
+
+def test_only_what_depends_on_constants_is_folded():
+    x = Var("x", tensor_type((3,), "float32"))
+    constant = relu(multiply(Constant(A), Constant(A)))
+    folded = fold_constants(Function([x], add(x, constant)), in_numpy)
+    assert calls(folded.body) == ["add"]
+    np.testing.assert_array_equal(folded.body.args[1].value, A * A)
+
+
+def test_a_constant_result_is_folded():
+    folded = fold_constants(Function([], Tuple((relu(Constant(A)), Constant(A)))), in_numpy)
+    assert calls(folded.body) == []
+    np.testing.assert_array_equal(folded.body.fields[0].value, np.maximum(A, 0))
+
+
+def test_a_function_without_constant_parts_is_the_same_object():
+    x = Var("x", tensor_type((3,), "float32"))
+    function = Function([x], relu(x))
+    assert fold_constants(function, in_numpy) is function
+
+
+def test_constants_that_would_grow_are_left():
+    wide = Constant(np.zeros((1, 2048), np.float32))
+    tall = Constant(np.zeros((2048, 1), np.float32))
+    function = Function([], add(wide, tall))
+    assert fold_constants(function, in_numpy) is function
+
+
+def test_shapes_are_put_in_for_symbolic_dimensions():
+    n = lw.te.var("n")
+    x = Var("x", tensor_type((n, 3), "float32"))
+    function = Function([x], relu(add(x, Constant(A))))
+    made = specialize(function, {"x": (5, 3)})
+    assert made.body.type is tensor_type((5, 3), "float32")
+    assert specialize(function, {}) is function
+    with pytest.raises(lw.ModelError, match="no such input"):
+        specialize(function, {"y": (1,)})
+    with pytest.raises(lw.ModelError, match="contradicts"):
+        specialize(function, {"x": (5, 4)})
+    with pytest.raises(lw.ModelError, match="contradicts"):
+        specialize(function, {"x": (5,)})
