@@ -7,7 +7,7 @@ from llvmlite import ir as llvm_ir
 from ..ir.dtype import DType
 from ..ir.target import Target
 from .small_floats import narrow, narrow_double, widen
-from .types import call_intrinsic, element_type, is_small_float, same_lanes, with_element
+from .types import F64, call_intrinsic, element_type, is_small_float, same_lanes, with_element
 
 
 def convert(
@@ -50,6 +50,8 @@ def _to_float(
     if is_small_float(to):
         if source.is_float and source.bits == 64:
             return narrow_double(builder, to, value, target)
+        if not source.is_float and source.bits >= 32 and to.kind == "bfloat":
+            return narrow_double(builder, to, _to_odd_double(builder, value, source), target)
         return narrow(builder, to, _to_float(builder, target, value, source, _float32(to)), target)
     wanted = with_element(value, element_type(to))
     if source.is_float:
@@ -58,6 +60,23 @@ def _to_float(
         return builder.fpext(value, wanted) if to.bits > source.bits else builder.fptrunc(value, wanted)
     signed = source.is_signed and not source.is_bool
     return builder.sitofp(value, wanted) if signed else builder.uitofp(value, wanted)
+
+
+def _to_odd_double(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DType) -> llvm_ir.Value:
+    """An integer as float64; where that is inexact, its last bit is 1, so that rounding it again rounds only once.
+
+    float16 needs none of this: integers that float32 does not hold are beyond its range.
+    """
+    if source.bits == 64:
+        low = same_lanes(value, 0x7FF)  # what the 53 bits of a float64 leave out of 64
+        sticky = builder.add(builder.and_(value, low), low)
+        odd = builder.and_(builder.or_(value, sticky), builder.not_(low))
+        top = (builder.ashr if source.is_signed else builder.lshr)(value, same_lanes(value, 53))
+        # -1, 0 and, of unsigned ones, 0: the value fits as it is
+        large = builder.icmp_unsigned(">", builder.add(top, same_lanes(top, 1)), same_lanes(top, 1))
+        value = builder.select(large, odd, value)
+    wanted = with_element(value, F64)
+    return builder.sitofp(value, wanted) if source.is_signed else builder.uitofp(value, wanted)
 
 
 def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:

@@ -51,11 +51,9 @@ def narrow(builder: llvm_ir.IRBuilder, kind: DType, value: llvm_ir.Value, target
 
 
 def narrow_double(builder: llvm_ir.IRBuilder, kind: DType, value: llvm_ir.Value, target: Target) -> llvm_ir.Value:
-    """float64 to float16 or bfloat16 bits. Towards float16 the detour over float32 rounds to odd, so that the second
-    rounding decides as a single one would; bfloat16 is rounded twice, as ml_dtypes does."""
+    """float64 to float16 or bfloat16 bits, rounded once: the detour over float32 rounds to odd, so that the second
+    rounding decides."""
     single = builder.fptrunc(value, with_element(value, F32))
-    if kind.kind == "bfloat":
-        return narrow(builder, kind, single, target)
     back = builder.fpext(single, with_element(value, F64))
     inexact = builder.fcmp_ordered("!=", back, value)
     sizes = [call_intrinsic(builder, "fabs", [v.type], v.type, [v]) for v in (back, value)]
