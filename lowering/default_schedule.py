@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..ir.expr import Call, Expr, TensorRead, const_int
 from ..ir.target import Target
@@ -30,10 +30,10 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target) -> Sche
     return schedule
 
 
-def inline_cheap_stages(schedule: Schedule) -> None:
-    """Inline the elementwise stages that cost little to compute again, or are read once."""
+def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
+    """Inline the elementwise stages that cost little to compute again, or are read once, but for those in ``keep``."""
     for stage in schedule.state.stages:
-        if _worth_inlining(schedule.state, stage):
+        if stage.name not in keep and _worth_inlining(schedule.state, stage):
             schedule[stage.name].compute_inline()
 
 

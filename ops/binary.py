@@ -87,7 +87,8 @@ def _plain(
 # Expressions of one element that take more than a line.
 
 
-def _divide(a: Expr, b: Expr) -> Expr:
+def divide_element(a: Expr, b: Expr) -> Expr:
+    """a / b; integers are truncated towards 0, and 0 where b is 0."""
     if a.dtype.is_float:
         return a / b
     return a // b if a.dtype.kind == "uint" else te.select(_rounds_apart(a, b), a // b + 1, a // b)
@@ -137,7 +138,7 @@ add = _plain("add", "a + b", NUMBER_KINDS, lambda a, b: a + b)
 subtract = _plain("subtract", "a - b", NUMBER_KINDS, lambda a, b: a - b)
 multiply = _plain("multiply", "a * b", NUMBER_KINDS, lambda a, b: a * b)
 divide = _plain(
-    "divide", "a / b; of integers truncated towards 0, and 0 where b is 0, as ONNX has it", NUMBER_KINDS, _divide
+    "divide", "a / b; of integers truncated towards 0, and 0 where b is 0, as ONNX has it", NUMBER_KINDS, divide_element
 )
 maximum = _plain("maximum", "the larger of a and b; NaN if either is", NUMBER_KINDS, te.maximum)
 minimum = _plain("minimum", "the smaller of a and b; NaN if either is", NUMBER_KINDS, te.minimum)

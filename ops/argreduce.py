@@ -1,0 +1,94 @@
+"""Positions of extremes: argmax and argmin over one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .. import te
+from ..graph.node import Call, Node, tensor_of
+from ..graph.types import TensorType, Type
+from ..ir.dtype import BOOL, INT64, UINT8, DType
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import Axis, Expr
+from .attrs import Attrs, attr
+from .reduce import reduced_shape
+from .registry import OpPattern, register_op
+from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
+from .strategy import Compute, Tensors, register_compute
+
+
+@dataclass(frozen=True)
+class ArgReduceAttrs(Attrs):
+    axis: int = attr("the axis to search, counted from the end if negative")
+    keepdims: bool = attr("whether the axis stays, with extent 1", default=False)
+    select_last_index: bool = attr("whether the last of equals is chosen, not the first", default=False)
+
+
+def _relation(types: Sequence[Type], attrs: ArgReduceAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    if x.dtype.kind not in ("bool", *NUMBER_KINDS):
+        raise TypeInferenceError(f"x must be of numbers or bool, found {x.dtype}")
+    return TensorType(reduced_shape(x.shape, (normalize_axis(attrs.axis, x.ndim),), attrs.keepdims), INT64)
+
+
+def _last_of_equals(largest: bool) -> Callable[..., tuple[Expr, ...]]:
+    """As ``te.argmax`` and ``te.argmin``, but the last of equals wins, and the last NaN over all else."""
+
+    def combine(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, Expr]:
+        better = b[0] > a[0] if largest else b[0] < a[0]
+        wins = better | (b[0] == a[0]) & (b[1] > a[1])
+        if a[0].dtype.is_float:
+            a_nan, b_nan = te.isnan(a[0]), te.isnan(b[0])
+            wins = te.select(a_nan, b_nan & (b[1] > a[1]), b_nan | wins)
+        return te.select(wins, b[0], a[0]), te.select(wins, b[1], a[1])
+
+    def identity(kinds: tuple[DType, ...]) -> tuple[Expr, Expr]:
+        return (te.min_value if largest else te.max_value)(kinds[0]), te.const(-1, kinds[1])
+
+    return te.reducer("argmax_last" if largest else "argmin_last", combine, identity)
+
+
+def _compute(largest: bool) -> Compute:
+    name = "argmax" if largest else "argmin"
+
+    def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        axis = normalize_axis(attrs.axis, x.ndim)
+        k = te.reduce_axis((0, x.shape[axis]), name="k")
+
+        def fold(*i: Axis) -> tuple[Expr, ...]:
+            found = x[(*i[:axis], k, *i[axis:])]
+            value = te.cast(found, UINT8) if x.dtype is BOOL else found
+            if attrs.select_last_index:
+                return _last_of_equals(largest)((value, te.cast(k.as_expr(), INT64)), axis=k)
+            return (te.argmax if largest else te.argmin)(value, axis=k)
+
+        _, position = te.compute(reduced_shape(x.shape, (axis,), keepdims=False), fold, name=f"{name}.fold")
+
+        def element(*i: Axis) -> Expr:
+            return position[(*i[:axis], *i[axis + attrs.keepdims :])]
+
+        return te.compute(result.shape, element, name=name)
+
+    return compute
+
+
+def _register(largest: bool) -> Callable[..., Call]:
+    name, adjective = ("argmax", "largest") if largest else ("argmin", "smallest")
+    description = f"the position, an int64, of the {adjective} element along an axis; a NaN counts as that"
+    op = register_op(name, description, [("x", "rank 1 or more")], _relation, OpPattern.COMM_REDUCE, ArgReduceAttrs)
+    register_compute(op, _compute(largest))
+
+    def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:
+        positive = normalize_axis(axis, tensor_of(x).ndim)
+        return op(x, attrs=ArgReduceAttrs(positive, bool(keepdims), bool(select_last_index)))
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{description}. The first of equals, or the last by ``select_last_index``."
+    return make
+
+
+argmax = _register(largest=True)
+argmin = _register(largest=False)
