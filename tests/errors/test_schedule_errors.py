@@ -37,7 +37,7 @@ def test_split_takes_factor_or_nparts_but_not_both(matmul):
 
 def test_a_stale_loop_says_what_became_of_it(matmul):
     s, *_, E = matmul
-    i, j = E.op.axis
+    i, _j = E.op.axis
     s[E].split(i, factor=4)
     with refused(r"loop i \(E#0\) of E is stale: an earlier step split into i_outer \(E#2\) and i_inner \(E#3\)"):
         s[E].split(i, factor=2)
@@ -48,7 +48,7 @@ def test_a_stale_loop_says_what_became_of_it(matmul):
 
 
 def test_the_error_marks_the_loop_in_the_nest(matmul):
-    s, *_, C, D, E = matmul
+    s, *_, C, _D, _E = matmul
     with refused(r"for r in range\(8\):  # <-- here") as caught:
         s[C].vectorize(C.op.reduce_axis[0])
     assert "for j in range(20):\n" in str(caught.value)
@@ -75,7 +75,7 @@ def test_fuse_needs_adjacent_loops_of_one_kind(matmul):
 
 def test_an_annotation_is_not_lost(matmul):
     s, *_, E = matmul
-    i, j = E.op.axis
+    i, _j = E.op.axis
     s[E].parallel(i)
     with refused("it is parallel already"):
         s[E].vectorize(i)
@@ -155,7 +155,7 @@ def test_compute_at_needs_a_loop_around_all_readers(matmul):
 
 
 def test_compute_at_inside_a_vectorized_loop_is_refused(matmul):
-    s, _, _, C, D, E = matmul
+    s, _, _, _C, D, E = matmul
     i, j = E.op.axis
     s[E].vectorize(j)
     with refused("inside a vectorized loop"):
@@ -168,7 +168,7 @@ def test_compute_at_inside_a_vectorized_loop_is_refused(matmul):
 
 
 def test_a_loop_that_holds_a_stage_is_not_split_fused_or_moved(matmul):
-    s, _, _, C, D, E = matmul
+    s, _, _, _C, D, E = matmul
     i, j = E.op.axis
     s[D].compute_at(s[E], i)
     for act in (lambda: s[E].split(i, factor=2), lambda: s[E].fuse(i, j), lambda: s[E].reorder(j, i)):
@@ -177,7 +177,7 @@ def test_a_loop_that_holds_a_stage_is_not_split_fused_or_moved(matmul):
 
 
 def test_a_stage_does_not_leave_the_loop_in_which_its_inputs_are_computed(matmul):
-    s, A, B, C, D, E = matmul
+    s, _A, _B, C, D, E = matmul
     i, j = E.op.axis
     s[D].compute_at(s[E], j)
     s[C].compute_at(s[E], j)
@@ -202,11 +202,12 @@ def test_tile_and_fuse_change_all_or_nothing(matmul):
         s[E].tile(i, j, 2, 0)
     with refused("reduction axis"):
         s[C].fuse(*C.op.axis, *C.op.reduce_axis)
-    assert s.state is before and s.trace == ()
+    assert s.state is before
+    assert s.trace == ()
 
 
 def test_caches_name_stages_that_read(matmul):
-    s, A, B, C, D, E = matmul
+    s, A, _B, C, _D, E = matmul
     with refused("does not read it"):
         s.cache_read(A, "local", [E])
     with refused("no scope"):
@@ -223,7 +224,7 @@ def test_cache_write_comes_first(matmul):
 
 
 def test_loops_and_stages_of_others_are_refused(matmul):
-    s, _, _, C, D, E = matmul
+    s, _, _, _C, D, E = matmul
     with refused("belongs to stage D"):
         s[E].split(s[D].loops[0], factor=2)
     with refused("is not one of E"):
@@ -243,11 +244,13 @@ def test_a_refused_step_changes_nothing(matmul):
     before, text = s.state, str(s)
     with pytest.raises(lw.ScheduleError):
         s[C].vectorize(C.op.reduce_axis[0])
-    assert s.state is before and str(s) == text and s.trace == ()
+    assert s.state is before
+    assert str(s) == text
+    assert s.trace == ()
 
 
 def test_lower_needs_all_arguments(matmul):
-    s, A, B, C, D, E = matmul
+    s, A, B, C, _D, E = matmul
     with refused("leave out B"):
         lw.lower(s, [A, E])
     with refused("computed on the way"):

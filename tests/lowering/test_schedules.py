@@ -1,4 +1,4 @@
-"""Schedules change how a compute runs, never what it computes: each is compared with the naive one in the interpreter."""
+"""Schedules change how a compute runs, never what it computes: each is compared with the naive one, interpreted."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def tiled(s, C):
 def cached(s, C):
     L = s.cache_write(C, "local")
     i, j = s[C].op.axis
-    io, jo, ii, ji = s[C].tile(i, j, 3, 4)
+    _io, jo, _ii, _ji = s[C].tile(i, j, 3, 4)
     s[L].compute_at(s[C], jo)
     (r,) = s[L].op.reduce_axis
     ro, ri = s[L].split(r, nparts=2)
@@ -91,7 +91,7 @@ def test_a_stencil_computed_in_its_readers_tile(size):
     s[P].compute_inline()
     s[S].compute_at(s[B], io)
     (k,) = s[S].op.axis
-    ko, ki = s[S].split(k, factor=4)
+    _ko, ki = s[S].split(k, factor=4)
     s[S].vectorize(ki)
     a = np.random.default_rng(1).standard_normal(size, np.float32)
     check(s, [A, B], lw.create_schedule(B), [a], [((size,), "float32")])
@@ -198,7 +198,7 @@ def test_a_condition_that_reads_is_asked_only_inside_the_guards_of_splits(vector
 
 
 def test_the_trace_replays_to_the_same_nest():
-    A, B, C = matmul(9, 7, 30)
+    _A, _B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
     cached(s, C)
     again = lw.create_schedule(C)
@@ -209,7 +209,7 @@ def test_the_trace_replays_to_the_same_nest():
 
 
 def test_printing_is_possible_after_each_step():
-    A, B, C = matmul(9, 7, 30)
+    _A, _B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
     texts = [str(s)]
     for step in [("split", C.op.axis[0], 4), ("split", C.op.axis[1], 8)]:
@@ -220,8 +220,10 @@ def test_printing_is_possible_after_each_step():
 
 
 def test_a_copy_goes_its_own_way():
-    A, B, C = matmul(9, 7, 30)
+    _A, _B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
     twin = s.copy()
     twin[C].split(C.op.axis[0], factor=3)
-    assert len(s.trace) == 0 and len(twin.trace) == 1 and str(s) != str(twin)
+    assert len(s.trace) == 0
+    assert len(twin.trace) == 1
+    assert str(s) != str(twin)

@@ -40,7 +40,8 @@ def test_a_reduction_may_have_several_outputs():
 
 def test_a_reduce_axis_may_begin_anywhere():
     r = te.reduce_axis((2, 7), name="r")
-    assert int(r.min) == 2 and int(r.extent) == 5
+    assert int(r.min) == 2
+    assert int(r.extent) == 5
 
 
 def test_scalar_tensors_have_no_axes():
