@@ -4,6 +4,7 @@ Importing this package registers them all.
 """
 
 from . import (
+    argreduce,
     binary,
     concatenate,
     conv,
@@ -15,6 +16,7 @@ from . import (
     norm,
     pad,
     pool,
+    reduce,
     repeat,
     reshape,
     select,
@@ -26,6 +28,7 @@ from . import (
 )
 
 __all__ = [
+    "argreduce",
     "binary",
     "concatenate",
     "conv",
@@ -37,6 +40,7 @@ __all__ = [
     "norm",
     "pad",
     "pool",
+    "reduce",
     "repeat",
     "reshape",
     "select",
