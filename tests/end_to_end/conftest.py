@@ -1,5 +1,11 @@
 """Schedules that fit any compute, and the check that a kernel agrees with the interpreter and with numpy."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -106,7 +112,7 @@ class Checker:
         self._turn = turn
 
     def __call__(self, inputs, outputs, cases, schedules=None, close=None):
-        """``cases`` are pairs of input arrays and expected outputs; ``close`` is rtol and atol of floats, None: equal."""
+        """``cases``: pairs of input arrays and expected outputs. ``close``: rtol and atol of floats, or None."""
         turn = [IN_TURN[(self._turn + k) % len(IN_TURN)] for k in range(2)]
         for name in schedules or (*ALWAYS, *turn):
             self._turn += 1
@@ -150,3 +156,17 @@ def sample():
         return np.random.default_rng(seed).integers(low, high, shape, endpoint=True).astype(numpy_type)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def example_kernels(private_cache):
+    """``example_kernels(target, *modules to import first, **environment)``: what the script of that name prints."""
+
+    def run(spec, *modules, **environment):
+        script = Path(__file__).with_name("example_kernels.py")
+        command = [sys.executable, str(script), spec, *modules]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+        assert done.returncode == 0, f"{spec}: {done.stderr[-3000:]}"
+        return json.loads(done.stdout)
+
+    return run
