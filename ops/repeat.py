@@ -1,4 +1,4 @@
-"""Operators that repeat elements along axes: broadcast_to and tile."""
+"""Operators that repeat elements along axes: broadcast_to, tile and repeat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..ir.expr import ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from .attrs import Attrs, all_non_negative, attr
 from .registry import OpPattern, register_op
-from .relations import broadcast_shapes, tensor_argument
+from .relations import broadcast_shapes, normalize_axis, tensor_argument
+from .reshape import expand_dims, reshape
 from .strategy import Tensors, register_compute
 
 
@@ -89,3 +90,14 @@ def tile(x: Node, repeats: Sequence[int]) -> Call:
     """x repeated along each axis; missing repeats, in front, are 1."""
     missing = tensor_of(x).ndim - len(repeats)
     return TILE(x, attrs=TileAttrs((1,) * missing + tuple(int(r) for r in repeats)))
+
+
+def repeat(x: Node, times: int, axis: int) -> Node:
+    """``numpy.repeat``: each element of an axis ``times`` times in a row."""
+    kind = tensor_of(x)
+    at = normalize_axis(axis, kind.ndim)
+    stretched = broadcast_to(expand_dims(x, at + 1), (times, *(1,) * (kind.ndim - at - 1)))
+    extents = [const_int(e) for e in kind.shape]
+    if None in extents[at + 1 :]:
+        raise TypeInferenceError(f"repeat of {kind} needs known extents after axis {at}")
+    return reshape(stretched, [*[0] * at, -1, *(e or 0 for e in extents[at + 1 :])])

@@ -19,15 +19,13 @@ from .strategy import Tensors, register_compute
 
 
 @dataclass(frozen=True)
-class SpaceToDepthAttrs(Attrs):
+class BlockAttrs(Attrs):
     block_size: int = attr("edge of a block of pixels", check=positive)
-
-
-@dataclass(frozen=True)
-class DepthToSpaceAttrs(Attrs):
-    block_size: int = attr("edge of a block of pixels", check=positive)
-    mode: str = attr("order of the old channels: block, then new channel (DCR), or the reverse (CRD)", "DCR",
-                     one_of("DCR", "CRD"))  # fmt: skip
+    mode: str = attr(
+        "order of the channels where they are many: by block, then by channel (DCR), or the reverse (CRD)",
+        "DCR",
+        one_of("DCR", "CRD"),
+    )
 
 
 def _image(kind: Type) -> TensorType:
@@ -44,13 +42,13 @@ def _divided(extent: Expr, by: int, what: str) -> Expr:
     return simplify(extent // by)
 
 
-def _depth_to_space_relation(types: Sequence[Type], attrs: DepthToSpaceAttrs) -> Type:
+def _depth_to_space_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
     x, b = _image(types[0]), attrs.block_size
     n, c, h, w = x.shape
     return TensorType((n, _divided(c, b * b, "channels"), simplify(h * b), simplify(w * b)), x.dtype)
 
 
-def _depth_to_space_compute(attrs: DepthToSpaceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+def _depth_to_space_compute(attrs: BlockAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
     assert isinstance(result, TensorType)
     b, channels = attrs.block_size, result.shape[1]
@@ -63,20 +61,20 @@ def _depth_to_space_compute(attrs: DepthToSpaceAttrs, inputs: Tensors, result: T
     return te.compute(result.shape, element, name="depth_to_space")
 
 
-def _space_to_depth_relation(types: Sequence[Type], attrs: SpaceToDepthAttrs) -> Type:
+def _space_to_depth_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
     x, b = _image(types[0]), attrs.block_size
     n, c, h, w = x.shape
     return TensorType((n, simplify(c * (b * b)), _divided(h, b, "rows"), _divided(w, b, "columns")), x.dtype)
 
 
-def _space_to_depth_compute(attrs: SpaceToDepthAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+def _space_to_depth_compute(attrs: BlockAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
     assert isinstance(result, TensorType)
     b, channels = attrs.block_size, x.shape[1]
 
     def element(n: Any, c: Any, h: Any, w: Any) -> Expr:
-        block = c // channels
-        return x[n, c % channels, h * b + block // b, w * b + block % b]
+        block, channel = (c // channels, c % channels) if attrs.mode == "DCR" else (c % (b * b), c // (b * b))
+        return x[n, channel, h * b + block // b, w * b + block % b]
 
     return te.compute(result.shape, element, name="space_to_depth")
 
@@ -87,7 +85,7 @@ DEPTH_TO_SPACE = register_op(
     [("x", "NCHW")],
     _depth_to_space_relation,
     OpPattern.INJECTIVE,
-    DepthToSpaceAttrs,
+    BlockAttrs,
 )
 SPACE_TO_DEPTH = register_op(
     "nn.space_to_depth",
@@ -95,7 +93,7 @@ SPACE_TO_DEPTH = register_op(
     [("x", "NCHW")],
     _space_to_depth_relation,
     OpPattern.INJECTIVE,
-    SpaceToDepthAttrs,
+    BlockAttrs,
 )
 register_compute(DEPTH_TO_SPACE, _depth_to_space_compute)
 register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
@@ -103,9 +101,9 @@ register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
 
 def depth_to_space(x: Node, block_size: int, mode: str = "DCR") -> Call:
     """Each pixel's channels spread to a block of pixels."""
-    return DEPTH_TO_SPACE(x, attrs=DepthToSpaceAttrs(block_size, mode))
+    return DEPTH_TO_SPACE(x, attrs=BlockAttrs(block_size, mode))
 
 
-def space_to_depth(x: Node, block_size: int) -> Call:
+def space_to_depth(x: Node, block_size: int, mode: str = "DCR") -> Call:
     """Each block of pixels gathered to the channels of one."""
-    return SPACE_TO_DEPTH(x, attrs=SpaceToDepthAttrs(block_size))
+    return SPACE_TO_DEPTH(x, attrs=BlockAttrs(block_size, mode))

@@ -97,8 +97,7 @@ def test_blocks_of_pixels(ops, mode):
     order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
     wanted = x.reshape(split).transpose(order).reshape(2, 3, 4, 6)
     np.testing.assert_array_equal(ops.apply(depth_to_space, x, block_size=2, mode=mode), wanted)
-    if mode == "DCR":
-        np.testing.assert_array_equal(ops.apply(space_to_depth, wanted, block_size=2), x)
+    np.testing.assert_array_equal(ops.apply(space_to_depth, wanted, block_size=2, mode=mode), x)
 
 
 def test_blocks_that_do_not_divide_are_refused(ops):

@@ -1,0 +1,16 @@
+"""Converters of ONNX operators, by family. Importing this package enters all of them in the table."""
+
+from . import convolution, creation, elementwise, indexing, linear, normalization, reduction, resize, shape, softmax
+
+__all__ = [
+    "convolution",
+    "creation",
+    "elementwise",
+    "indexing",
+    "linear",
+    "normalization",
+    "reduction",
+    "resize",
+    "shape",
+    "softmax",
+]

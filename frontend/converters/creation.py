@@ -1,0 +1,78 @@
+"""ONNX's operators whose result is known from attributes and shapes: Constant, Shape, Range and their like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graph.node import Constant, Node
+from ...ir.dtype import dtype
+from ...ir.errors import ModelError
+from ...ops.creation import arange, full
+from ..onnx_node import OnnxNode
+from ..registry import converter
+from ..tensors import check_size, element_type
+
+
+@converter("Constant", 1, 9, 11, 12, 13, 19, 21, 23, 24, 25)
+def _constant(node: OnnxNode) -> Node:
+    """Exactly one attribute has the value; strings and sparse tensors are not supported."""
+    if len(node.attributes) != 1:
+        raise ModelError(f"{node}: a constant has one attribute, found {sorted(node.attributes) or 'none'}")
+    (name,) = node.attributes
+    value: Any
+    match name:
+        case "value":
+            value = node.tensor("value")
+        case "value_float":
+            value = np.float32(node.real(name))
+        case "value_int":
+            value = np.int64(node.integer(name))
+        case "value_floats":
+            value = np.asarray(node.floats(name), np.float32)
+        case "value_ints":
+            value = np.asarray(node.ints(name), np.int64)
+        case _:
+            raise node.unsupported(f"attribute {name}")
+    return Constant(np.asarray(value), node.proto.output[0])
+
+
+@converter("ConstantOfShape", 9, 20, 21, 23, 24, 25)
+def _constant_of_shape(node: OnnxNode) -> Node:
+    value = node.tensor("value")
+    if value is None:
+        value = np.zeros(1, np.float32)
+    if value.size != 1:
+        raise ModelError(f"{node}: the value must be one element, found {value.size}")
+    shape = node.required_constant(0, "the shape")
+    kind = dtype(value.dtype)
+    check_size(shape, kind, f"the result of {node}")
+    return full(shape, value.reshape(-1)[0].item(), kind)
+
+
+@converter("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
+def _shape(node: OnnxNode) -> Node:
+    shape = node.type().shape[node.integer("start", 0) : node.integer("end") if node.has("end") else None]
+    return Constant(np.asarray(node.numbers(shape), np.int64))
+
+
+@converter("Size", 1, 13, 19, 21, 23, 24, 25)
+def _size(node: OnnxNode) -> Node:
+    return Constant(np.asarray(np.prod(node.static_shape(0), dtype=np.int64)))
+
+
+@converter("Range", 11, 27)
+def _range(node: OnnxNode) -> Node:
+    values = [node.constant(k, name) for k, name in enumerate(("start", "limit", "delta"))]
+    start, limit, delta = (v.reshape(-1)[0].item() for v in values if v is not None)
+    return arange(start, limit, delta, node.type().dtype)
+
+
+@converter("EyeLike", 9, 22)
+def _eye_like(node: OnnxNode) -> Node:
+    if node.rank != 2:
+        raise ModelError(f"{node}: it needs a matrix, found {node.type()}")
+    kind = element_type(node.integer("dtype"), str(node)) if node.has("dtype") else node.type().dtype
+    rows, columns = node.static_shape(0)
+    return Constant(np.eye(rows, columns, node.integer("k", 0), kind.to_numpy()))

@@ -1,0 +1,40 @@
+"""ONNX's matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...graph.node import Constant, Node, tensor_of
+from ...ops.binary import add, multiply
+from ...ops.einsum import einsum
+from ...ops.matmul import dense, matmul
+from ...ops.transpose import transpose
+from ..onnx_node import OnnxNode
+from ..registry import converter
+
+
+@converter("MatMul", 1, 9, 13)
+def _matmul(node: OnnxNode) -> Node:
+    """A matrix on the right serves all batches: then it is a dense layer."""
+    if node.type(1).ndim == 2 and node.rank >= 1:
+        return dense(node[0], node[1], transposed=False)
+    return matmul(node[0], node[1])
+
+
+@converter("Gemm", 1, 6, 7, 9, 11, 13)
+def _gemm(node: OnnxNode) -> Node:
+    """alpha · A · B + beta · C, where C broadcasts; it is optional since version 11."""
+    x = transpose(node[0]) if node.flag("transA") else node[0]
+    product = _scaled(dense(x, node[1], transposed=node.flag("transB")), node.real("alpha", 1.0))
+    c = node.get(2)
+    beta = node.real("beta", 1.0)
+    return product if c is None or beta == 0 else add(product, _scaled(c, beta))
+
+
+def _scaled(x: Node, factor: float) -> Node:
+    return x if factor == 1 else multiply(x, Constant(np.asarray(factor, tensor_of(x).dtype.to_numpy())))
+
+
+@converter("Einsum", 12, 28)
+def _einsum(node: OnnxNode) -> Node:
+    return einsum(node.string("equation"), node.all)

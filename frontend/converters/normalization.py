@@ -1,0 +1,100 @@
+"""ONNX's normalisations, as at inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...graph.node import Constant, Node, tensor_of
+from ...ops import norm
+from ...ops.binary import add, divide, multiply, subtract
+from ...ops.creation import full
+from ...ops.reduce import mean
+from ...ops.reshape import expand_dims, reshape
+from ...ops.unary import cast, reciprocal, sqrt
+from ..onnx_node import OnnxNode
+from ..registry import converter
+from .elementwise import aligned_at
+from .shape import reshape_like
+
+
+def _scalar(value: float, like: Node) -> Constant:
+    return Constant(np.asarray(value, tensor_of(like).dtype.to_numpy()))
+
+
+@converter("BatchNormalization", 1, 6, 7)
+def _batch_norm_1(node: OnnxNode) -> Node:
+    """``spatial`` 0 has statistics for each element of a sample. One output means inference, whatever is_test says."""
+    _check_inference(node)
+    if node.flag("spatial", True):
+        return _batch_norm(node)
+    scale, bias, mean_, variance = (expand_dims(node[k], 0) for k in range(1, 5))
+    deviation = sqrt(add(variance, _scalar(node.real("epsilon", 1e-5), variance)))
+    return add(multiply(divide(subtract(node[0], mean_), deviation), scale), bias)
+
+
+@converter("BatchNormalization", 9, 14, 15)
+def _batch_norm_9(node: OnnxNode) -> Node:
+    _check_inference(node)
+    return _batch_norm(node)
+
+
+def _check_inference(node: OnnxNode) -> None:
+    if node.flag("training_mode") or any(node.wants(k) for k in range(1, 5)):
+        raise node.unsupported("training, which updates the mean and the variance,")
+
+
+def _batch_norm(node: OnnxNode) -> Node:
+    kind = node.type().dtype
+    scale, bias, average, variance = (
+        node[k] if node.type(k).dtype is kind else cast(node[k], kind) for k in range(1, 5)
+    )
+    return norm.batch_norm(node[0], scale, bias, average, variance, node.real("epsilon", 1e-5))
+
+
+@converter("InstanceNormalization", 1, 6, 22)
+def _instance_norm(node: OnnxNode) -> Node:
+    return norm.instance_norm(node[0], node[1], node[2], node.real("epsilon", 1e-5))
+
+
+@converter("LRN", 1, 13)
+def _lrn(node: OnnxNode) -> Node:
+    alpha, beta, bias = node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0)
+    return norm.lrn(node[0], node.integer("size"), alpha, beta, bias)
+
+
+@converter("LpNormalization", 1, 22)
+def _lp_normalize(node: OnnxNode) -> Node:
+    return norm.lp_normalize(node[0], node.integer("axis", -1), node.integer("p", 2))
+
+
+@converter("LayerNormalization", 17)
+def _layer_norm(node: OnnxNode) -> Sequence[Node]:
+    x, axis, epsilon = node[0], node.integer("axis", -1), node.real("epsilon", 1e-5)
+    bias = node.get(2)
+    if bias is None:
+        bias = _scalar(0.0, node[1])
+    y = norm.layer_norm(x, node[1], bias, axis, epsilon)
+    if not (node.wants(1) or node.wants(2)):
+        return (y,)
+    wide = cast(x, "float32") if node.type().dtype.bits < 32 else x
+    axes = range(axis % node.rank, node.rank)
+    average = mean(wide, axes, keepdims=True)
+    centered = subtract(wide, average)
+    variance = mean(multiply(centered, centered), axes, keepdims=True)
+    return y, average, reciprocal(sqrt(add(variance, _scalar(epsilon, variance))))
+
+
+@converter("GroupNormalization", 18, 21)
+def _group_norm(node: OnnxNode) -> Node:
+    """Each group is normalised like a channel. Version 18 scales by group, version 21 by channel."""
+    x, scale, bias = node[0], node[1], node[2]
+    groups, epsilon = node.integer("num_groups"), node.real("epsilon", 1e-5)
+    grouped = reshape(x, (0, groups, -1))
+    if node.version == 18:
+        return reshape_like(norm.instance_norm(grouped, scale, bias, epsilon), x)
+    kind = node.type().dtype
+    normal = norm.instance_norm(grouped, full((groups,), 1, kind), full((groups,), 0, kind), epsilon)
+    scaled = multiply(reshape_like(normal, x), aligned_at(scale, node.rank, 1))
+    return add(scaled, aligned_at(bias, node.rank, 1))

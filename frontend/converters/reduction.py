@@ -1,0 +1,55 @@
+"""ONNX's reductions. Axes were an attribute first, and became an input in version 18 (for ReduceSum in 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...graph.node import Node
+from ...ops import argreduce, reduce
+from ..onnx_node import OnnxNode
+from ..registry import converter, register
+
+Reduction = Callable[[Node, Sequence[int] | None, bool], Node]
+
+
+def _by_attribute(make: Reduction) -> Callable[[OnnxNode], Node]:
+    return lambda node: make(node[0], node.ints("axes") or None, node.flag("keepdims", True))
+
+
+def _by_input(make: Reduction) -> Callable[[OnnxNode], Node]:
+    def convert(node: OnnxNode) -> Node:
+        axes = node.constant_ints(1, "axes") or None
+        if axes is None and node.flag("noop_with_empty_axes"):
+            axes = ()
+        return make(node[0], axes, node.flag("keepdims", True))
+
+    return convert
+
+
+_TABLE: dict[str, tuple[Reduction, tuple[int, ...], tuple[int, ...]]] = {
+    "ReduceL1": (reduce.l1, (1, 11, 13), (18,)),
+    "ReduceL2": (reduce.l2, (1, 11, 13), (18,)),
+    "ReduceLogSum": (reduce.log_sum, (1, 11, 13), (18, 28)),
+    "ReduceLogSumExp": (reduce.log_sum_exp, (1, 11, 13), (18, 28)),
+    "ReduceMax": (reduce.max, (1, 11, 12, 13), (18, 20)),
+    "ReduceMean": (reduce.mean, (1, 11, 13), (18,)),
+    "ReduceMin": (reduce.min, (1, 11, 12, 13), (18, 20)),
+    "ReduceProd": (reduce.prod, (1, 11, 13), (18,)),
+    "ReduceSum": (reduce.sum, (1, 11), (13,)),
+    "ReduceSumSquare": (reduce.sum_square, (1, 11, 13), (18,)),
+}
+for _name, (_make, _old, _new) in _TABLE.items():
+    register(_name, _old, _by_attribute(_make))
+    register(_name, _new, _by_input(_make))
+
+
+@converter("ArgMax", 1, 11, 12, 13)
+def _argmax(node: OnnxNode) -> Node:
+    last = node.flag("select_last_index")
+    return argreduce.argmax(node[0], node.integer("axis", 0), node.flag("keepdims", True), last)
+
+
+@converter("ArgMin", 1, 11, 12, 13)
+def _argmin(node: OnnxNode) -> Node:
+    last = node.flag("select_last_index")
+    return argreduce.argmin(node[0], node.integer("axis", 0), node.flag("keepdims", True), last)

@@ -1,0 +1,117 @@
+"""ONNX's Resize, and Upsample, which it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...graph.node import Node
+from ...ir.errors import ModelError
+from ...ops.relations import normalize_axis
+from ...ops.resize import Interpolation, Resized, resize
+from ..onnx_node import OnnxNode
+from ..registry import converter
+
+
+@converter("Upsample", 1)
+def _upsample_1(node: OnnxNode) -> Node:
+    """Of rows and columns of an NCHW image."""
+    return _upsample(node, (1.0, 1.0, node.real("height_scale"), node.real("width_scale")))
+
+
+@converter("Upsample", 7)
+def _upsample_7(node: OnnxNode) -> Node:
+    return _upsample(node, node.floats("scales") or ())
+
+
+@converter("Upsample", 9)
+def _upsample_9(node: OnnxNode) -> Node:
+    return _upsample(node, _floats(node, 1, "scales") or ())
+
+
+def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
+    mode: Any = node.string("mode", "nearest")
+    how = Interpolation("linear" if mode == "bilinear" else mode, "asymmetric", "floor")
+    return resize(node[0], _scaled(node, range(node.rank), scales), how)
+
+
+@converter("Resize", 10)
+def _resize_10(node: OnnxNode) -> Node:
+    """Like Upsample, but it may shrink; then the nearest element is that above, as implementations have it."""
+    scales = _floats(node, 1, "scales") or ()
+    axes = _scaled(node, range(node.rank), scales)
+    mode: Any = node.string("mode", "nearest")
+    made = node[0]
+    for change in axes:
+        how = Interpolation(mode, "asymmetric", "ceil" if change.scale < 1 else "floor")
+        made = resize(made, [change], how)
+    return made
+
+
+@converter("Resize", 11, 13, 18, 19)
+def _resize(node: OnnxNode) -> Node:
+    modes: dict[str, Any] = {
+        "mode": node.string("mode", "nearest"),
+        "coordinates": node.string("coordinate_transformation_mode", "half_pixel"),
+        "nearest": node.string("nearest_mode", "round_prefer_floor"),
+    }
+    how = Interpolation(
+        **modes,
+        cubic_a=node.real("cubic_coeff_a", -0.75),
+        exclude_outside=node.flag("exclude_outside"),
+        antialias=node.flag("antialias"),
+        extrapolation_value=node.real("extrapolation_value", 0.0),
+    )
+    axes = [normalize_axis(a, node.rank) for a in node.ints("axes") or range(node.rank)]
+    scales, sizes = _floats(node, 2, "scales"), node.constant_ints(3, "sizes")
+    if bool(scales) == bool(sizes):
+        raise ModelError(f"{node}: either scales or sizes must be given")
+    crop = how.coordinates == "tf_crop_and_resize"
+    changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes or ())
+    if not crop:
+        return resize(node[0], changes, how)
+    region = _floats(node, 1, "roi") or ()
+    if len(region) != 2 * len(axes):
+        raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {len(region)}")
+    parts = zip(changes, region[: len(axes)], region[len(axes) :], strict=True)
+    return resize(node[0], [Resized(c.axis, c.extent, c.scale, (b, e)) for c, b, e in parts], how)
+
+
+def _floats(node: OnnxNode, index: int, meaning: str) -> tuple[float, ...] | None:
+    value = node.constant(index, meaning)
+    return None if value is None else tuple(float(v) for v in value.ravel())
+
+
+def _scaled(node: OnnxNode, axes: Sequence[int], scales: Sequence[float], keep: bool = False) -> list[Resized]:
+    """``keep``: also the axes whose scale is 1."""
+    _check_count(node, "scales", axes, scales)
+    shape = node.type().shape
+    if any(s <= 0 for s in scales):
+        raise ModelError(f"{node}: scales must be above 0, found {tuple(scales)}")
+    return [
+        Resized(axis, int(np.floor(scale * node.numbers([shape[axis]])[0])), scale)
+        for axis, scale in zip(axes, scales, strict=True)
+        if scale != 1 or keep
+    ]
+
+
+def _sized(node: OnnxNode, axes: Sequence[int], sizes: Sequence[int]) -> list[Resized]:
+    """Sizes as they stand, or with one scale for all axes that they allow."""
+    _check_count(node, "sizes", axes, sizes)
+    extents = node.numbers([node.type().shape[axis] for axis in axes])
+    scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
+    policy = node.string("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        common = {"not_larger": min, "not_smaller": max}.get(policy)
+        if common is None:
+            raise node.unsupported(f"keep_aspect_ratio_policy {policy!r}")
+        scales = [common(scales)] * len(axes)
+        sizes = [int(scale * extent + 0.5) for scale, extent in zip(scales, extents, strict=True)]
+    return [Resized(*change) for change in zip(axes, sizes, scales, strict=True)]
+
+
+def _check_count(node: OnnxNode, what: str, axes: Sequence[int], values: Sequence[float]) -> None:
+    if len(values) != len(axes):
+        raise ModelError(f"{node}: {what} must have {len(axes)} numbers, found {len(values)}")

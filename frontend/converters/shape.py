@@ -1,0 +1,190 @@
+"""ONNX's operators that move elements without looking at them: Reshape, Transpose, Concat, Slice, Pad and their like.
+
+Shapes, axes and pads were attributes first, and became inputs later; as inputs they must be known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...graph.node import Node, tensor_of
+from ...ir.errors import ModelError
+from ...ir.expr import const_int
+from ...ops import concatenate, repeat, reshape, slicing, space_depth, transpose
+from ...ops import pad as padding
+from ...ops.relations import normalize_axis
+from ..onnx_node import OnnxNode
+from ..registry import converter
+
+
+def reshape_like(x: Node, like: Node) -> Node:
+    """x in the shape of another tensor; where that has symbolic extents, one of them at most may be elsewhere in x."""
+    own = tensor_of(x).shape
+    wanted: list[int] = []
+    for axis, extent in enumerate(tensor_of(like).shape):
+        number = const_int(extent)
+        same = axis < len(own) and own[axis] is extent
+        wanted.append(number if number is not None else 0 if same else -1)
+    return reshape.reshape(x, wanted)
+
+
+@converter("Reshape", 1)
+def _reshape_1(node: OnnxNode) -> Node:
+    return reshape.reshape(node[0], node.required_ints("shape"))
+
+
+@converter("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
+def _reshape(node: OnnxNode) -> Node:
+    return reshape.reshape(node[0], node.required_constant(1, "the shape"), node.flag("allowzero"))
+
+
+@converter("Transpose", 1, 13, 21, 23, 24, 25)
+def _transpose(node: OnnxNode) -> Node:
+    return transpose.transpose(node[0], node.ints("perm"))
+
+
+@converter("Squeeze", 1, 11)
+def _squeeze_1(node: OnnxNode) -> Node:
+    return reshape.squeeze(node[0], node.ints("axes"))
+
+
+@converter("Squeeze", 13, 21, 23, 24, 25)
+def _squeeze(node: OnnxNode) -> Node:
+    return reshape.squeeze(node[0], node.constant_ints(1, "axes"))
+
+
+@converter("Unsqueeze", 1, 11)
+def _unsqueeze_1(node: OnnxNode) -> Node:
+    return reshape.expand_dims(node[0], node.required_ints("axes"))
+
+
+@converter("Unsqueeze", 13, 21, 23, 24, 25)
+def _unsqueeze(node: OnnxNode) -> Node:
+    return reshape.expand_dims(node[0], node.required_constant(1, "axes"))
+
+
+@converter("Flatten", 1, 9, 11, 13, 21, 23, 24, 25)
+def _flatten(node: OnnxNode) -> Node:
+    return reshape.flatten(node[0], node.integer("axis", 1))
+
+
+@converter("Concat", 1)
+def _concat_1(node: OnnxNode) -> Node:
+    return concatenate.concatenate(node.all, node.integer("axis", 1))
+
+
+@converter("Concat", 4, 11, 13)
+def _concat(node: OnnxNode) -> Node:
+    return concatenate.concatenate(node.all, node.integer("axis"))
+
+
+@converter("Split", 1)
+def _split_1(node: OnnxNode) -> Sequence[Node]:
+    return _split(node, node.ints("split") or node.constant_ints(1, "the extents of the parts"))
+
+
+@converter("Split", 2, 11)
+def _split_2(node: OnnxNode) -> Sequence[Node]:
+    return _split(node, node.ints("split"))
+
+
+@converter("Split", 13, 18)
+def _split_13(node: OnnxNode) -> Sequence[Node]:
+    return _split(node, node.constant_ints(1, "the extents of the parts"))
+
+
+def _split(node: OnnxNode, sections: Sequence[int] | None) -> Sequence[Node]:
+    """Without given extents all parts are equal; since version 18 the last may be smaller."""
+    axis = normalize_axis(node.integer("axis", 0), node.rank)
+    if sections is None:
+        parts = node.integer("num_outputs", len(node.proto.output))
+        extent = node.static_shape(0)[axis]
+        if parts < 1 or (node.version < 18 and extent % parts):
+            raise ModelError(f"{node}: an extent of {extent} does not split into {parts} equal parts")
+        size = -(-extent // parts)
+        sections = [max(0, min(size, extent - k * size)) for k in range(parts)]
+    if len(sections) != len(node.proto.output):
+        raise ModelError(f"{node}: it has {len(node.proto.output)} outputs, but {len(sections)} parts")
+    return slicing.split(node[0], sections, axis)
+
+
+@converter("Slice", 1)
+def _slice_1(node: OnnxNode) -> Node:
+    return slicing.strided_slice(node[0], node.required_ints("starts"), node.required_ints("ends"), node.ints("axes"))
+
+
+@converter("Slice", 10, 11, 13)
+def _slice(node: OnnxNode) -> Node:
+    return slicing.strided_slice(
+        node[0],
+        node.required_constant(1, "starts"),
+        node.required_constant(2, "ends"),
+        node.constant_ints(3, "axes"),
+        node.constant_ints(4, "steps"),
+    )
+
+
+@converter("Pad", 1)
+def _pad_1(node: OnnxNode) -> Node:
+    return _pad(node, node.required_ints("paddings"), node.real("value", 0.0))
+
+
+@converter("Pad", 2)
+def _pad_2(node: OnnxNode) -> Node:
+    return _pad(node, node.required_ints("pads"), node.real("value", 0.0))
+
+
+@converter("Pad", 11, 13, 18, 19, 21, 23, 24, 25)
+def _pad_11(node: OnnxNode) -> Node:
+    pads: Sequence[int] = node.required_constant(1, "pads")
+    axes = node.constant_ints(3, "axes")
+    if axes is not None:
+        pads = _spread(node, pads, axes)
+    value = node.constant(2, "the constant value")
+    return _pad(node, pads, value.reshape(-1)[0].item() if value is not None and value.size else 0)
+
+
+def _spread(node: OnnxNode, pads: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """Pads of some axes as pads of all."""
+    if len(pads) != 2 * len(axes):
+        raise ModelError(f"{node}: {len(axes)} axes need {2 * len(axes)} pads, found {len(pads)}")
+    spread = [0] * (2 * node.rank)
+    for k, axis in enumerate(axes):
+        at = normalize_axis(axis, node.rank)
+        spread[at], spread[at + node.rank] = pads[k], pads[k + len(axes)]
+    return spread
+
+
+def _pad(node: OnnxNode, pads: Sequence[int], value: float) -> Node:
+    """Pads are all begins, then all ends."""
+    half = len(pads) // 2
+    return padding.pad(node[0], pads[:half], pads[half:], node.string("mode", "constant"), value)
+
+
+@converter("Tile", 1)
+def _tile_1(node: OnnxNode) -> Node:
+    """One axis, which an input names, is repeated."""
+    tiles, axis = node.constant_int(1, "tiles"), node.constant_int(2, "axis")
+    repeats = [1] * node.rank
+    repeats[normalize_axis(axis or 0, node.rank)] = 1 if tiles is None else tiles
+    return repeat.tile(node[0], repeats)
+
+
+@converter("Tile", 6, 13)
+def _tile(node: OnnxNode) -> Node:
+    return repeat.tile(node[0], node.required_constant(1, "repeats"))
+
+
+@converter("Expand", 8, 13)
+def _expand(node: OnnxNode) -> Node:
+    return repeat.broadcast_to(node[0], node.required_constant(1, "the shape"))
+
+
+@converter("DepthToSpace", 1, 11, 13, 28)
+def _depth_to_space(node: OnnxNode) -> Node:
+    return space_depth.depth_to_space(node[0], node.integer("blocksize"), node.string("mode", "DCR"))
+
+
+@converter("SpaceToDepth", 1, 13, 28)
+def _space_to_depth(node: OnnxNode) -> Node:
+    return space_depth.space_to_depth(node[0], node.integer("blocksize"), node.string("mode", "DCR"))

@@ -1,0 +1,145 @@
+"""Folding of small constants while a model is imported, so that shapes and axes that exporters compute become numbers.
+
+Calls whose arguments are all constants are evaluated by numpy, operator by operator, if the result is small. What is
+not in the table, or large, is left to the compiler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.node import Call, Constant
+from ..graph.types import TensorType
+from ..ir.dtype import dtype
+
+MAX_ELEMENTS = 1 << 16
+
+Array = npt.NDArray[Any]
+Evaluate = Callable[[Any, list[Array], TensorType], Any]
+"""From the attributes, the arguments and the type of the result to its value."""
+
+
+def fold(call: Call) -> Constant | None:
+    """The value of a call, if its arguments are constants and it is small."""
+    evaluate = _TABLE.get(call.op.name)
+    kind = call.type
+    if evaluate is None or not isinstance(kind, TensorType):
+        return None
+    shape = kind.static_shape
+    args = [a.value for a in call.args if isinstance(a, Constant)]
+    if shape is None or len(args) != len(call.args) or max([math.prod(shape), *(a.size for a in args)]) > MAX_ELEMENTS:
+        return None
+    if call.op.name in _NOT_OF_NOTHING and any(a.size == 0 for a in args):
+        return None
+    with np.errstate(all="ignore"):
+        value = evaluate(call.attrs, args, kind)
+    return Constant(np.asarray(value).astype(kind.dtype.to_numpy(), copy=False).reshape(shape))
+
+
+def _elementwise(function: Callable[..., Any]) -> Evaluate:
+    return lambda attrs, args, kind: function(*args)
+
+
+def _reshaped(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    return args[0].reshape(kind.static_shape or ())
+
+
+def _sliced(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    (x,) = args
+    index: list[slice] = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(attrs.axes, attrs.starts, attrs.ends, attrs.steps, strict=True):
+        # an end before the first element, for a negative step, has no number in Python
+        index[axis] = slice(start, None if step < 0 and end < -x.shape[axis] else end, step)
+    return x[tuple(index)]
+
+
+def _taken(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    data, indices = args
+    extent = data.shape[attrs.axis]
+    wrapped = np.where(indices < 0, indices + extent, indices)
+    return np.take(data, wrapped.astype(np.int64), attrs.axis, mode="clip")
+
+
+def _cast(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    (x,) = args
+    limits = kind.dtype.int_range()
+    if limits is None or kind.dtype.is_bool or not dtype(x.dtype).is_float:
+        return x.astype(kind.dtype.to_numpy())
+    whole = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.asarray([max(limits[0], min(limits[1], _integer(v))) for v in whole.ravel()], kind.dtype.to_numpy())
+
+
+def _integer(value: float) -> int:
+    return int(value) if np.isfinite(value) else (1 << 64) * (1 if value > 0 else -1)
+
+
+def _divided(a: Array, b: Array) -> Array:
+    """Of integers, truncated, and 0 where b is 0."""
+    if dtype(a.dtype).is_float:
+        return np.asarray(a / b)
+    safe = np.where(b == 0, 1, b)
+    quotient = a // safe
+    truncated = np.where((quotient < 0) & (quotient * safe != a), quotient + 1, quotient)
+    return np.where(b == 0, 0, truncated)
+
+
+def _remainder(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    a, b = args
+    safe = np.where(b == 0, 1, b) if kind.dtype.is_data_int else b
+    return np.asarray(np.where(b == 0, 0, (np.fmod if attrs.fmod else np.mod)(a, safe)))
+
+
+def _reduced(function: Callable[..., Any]) -> Evaluate:
+    return lambda attrs, args, kind: function(args[0], axis=attrs.axes)
+
+
+_NOT_OF_NOTHING = {"max", "min", "take"}
+"""What numpy refuses for empty arrays."""
+
+_TABLE: dict[str, Evaluate] = {
+    "reshape": _reshaped,
+    "squeeze": _reshaped,
+    "expand_dims": _reshaped,
+    "transpose": lambda attrs, args, kind: args[0].transpose(attrs.axes),
+    "broadcast_to": lambda attrs, args, kind: np.broadcast_to(args[0], kind.static_shape or ()),
+    "tile": lambda attrs, args, kind: np.tile(args[0], attrs.repeats),
+    "concatenate": lambda attrs, args, kind: np.concatenate(args, attrs.axis),
+    "strided_slice": _sliced,
+    "take": _taken,
+    "full": lambda attrs, args, kind: np.full(attrs.shape, attrs.value, kind.dtype.to_numpy()),
+    "where": _elementwise(np.where),
+    "cast": _cast,
+    "identity": lambda attrs, args, kind: args[0],
+    "add": _elementwise(np.add),
+    "subtract": _elementwise(np.subtract),
+    "multiply": _elementwise(np.multiply),
+    "divide": _elementwise(_divided),
+    "mod": _remainder,
+    "maximum": _elementwise(np.maximum),
+    "minimum": _elementwise(np.minimum),
+    "negative": _elementwise(np.negative),
+    "abs": _elementwise(np.abs),
+    "floor": _elementwise(np.floor),
+    "ceil": _elementwise(np.ceil),
+    "round": _elementwise(np.rint),
+    "sqrt": _elementwise(np.sqrt),
+    "reciprocal": _elementwise(np.reciprocal),
+    "equal": _elementwise(np.equal),
+    "not_equal": _elementwise(np.not_equal),
+    "less": _elementwise(np.less),
+    "less_equal": _elementwise(np.less_equal),
+    "greater": _elementwise(np.greater),
+    "greater_equal": _elementwise(np.greater_equal),
+    "logical_and": _elementwise(np.logical_and),
+    "logical_or": _elementwise(np.logical_or),
+    "logical_not": _elementwise(np.logical_not),
+    "sum": _reduced(np.sum),
+    "prod": _reduced(np.prod),
+    "max": _reduced(np.max),
+    "min": _reduced(np.min),
+}

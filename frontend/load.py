@@ -1,0 +1,52 @@
+"""Reading a model: from a file, bytes or a ModelProto to one that has a graph. The first step of the import."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from ..ir.errors import ModelError
+
+
+def load_model(model: ModelProto | bytes | str | os.PathLike[str]) -> tuple[ModelProto, Path | None]:
+    """The model, and the folder where its external data is: None, unless the model came from a file."""
+    if isinstance(model, ModelProto):
+        return _with_graph(model, "the given ModelProto"), None
+    if isinstance(model, bytes):
+        return _parse(model, "the given bytes"), None
+    if not isinstance(model, (str, os.PathLike)):
+        raise ModelError(f"a model is a path, bytes or an onnx.ModelProto, found a {type(model).__name__}")
+    path = Path(model)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"the model file {path} cannot be read: {error.strerror}") from None
+    return _parse(data, str(path)), path.resolve().parent
+
+
+def _parse(data: bytes, what: str) -> ModelProto:
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ModelError(f"{what}: this is no ONNX model, or one that is truncated or damaged") from None
+    return _with_graph(model, what)
+
+
+def _with_graph(model: ModelProto, what: str) -> ModelProto:
+    """Other formats may parse by accident, as may a truncated model: then something essential is missing."""
+    missing = None
+    if model.ir_version < 1:
+        missing = "an IR version"
+    elif not model.HasField("graph"):
+        missing = "a graph"
+    elif not model.graph.output:
+        missing = "any outputs"
+    elif not model.opset_import and model.ir_version >= 3:
+        missing = "an operator set version"
+    if missing is not None:
+        raise ModelError(f"{what}: this is no ONNX model, or one that is truncated: it is without {missing}")
+    return model

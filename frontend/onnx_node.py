@@ -1,0 +1,168 @@
+"""What a converter sees of an ONNX node: its inputs as graph nodes, its attributes as Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import AttributeProto, NodeProto, TensorProto, helper
+
+from ..graph.node import Constant, Node, tensor_of
+from ..graph.types import TensorType
+from ..ir.errors import ModelError
+from ..ir.expr import Expr, const_int
+from .tensors import tensor_value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxNode:
+    """A node whose inputs are converted already. ``version`` is that of its operator, not of the operator set."""
+
+    proto: NodeProto
+    inputs: Sequence[Node | None]
+    attributes: Mapping[str, AttributeProto]
+    version: int
+    folder: Path | None
+
+    def __str__(self) -> str:
+        return describe(self.proto)
+
+    def __getitem__(self, index: int) -> Node:
+        """An input that must be there."""
+        found = self.get(index)
+        if found is None:
+            raise ModelError(f"{self}: input {index} is missing")
+        return found
+
+    def get(self, index: int) -> Node | None:
+        """An input that may be left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    @property
+    def all(self) -> list[Node]:
+        """The inputs of a variadic operator."""
+        return [self[k] for k in range(len(self.inputs))]
+
+    def type(self, index: int = 0) -> TensorType:
+        return tensor_of(self[index])
+
+    def numbers(self, shape: Sequence[Expr]) -> tuple[int, ...]:
+        """Extents as numbers. Raises ``ModelError`` if one is symbolic."""
+        found = [const_int(extent) for extent in shape]
+        if any(number is None for number in found):
+            symbolic = ", ".join(str(e) for e, number in zip(shape, found, strict=True) if number is None)
+            raise ModelError(
+                f"{self}: it needs a shape that is known when the model is compiled, but there is the dimension "
+                f"{symbolic}: give the shapes of the model's inputs by shapes="
+            )
+        return tuple(number for number in found if number is not None)
+
+    def static_shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an input in numbers."""
+        return self.numbers(self.type(index).shape)
+
+    @property
+    def rank(self) -> int:
+        """The rank of the first input."""
+        return self.type().ndim
+
+    def wants(self, output: int) -> bool:
+        """Whether an output has a name, so that something may use it."""
+        return output < len(self.proto.output) and self.proto.output[output] != ""
+
+    # Inputs that must be known while the model is imported.
+
+    def constant(self, index: int, meaning: str) -> npt.NDArray[Any] | None:
+        """The value of an input that decides types or shapes; None if it is left out."""
+        found = self.get(index)
+        if found is None:
+            return None
+        if not isinstance(found, Constant):
+            raise ModelError(
+                f"{self}: {meaning} (input {index}, {self.proto.input[index]!r}) must be known when the model is "
+                "compiled, but depends on the model's inputs; if only on their shapes, give these by shapes="
+            )
+        return found.value
+
+    def constant_ints(self, index: int, meaning: str) -> tuple[int, ...] | None:
+        value = self.constant(index, meaning)
+        return None if value is None else tuple(int(v) for v in np.ravel(value))
+
+    def required_constant(self, index: int, meaning: str) -> tuple[int, ...]:
+        """Integers of an input that must be there."""
+        value = self.constant_ints(index, meaning)
+        if value is None:
+            raise ModelError(f"{self}: input {index}, {meaning}, is missing")
+        return value
+
+    def constant_int(self, index: int, meaning: str) -> int | None:
+        value = self.constant_ints(index, meaning)
+        if value is not None and len(value) != 1:
+            raise ModelError(f"{self}: {meaning} must be one number, found {value}")
+        return None if value is None else value[0]
+
+    # Attributes.
+
+    def has(self, name: str) -> bool:
+        return name in self.attributes
+
+    def _attribute(self, name: str, kinds: tuple[int, ...]) -> Any:
+        found = self.attributes.get(name)
+        if found is None:
+            return None
+        if found.type not in kinds:
+            raise ModelError(f"{self}: attribute {name} is of type {AttributeProto.AttributeType.Name(found.type)}")
+        return helper.get_attribute_value(found)
+
+    def _required(self, name: str, value: Any) -> Any:
+        if value is None:
+            raise ModelError(f"{self}: attribute {name} is missing")
+        return value
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        found = self._attribute(name, (AttributeProto.INT,))
+        return int(self._required(name, default if found is None else found))
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self.integer(name, int(default)))
+
+    def real(self, name: str, default: float | None = None) -> float:
+        found = self._attribute(name, (AttributeProto.FLOAT,))
+        return float(self._required(name, default if found is None else found))
+
+    def string(self, name: str, default: str | None = None) -> str:
+        found = self._attribute(name, (AttributeProto.STRING,))
+        text = self._required(name, default if found is None else found)
+        return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        found = self._attribute(name, (AttributeProto.INTS,))
+        return None if found is None else tuple(int(v) for v in found)
+
+    def required_ints(self, name: str) -> tuple[int, ...]:
+        found: tuple[int, ...] = self._required(name, self.ints(name))
+        return found
+
+    def floats(self, name: str) -> tuple[float, ...] | None:
+        found = self._attribute(name, (AttributeProto.FLOATS,))
+        return None if found is None else tuple(float(v) for v in found)
+
+    def tensor(self, name: str) -> npt.NDArray[Any] | None:
+        found = self._attribute(name, (AttributeProto.TENSOR,))
+        assert found is None or isinstance(found, TensorProto)
+        return None if found is None else tensor_value(found, f"{self}: attribute {name}", self.folder)
+
+    def unsupported(self, what: str) -> ModelError:
+        """The error for a form of the operator that has no conversion."""
+        return ModelError(f"{self}: {what} is not supported")
+
+
+def describe(proto: NodeProto) -> str:
+    """A node as error messages name it."""
+    name = proto.name or next((o for o in proto.output if o), "")
+    domain = f"{proto.domain}." if proto.domain not in ("", "ai.onnx") else ""
+    return f"node {name!r} ({domain}{proto.op_type})"

@@ -1,0 +1,59 @@
+"""The table of converters: (domain, operator, version) → the function that makes the graph nodes.
+
+Each version of an operator that ONNX has defined is entered by its own number: a version that nobody has looked at is
+unsupported, not taken for its predecessor. Mutable while the converters are imported, under a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from onnx import defs
+
+from ..graph.node import Node
+from ..ir.errors import LoopwrightError
+from .onnx_node import OnnxNode
+
+Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node]]
+"""Gives the node's outputs, in order; outputs at the end may be missing if nobody asks for them."""
+
+_converters: dict[tuple[str, str, int], Converter] = {}
+_lock = threading.Lock()
+
+
+def register(name: str, versions: Sequence[int], convert: Converter, domain: str = "") -> None:
+    """Enter a converter for these versions of an operator. A version that is taken is a ``LoopwrightError``."""
+    with _lock:
+        for version in versions:
+            if (domain, name, version) in _converters:
+                raise LoopwrightError(f"there is a converter for {domain}.{name} version {version} already")
+            _converters[domain, name, version] = convert
+
+
+def converter(name: str, *versions: int, domain: str = "") -> Callable[[Converter], Converter]:
+    """Decorator: the converter of these versions of an operator."""
+
+    def enter(convert: Converter) -> Converter:
+        register(name, versions, convert, domain)
+        return convert
+
+    return enter
+
+
+def version_of(domain: str, name: str, opset: int) -> int | None:
+    """The version of an operator in an operator set; None if it is not in there."""
+    try:
+        return int(defs.get_schema(name, opset, domain).since_version)
+    except defs.SchemaError:
+        return None
+
+
+def find_converter(domain: str, name: str, version: int) -> Converter | None:
+    return _converters.get((domain, name, version))
+
+
+def converted_versions() -> tuple[tuple[str, str, int], ...]:
+    """Every (domain, operator, version) that has a converter, sorted."""
+    return tuple(sorted(_converters))

@@ -1,0 +1,171 @@
+"""ONNX tensors and types: TensorProto → numpy array, TypeProto → graph type.
+
+Sizes are checked before memory is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto, TypeProto, helper, numpy_helper
+
+from ..graph.types import TensorType, tensor_type
+from ..ir.build import index_var
+from ..ir.dtype import DType, dtype
+from ..ir.errors import ExpressionError, ModelError
+from ..ir.expr import Expr, as_index, const_int
+
+MAX_BYTES = 1 << 47
+"""Size of the largest tensor: what an address space of 47 bits could hold."""
+
+Symbols = dict[str, Expr]
+"""The symbolic dimensions of a model by name."""
+
+
+def element_type(code: int, where: str) -> DType:
+    """The dtype of an ONNX element type. Raises ``ModelError`` for one that is not supported (strings, 4 bits, …)."""
+    known = TensorProto.DataType.values()
+    if code not in known or code == TensorProto.UNDEFINED:
+        raise ModelError(f"{where} has element type {code}, which is none of ONNX's")
+    try:
+        return dtype(helper.tensor_dtype_to_np_dtype(code))
+    except (ExpressionError, KeyError, TypeError):
+        raise ModelError(
+            f"{where} has element type {TensorProto.DataType.Name(code)}, which is not supported"
+        ) from None
+
+
+def check_size(shape: Sequence[int], kind: DType, where: str) -> int:
+    """The number of elements of a tensor. Raises ``ModelError`` for a negative extent, or too many bytes."""
+    if any(extent < 0 for extent in shape):
+        raise ModelError(f"{where} has a negative extent: {list(shape)}")
+    count = math.prod(shape)
+    if count * kind.storage_bytes > MAX_BYTES or max(shape, default=0) > MAX_BYTES:
+        raise ModelError(f"{where} is declared as {kind}{list(shape)}: that is too large, the limit is 2**47 bytes")
+    return count
+
+
+def check_type_size(kind: TensorType, where: str) -> None:
+    """``check_size`` of a tensor type, whose symbolic extents count as 1."""
+    numbers = [number for extent in kind.shape if (number := const_int(extent)) is not None]
+    check_size(numbers, kind.dtype, where)
+
+
+def value_type(proto: TypeProto, where: str, symbols: Symbols, given: Sequence[int] | None = None) -> TensorType:
+    """The type of a declared value, with the extents ``given`` instead of the declared ones.
+
+    A named dimension is one symbol, everywhere in the model; a given extent of it is entered in ``symbols``.
+    """
+    if proto.WhichOneof("value") != "tensor_type":
+        raise ModelError(
+            f"{where} is a {proto.WhichOneof('value') or 'value without type'}; only tensors are supported"
+        )
+    declared = proto.tensor_type
+    kind = element_type(declared.elem_type, where)
+    if not declared.HasField("shape") and given is None:
+        raise ModelError(f"{where} is declared without a shape: give one by shapes=")
+    if given is not None and declared.HasField("shape") and len(given) != len(declared.shape.dim):
+        raise ModelError(f"{where} has {len(declared.shape.dim)} dimensions, but the shape given is {tuple(given)}")
+    if given is not None:
+        extents: list[Expr | int] = [int(extent) for extent in given]
+        for dim, extent in zip(declared.shape.dim, given, strict=declared.HasField("shape")):
+            if dim.dim_param:
+                _bind(symbols, dim.dim_param, int(extent), where)
+    else:
+        extents = [_extent(dim, where, k, symbols) for k, dim in enumerate(declared.shape.dim)]
+    check_size([e for e in extents if isinstance(e, int)], kind, where)
+    return tensor_type(extents, kind)
+
+
+def _extent(dim: Any, where: str, position: int, symbols: Symbols) -> Expr | int:
+    if dim.WhichOneof("value") == "dim_value":
+        return int(dim.dim_value)
+    if not dim.dim_param:
+        return index_var(f"dim{position}")
+    found = symbols.setdefault(dim.dim_param, index_var(dim.dim_param))
+    return number if (number := const_int(found)) is not None else found
+
+
+def _bind(symbols: Symbols, name: str, extent: int, where: str) -> None:
+    bound = symbols.get(name)
+    if bound is not None and const_int(bound) not in (None, extent):
+        raise ModelError(f"{where}: the shapes given make dimension {name!r} both {bound} and {extent}")
+    symbols[name] = as_index(extent)
+
+
+def tensor_value(proto: TensorProto, where: str, folder: Path | None) -> npt.NDArray[Any]:
+    """The array of a tensor. Raises ``ModelError`` where the data is missing, or not what the shape says."""
+    kind = element_type(proto.data_type, where)
+    shape = tuple(proto.dims)
+    count = check_size(shape, kind, where)
+    if proto.HasField("segment"):
+        raise ModelError(f"{where} is stored in segments, which is not supported")
+    if proto.data_location == TensorProto.EXTERNAL:
+        return _external_value(proto, kind, shape, where, folder)
+    _check_stored(proto, kind, count, where)
+    try:
+        return numpy_helper.to_array(proto)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{where} cannot be read: {error}") from None
+
+
+_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def _check_stored(proto: TensorProto, kind: DType, count: int, where: str) -> None:
+    if proto.HasField("raw_data"):
+        stored, wanted = len(proto.raw_data), count * kind.storage_bytes
+        if stored != wanted:
+            raise ModelError(f"{where} should have {wanted} bytes for its shape {list(proto.dims)}, but has {stored}")
+    else:
+        stored = sum(len(getattr(proto, name)) for name in _FIELDS)
+        if stored != count:
+            raise ModelError(f"{where} should have {count} elements for its shape {list(proto.dims)}, but has {stored}")
+
+
+def _external_value(
+    proto: TensorProto, kind: DType, shape: tuple[int, ...], where: str, folder: Path | None
+) -> npt.NDArray[Any]:
+    """Map the file, read-only: large weights are not copied."""
+    entries = {entry.key: entry.value for entry in proto.external_data}
+    path = _external_path(entries.get("location", ""), where, folder)
+    size = math.prod(shape) * kind.storage_bytes
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+    except ValueError:
+        raise ModelError(f"{where}: offset and length of its external data are no numbers") from None
+    if offset < 0 or length != size:
+        raise ModelError(f"{where} should have {size} bytes of external data, but says {length}, from {offset} on")
+    if offset + length > path.stat().st_size:
+        raise ModelError(f"{where}: its external data file {path.name} is too short: it ends before {offset + length}")
+    if size == 0:
+        return np.empty(shape, kind.to_numpy())
+    return np.asarray(np.memmap(path, dtype=kind.to_numpy(), mode="r", offset=offset, shape=shape))
+
+
+def _external_path(location: str, where: str, folder: Path | None) -> Path:
+    if folder is None:
+        raise ModelError(
+            f"{where} is stored in another file, {location!r}: give the path of the model, not its contents"
+        )
+    if not location or "\0" in location:
+        raise ModelError(f"{where} is stored in another file, but does not say in which")
+    root = folder.resolve()
+    path = (root / location).resolve()  # follows links: what counts is where the data lies
+    if not path.is_relative_to(root):
+        raise ModelError(f"{where} is stored in {location!r}, which is outside the folder of the model")
+    if not path.is_file():
+        raise ModelError(f"{where} is stored in {location!r}, but there is no such file beside the model")
+    return path
+
+
+def type_proto(kind: TensorType) -> bytes:
+    """A graph type as a serialised TypeProto; symbolic extents are left open."""
+    shape = [const_int(extent) for extent in kind.shape]
+    proto = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind.dtype.to_numpy()), shape)
+    return bytes(proto.SerializeToString())

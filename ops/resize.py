@@ -1,0 +1,203 @@
+"""Resizing of images and other grids: a composition of gathers and weighted sums, whose indices and weights are
+constants.
+
+Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.node import Constant, Node, tensor_of
+from ..ir.errors import TypeInferenceError
+from ..ir.expr import const_int
+from .binary import add, multiply
+from .gather import take
+from .matmul import dense
+from .relations import normalize_axis
+from .repeat import repeat
+from .select import where
+from .transpose import transpose
+from .unary import cast
+
+Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
+Coordinates: TypeAlias = Literal[
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+]
+Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+MAX_TAPS = 4
+"""With more source elements than these for an element of the result, an axis is resized by a matrix product."""
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """How elements between those of the grid are found."""
+
+    mode: Mode = "nearest"
+    coordinates: Coordinates = "half_pixel"
+    nearest: Nearest = "round_prefer_floor"
+    cubic_a: float = -0.75
+    exclude_outside: bool = False  # elements beyond the edge have no weight, rather than the edge's value
+    antialias: bool = False
+    extrapolation_value: float = 0.0  # tf_crop_and_resize only: beyond the edge
+
+
+@dataclass(frozen=True)
+class Resized:
+    """What becomes of an axis: its new extent, the scale (which extents round), and the part that is resized."""
+
+    axis: int
+    extent: int
+    scale: float
+    region: tuple[float, float] = (0.0, 1.0)
+
+
+def resize(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
+    """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
+    kind = tensor_of(x)
+    made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
+    for change in axes:
+        made = _resize_axis(made, change, how)
+    return made if tensor_of(made).dtype is kind.dtype else cast(made, kind.dtype)
+
+
+def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
+    kind = tensor_of(x)
+    axis = normalize_axis(change.axis, kind.ndim)
+    extent = const_int(kind.shape[axis])
+    if extent is None:
+        raise TypeInferenceError(f"resize needs known extents, found {kind}")
+    if extent == change.extent and change.scale == 1 and change.region == (0.0, 1.0):
+        return x
+    if extent == 0:
+        raise TypeInferenceError(f"axis {axis} of {kind} is empty: there is nothing to resize")
+    source = _coordinates(extent, change, how.coordinates)
+    if how.mode == "nearest":
+        result = _nearest(x, axis, extent, source, how.nearest)
+    else:
+        result = _weighted(x, axis, extent, *_kernel(extent, source, change.scale, how))
+    if how.coordinates != "tf_crop_and_resize":
+        return result
+    outside = (source < 0) | (source > extent - 1)
+    return _filled(result, axis, outside, how.extrapolation_value) if outside.any() else result
+
+
+def _coordinates(extent: int, change: Resized, mode: Coordinates) -> Floats:
+    """Where each element of the result lies among those of the source."""
+    i = np.arange(change.extent, dtype=np.float64)
+    scaled = change.scale * extent
+    begin, end = change.region
+    match mode:
+        case "half_pixel":
+            return (i + 0.5) / change.scale - 0.5
+        case "half_pixel_symmetric":
+            return extent / 2 * (1 - change.extent / scaled) + (i + 0.5) / change.scale - 0.5
+        case "pytorch_half_pixel":
+            return np.full_like(i, -0.5) if scaled == 1 else (i + 0.5) / change.scale - 0.5
+        case "align_corners":
+            return np.zeros_like(i) if scaled == 1 else i * (extent - 1) / (scaled - 1)
+        case "asymmetric":
+            return i / change.scale
+        case "tf_crop_and_resize":
+            part = (end - begin) * (extent - 1)
+            inside = np.full_like(i, part / 2) if scaled == 1 else i * part / (scaled - 1)
+            return inside + begin * (extent - 1)
+        case _:
+            raise TypeInferenceError(f"resize: there is no coordinate transformation {mode!r}")
+
+
+def _nearest(x: Node, axis: int, extent: int, source: Floats, rounding: Nearest) -> Node:
+    match rounding:
+        case "round_prefer_floor":
+            rounded = np.ceil(source - 0.5)
+        case "round_prefer_ceil":
+            rounded = np.floor(source + 0.5)
+        case "floor":
+            rounded = np.floor(source)
+        case "ceil":
+            rounded = np.ceil(source)
+        case _:
+            raise TypeInferenceError(f"resize: there is no rounding {rounding!r}")
+    indices = np.clip(rounded, 0, extent - 1).astype(np.int64)
+    times = len(indices) // extent
+    if times > 0 and np.array_equal(indices, np.repeat(np.arange(extent), times)):
+        return repeat(x, times, axis)
+    return take(x, Constant(indices), axis)
+
+
+def _kernel(extent: int, source: Floats, scale: float, how: Interpolation) -> tuple[Integers, Floats]:
+    """For each element of the result the indices that it is made from, which may lie outside, and their weights."""
+    base = np.ceil(source).astype(np.int64) - 1
+    ratio = (source - base)[:, None]
+    shrink = min(scale, 1.0) if how.antialias else 1.0
+    if how.mode == "linear":
+        first = int(np.floor(-1 / shrink)) + 1
+        offsets = np.arange(first, 2 - first)
+        weights = np.clip(1 - np.abs((offsets - ratio) * shrink), 0, 1)
+    elif how.mode == "cubic":
+        first = int(np.floor(-2 / shrink)) + 1
+        offsets = np.arange(first, 2 - first)
+        weights = _cubic(np.abs((offsets - ratio) * shrink), how.cubic_a)
+    else:
+        raise TypeInferenceError(f"resize: there is no mode {how.mode!r}")
+    if how.antialias:
+        weights /= weights.sum(1, keepdims=True)
+    indices = base[:, None] + offsets
+    if how.exclude_outside:
+        weights = np.where((indices < 0) | (indices >= extent), 0, weights)
+        total = weights.sum(1, keepdims=True)
+        weights /= np.where(total == 0, 1, total)
+    return np.clip(indices, 0, extent - 1), weights
+
+
+def _cubic(x: Floats, a: float) -> Floats:
+    """Keys, "Cubic convolution interpolation for digital image processing" (1981)."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _weighted(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:
+    kind = tensor_of(x)
+    used = np.flatnonzero(np.any(weights != 0, axis=0))
+    if len(used) > MAX_TAPS:
+        return _by_matrix(x, axis, extent, indices, weights)
+    shape = [-1 if k == axis else 1 for k in range(kind.ndim)]
+    terms = [
+        multiply(take(x, Constant(indices[:, k]), axis), _constant(weights[:, k].reshape(shape), kind.dtype.to_numpy()))
+        for k in used
+    ]
+    return reduce(add, terms)
+
+
+def _by_matrix(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:
+    kind = tensor_of(x)
+    matrix = np.zeros((len(indices), extent))
+    np.add.at(matrix, (np.arange(len(indices))[:, None], indices), weights)
+    order = [k for k in range(kind.ndim) if k != axis] + [axis]
+    back = np.argsort(order).tolist()
+    return transpose(dense(transpose(x, order), _constant(matrix, kind.dtype.to_numpy())), back)
+
+
+def _filled(x: Node, axis: int, where_: npt.NDArray[np.bool_], value: float) -> Node:
+    kind = tensor_of(x)
+    mask = where_.reshape([-1 if k == axis else 1 for k in range(kind.ndim)])
+    return where(Constant(mask), _constant(np.asarray(value), kind.dtype.to_numpy()), x)
+
+
+def _constant(value: npt.NDArray[Any], kind: np.dtype[Any]) -> Constant:
+    return Constant(value.astype(kind))
