@@ -6,12 +6,21 @@ folders at once is tied together here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import ModelProto
 
 from . import te
 from .codegen.host import resolve_target
 from .codegen.options import CodegenOptions, Precision
 from .compiler.build import compile_schedule
+from .compiler.model import Progress, compile_model
+from .compiler.specialize import specialize
+from .frontend import from_onnx
+from .graph.node import Constant, Function, Node, Var
+from .graph.types import tensor_type
 from .ir.errors import (
     CacheError,
     ExpressionError,
@@ -28,6 +37,7 @@ from .ir.errors import (
     TypeInferenceError,
     VerificationError,
 )
+from .ir.expr import ExprLike
 from .ir.interpret import interpret
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
@@ -35,7 +45,11 @@ from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
 from .lowering.pipeline import lower as _lower
 from .lowering.schedule import Schedule, create_schedule
+from .ops import nn
+from .runtime.engine import Array, Engine
 from .runtime.kernel import Kernel
+from .runtime.library import Library
+from .runtime.library import load_library as load
 from .runtime.timing import Timing
 from .te.tensor import Tensor
 
@@ -86,6 +100,39 @@ def build(
     return Kernel(compiled.func, compiled.code)
 
 
+def var(name: str, shape: Sequence[ExprLike], dtype: str = "float32") -> Var:
+    """An input of a graph function; extents are numbers or ``te.var`` dimensions."""
+    return Var(name, tensor_type(shape, dtype))
+
+
+def const(value: object, name: str = "") -> Constant:
+    """A constant of a graph: anything that numpy makes an array of. Its memory is not copied."""
+    return Constant(np.asarray(value), name)
+
+
+def compile(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    target: str | Target | None = "native",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    precision: Precision = "standard",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Library:
+    """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
+
+    ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
+    compile (default: one a core); ``progress(done, total, name)`` is called after each function.
+    Raises ``ModelError`` for a model that is damaged or not supported, ``TargetError`` for an unknown target.
+    """
+    function = specialize(model, shapes or {}) if isinstance(model, Function) else from_onnx(model, shapes)
+    options = CodegenOptions(precision=precision)
+
+    def evaluate(constants: Function) -> list[Array]:
+        return Engine(Library(compile_model(constants, resolve_target("native"), options, jobs)))([])
+
+    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate))
+
+
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: str | Target | None = None) -> Schedule:
     """A schedule from general rules, vectorized and parallel, for tensors that nobody scheduled by hand."""
     return _default_schedule(outputs, resolve_target(target))
@@ -93,14 +140,19 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: str | Target | 
 
 __all__ = [
     "CacheError",
+    "Constant",
+    "Engine",
     "ExpressionError",
+    "Function",
     "IRModule",
     "InternalError",
     "InterpretError",
     "Kernel",
     "KernelError",
+    "Library",
     "LoopwrightError",
     "ModelError",
+    "Node",
     "OutOfMemoryError",
     "PassRecord",
     "PrimFunc",
@@ -115,10 +167,16 @@ __all__ = [
     "TypeInferenceError",
     "VerificationError",
     "build",
+    "compile",
+    "const",
     "create_schedule",
     "default_schedule",
+    "from_onnx",
     "interpret",
+    "load",
     "lower",
+    "nn",
     "resolve_target",
     "te",
+    "var",
 ]

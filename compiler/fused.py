@@ -171,7 +171,7 @@ def _placeholder(node: Node, name: str) -> Tensor:
     kind = node.type
     if not isinstance(kind, TensorType):
         raise InternalError(f"a fused function takes tensors only, found a {kind}")
-    return te.placeholder(kind.shape, kind.dtype, name)
+    return te.placeholder(kind.shape, kind.dtype, re.sub(r"^(?=\d|$)|[^A-Za-z0-9_]", "_", name))
 
 
 def _tensor(node: Node, tensors: dict[Node, tuple[Tensor, ...]]) -> Tensor:

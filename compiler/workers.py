@@ -1,7 +1,7 @@
 """Compiling many functions at once, in processes of their own: lowering is Python, and LLVM holds one lock a process.
 
-A worker is ``python -m loopwright.compiler.workers``, which answers pickled requests on a pipe; so the caller's main
-module is not imported again, and a crash of LLVM takes one worker down, not the caller.
+A worker is a fresh interpreter that answers pickled requests on a pipe; so the caller's main module is not imported
+again, and a crash of LLVM takes one worker down, not the caller.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
 from .fused import cached_group, compile_group
 
+LEAST_FOR_WORKERS = 6
+"""With fewer functions to compile, the start of processes would cost more than it saves."""
 Progress = Callable[[str], None]
 """Called with the name of each function that is done."""
 
@@ -30,7 +32,7 @@ def compile_all(
 ) -> list[CompiledFunction]:
     """Compile functions, in order of the list; ``jobs`` 1 compiles here. Results do not depend on ``jobs``."""
     found = [cached_group(function, target, options) for function in functions]
-    if jobs <= 1 or found.count(None) <= 1:
+    if jobs <= 1 or found.count(None) < LEAST_FOR_WORKERS:
         return [_compile_here(function, target, options, progress) for function in functions]
     idle: SimpleQueue[_Worker] = SimpleQueue()
     workers = [_Worker() for _ in range(min(jobs, found.count(None)))]
@@ -67,7 +69,8 @@ class _Worker:
     """A child process that compiles. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "loopwright.compiler.workers"]
+        program = f"import sys; from {__name__} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
+        command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def compile(self, function: Function, target: Target, options: CodegenOptions) -> CompiledFunction:
@@ -106,7 +109,3 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             answer = InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")
         pickle.dump(answer, answers)
         answers.flush()
-
-
-if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)

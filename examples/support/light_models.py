@@ -1,0 +1,89 @@
+"""The nine models that ship inside the onnx package, made fit for tests: their weights are all one number, so that
+matching their outputs proves nothing. Here every weight is replaced by a seeded random one.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import ModelProto, helper, numpy_helper
+
+FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+def names() -> list[str]:
+    """The names of the models, such as ``resnet50``."""
+    return sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("light_*.onnx"))
+
+
+def with_random_weights(name: str, seed: int = 0, intermediates: int = 8) -> ModelProto:
+    """A model with He-normal weights and plausible batch-norm statistics.
+
+    Its first output is the tensor before the final softmax, if it ends in one; some intermediate values follow.
+    """
+    model = onnx.load(FOLDER / f"light_{name}.onnx")
+    rng = np.random.default_rng(seed)
+    roles = _roles(model)
+    kept = []
+    for node in model.graph.node:
+        if node.op_type == "ConstantOfShape" and node.output[0] in roles:
+            model.graph.initializer.append(_tensor(node.output[0], _constant_shape(model, node), roles, rng))
+        else:
+            kept.append(node)
+    for index, initializer in enumerate(model.graph.initializer):
+        if initializer.name in roles and initializer.data_type == onnx.TensorProto.FLOAT:
+            model.graph.initializer[index].CopyFrom(_tensor(initializer.name, tuple(initializer.dims), roles, rng))
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    _expose(model, intermediates)
+    return model
+
+
+def _roles(model: ModelProto) -> dict[str, str]:
+    """What each weight is, by the operator that reads it."""
+    roles: dict[str, str] = {}
+    for node in model.graph.node:
+        match node.op_type:
+            case "Conv" | "ConvTranspose" | "Gemm" | "MatMul":
+                roles.update(zip(node.input[1:], ("weight", "bias"), strict=False))
+            case "BatchNormalization":
+                roles.update(zip(node.input[1:], ("scale", "bias", "mean", "variance"), strict=True))
+            case "Mul" | "Add" | "Sum":
+                roles.update(dict.fromkeys(node.input[1:], "scale" if node.op_type == "Mul" else "bias"))
+    produced = {o for node in model.graph.node if node.op_type != "ConstantOfShape" for o in node.output}
+    fed = {i.name for i in model.graph.input} - {i.name for i in model.graph.initializer}
+    return {name: role for name, role in roles.items() if name not in produced | fed}
+
+
+def _tensor(name, shape, roles, rng):
+    fan_in = int(np.prod(shape[1:])) or 1
+    match roles[name]:
+        case "weight":
+            value = rng.standard_normal(shape) * np.sqrt(2 / fan_in)
+        case "scale" | "variance":
+            value = rng.uniform(0.5, 1.5, shape)
+        case _:
+            value = rng.standard_normal(shape) * 0.1
+    return numpy_helper.from_array(value.astype(np.float32), name)
+
+
+def _constant_shape(model: ModelProto, node) -> tuple[int, ...]:
+    (shape,) = (i for i in model.graph.initializer if i.name == node.input[0])
+    return tuple(int(extent) for extent in numpy_helper.to_array(shape))
+
+
+def _expose(model: ModelProto, count: int) -> None:
+    """Make the input of a final softmax and evenly spaced activations outputs."""
+    last = model.graph.node[-1]
+    (output,) = (o for node in model.graph.node for o in node.output if o == model.graph.output[0].name)
+    before = last.input[0] if last.op_type == "Softmax" else output
+    activations = [
+        node.output[0]
+        for node in model.graph.node
+        if node.op_type in ("Relu", "Conv", "MaxPool", "Concat", "LRN", "AveragePool", "Gemm")
+        and node.output[0] != before
+    ]
+    step = max(1, len(activations) // max(count, 1))
+    chosen = activations[::step][:count] if count else []
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in [before, *chosen])

@@ -1,0 +1,98 @@
+"""The interface of ``onnx.backend``: ``prepare``, ``run_model``, ``run_node`` and ``supports_device``.
+
+A model is compiled for the shapes of the inputs it meets, once for each set of shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+
+import loopwright as lw
+
+
+class LoopwrightRep(BackendRep):
+    """A prepared model: ``run`` takes the inputs in order, or by name."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        constants = {initializer.name for initializer in model.graph.initializer}
+        self._inputs = [i.name for i in model.graph.input if i.name not in constants]
+        self._outputs = [output.name for output in model.graph.output]
+        self._engines: dict[tuple[tuple[int, ...], ...], lw.Engine] = {}
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs, as a named tuple of arrays. Raises ``RuntimeArgumentError`` for inputs that do not fit."""
+        arrays = [np.ascontiguousarray(value) for value in self._ordered(inputs)]
+        shapes = tuple(array.shape for array in arrays)
+        if shapes not in self._engines:
+            given = dict(zip(self._inputs, shapes, strict=True))
+            self._engines[shapes] = lw.Engine(lw.compile(self._model, shapes=given))
+        outputs = self._engines[shapes](arrays)
+        return namedtupledict("Outputs", self._outputs)(*outputs)
+
+    def _ordered(self, inputs: Any) -> Sequence[Any]:
+        if isinstance(inputs, Mapping):
+            if inputs.keys() != set(self._inputs):
+                raise lw.RuntimeArgumentError(f"the inputs are {self._inputs}, found {sorted(inputs)}")
+            return [inputs[name] for name in self._inputs]
+        values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        if len(values) != len(self._inputs):
+            raise lw.RuntimeArgumentError(f"the model takes {len(self._inputs)} inputs, found {len(values)}")
+        return values
+
+
+class LoopwrightBackend(Backend):
+    """loopwright as a backend of onnx."""
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether all operators of the model are supported."""
+        try:
+            lw.from_onnx(model)
+        except lw.ModelError:
+            return False
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> LoopwrightRep:
+        """Make a model ready to run. Raises ``ModelError`` if it is damaged or not supported."""
+        if not cls.supports_device(device):
+            raise lw.TargetError(f"there is no device {device!r}: loopwright compiles for the CPU")
+        lw.from_onnx(model)
+        return LoopwrightRep(model)
+
+    @classmethod
+    def run_node(
+        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Run a single node on arrays, in the newest opset unless ``opset_version`` says otherwise."""
+        arrays = [np.asarray(value) for value in inputs]
+        names = [name for name in node.input if name]
+        graph = helper.make_graph(
+            [node],
+            "node",
+            [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                for name, array in zip(names, arrays, strict=True)
+            ],
+            [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name],
+        )
+        opsets = [helper.make_opsetid(node.domain, kwargs["opset_version"])] if "opset_version" in kwargs else None
+        return cls.prepare(helper.make_model(graph, opset_imports=opsets), device).run(arrays)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """CPU only."""
+        return device.split(":", 1)[0] == "CPU"
+
+
+is_compatible = LoopwrightBackend.is_compatible
+prepare = LoopwrightBackend.prepare
+run_model = LoopwrightBackend.run_model
+run_node = LoopwrightBackend.run_node
+supports_device = LoopwrightBackend.supports_device
