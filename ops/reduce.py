@@ -22,7 +22,7 @@ from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
-from .rows import LEAST_EXTENT, MAX, MIN, PROD, SUM, Fold, fold_rows, schedule_rows
+from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, has_long_rows, innermost, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
 Term = Callable[[tuple[Operand, ...]], Expr]
@@ -107,7 +107,7 @@ def fold_axes(
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
         return te.compute(kept, lambda *i: term(i), name=name)
-    last = len(shape) - 1
+    last = innermost(shape)
     reduced: dict[int, Operand] = {}
     others = []
     for d in axes:
@@ -185,12 +185,7 @@ def _log_sum_exp(by_rows: bool) -> Compute:
 
 
 def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    return schedule_rows(outputs, len(outputs[-1].shape), target)
-
-
-def _has_long_rows(attrs: ReduceAttrs, x: TensorType) -> bool:
-    extent = const_int(x.shape[-1]) if x.ndim else None
-    return x.ndim - 1 in attrs.axes and extent is not None and extent >= LEAST_EXTENT
+    return schedule_rows(outputs, range(len(outputs[-1].shape)), target)
 
 
 def _register(name: str, description: str, kinds: Sequence[str], compute: Callable[[bool], Compute]) -> Op:
@@ -201,7 +196,7 @@ def _register(name: str, description: str, kinds: Sequence[str], compute: Callab
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
         made.add_implementation(compute(False), schedule_default, f"{name}.generic")
-        if _has_long_rows(attrs, tensor_argument(inputs[0], "x")):
+        if has_long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape):
             made.add_implementation(compute(True), _rows_schedule, f"{name}.rows", plevel=15)
         return made
 

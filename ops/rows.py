@@ -67,27 +67,37 @@ def fold_rows(
     return te.compute(rows, pairwise, name=name)
 
 
-def schedule_rows(outputs: Tensors, row_rank: int, target: Target) -> Schedule:
-    """One output computed row by row, its rows being its first ``row_rank`` axes: all that has rows of its own inside.
+def innermost(shape: Sequence[Expr]) -> int:
+    """The last axis whose extent is not 1: its elements are neighbours in memory. The last of all if there is none."""
+    return next((d for d in reversed(range(len(shape))) if const_int(shape[d]) != 1), len(shape) - 1)
 
-    The rest of the output's axes is one vector loop. Stages without rows, of small inputs, are computed before.
+
+def has_long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
+    """Whether the innermost axis is one of ``axes``, and long enough to be folded in lanes."""
+    extent = const_int(shape[innermost(shape)]) if shape else None
+    return innermost(shape) in axes and extent is not None and extent >= LEAST_EXTENT
+
+
+def schedule_rows(outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
+    """One output computed row by row, in parallel; a row is what the output's other axes span.
+
+    The operator's own stages, which are named ``<its name>.<…>``, and producers that have all axes of the output are
+    computed inside a row. Other stages, of smaller inputs, are computed before.
     """
     schedule = create_schedule(outputs)
-    inline_cheap_stages(schedule, keep={s.name for s in schedule.state.stages if _folds_lanes(s)})
     output = schedule[outputs[-1]]
-    assert isinstance(output.op, ComputeOp)
-    extents = tuple(axis.extent for axis in output.op.axis[:row_rank])
-    row = output.fuse(*output.op.axis[:row_rank]) if row_rank else None
-    if row_rank < len(output.op.axis):
-        _vectorize_last(output, target)
-    if row is not None:
-        output.parallel(row)
+    op = output.op
+    assert isinstance(op, ComputeOp)
+    own = {s.name for s in schedule.state.stages if s.name.startswith(f"{output.name.partition('.')[0]}.")}
+    inline_cheap_stages(schedule, keep={n for n in own if _has_a_value_a_row(schedule.state.stage(n), op)})
+    row = _schedule_output(output, op, row_axes, target)
     inside = {output.name}
     for stage in reversed(schedule.state.stages):
         if stage.is_input or stage.name == output.name or is_inlined(schedule.state, stage.name):
             continue
-        if row is not None and _has_rows(stage, extents) and _read_inside(schedule, stage, inside):
-            _schedule_inside(schedule[stage.name], row_rank, target)
+        belongs = stage.name in own or _has_axes_of(stage, op)
+        if row is not None and belongs and _read_inside(schedule, stage, inside):
+            _schedule_inside(schedule[stage.name], len(row_axes), target)
             schedule[stage.name].compute_at(output, row)
             inside.add(stage.name)
         else:
@@ -95,14 +105,30 @@ def schedule_rows(outputs: Tensors, row_rank: int, target: Target) -> Schedule:
     return schedule
 
 
-def _folds_lanes(stage: Stage) -> bool:
-    """Whether a stage folds lanes: a value a row, which would be computed again for each element if inlined."""
-    return any(tensor.name.endswith(_LANES_SUFFIX) for tensor in stage.op.inputs)
+def _schedule_output(output: StageView, op: ComputeOp, row_axes: Sequence[int], target: Target) -> LoopView | None:
+    """The loop over the rows of the output, if it has several; inside a row, neighbours are one vector."""
+    rows = [op.axis[d] for d in row_axes]
+    others = [axis for d, axis in enumerate(op.axis) if d not in row_axes]
+    if rows:
+        output.reorder(*rows, *others)
+    if others:
+        _vectorize(output, others[innermost([axis.extent for axis in others])], target)
+    if not rows:
+        return None
+    row = output.fuse(*rows)
+    output.parallel(row)
+    return row
 
 
-def _has_rows(stage: Stage, extents: Sequence[Expr]) -> bool:
+def _has_a_value_a_row(stage: Stage, output: ComputeOp) -> bool:
+    """Whether a stage would be computed again for each element of a row if it were inlined."""
+    folds_lanes = any(tensor.name.endswith(_LANES_SUFFIX) for tensor in stage.op.inputs)
+    return folds_lanes or stage.tensors[0].ndim < len(output.axis)
+
+
+def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
     shape = stage.tensors[0].shape
-    return len(shape) >= len(extents) and all(a is b for a, b in zip(shape, extents, strict=False))
+    return len(shape) >= len(output.axis) and all(e is a.extent for e, a in zip(shape, output.axis, strict=False))
 
 
 def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
@@ -114,23 +140,24 @@ def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
 
 
 def _schedule_inside(stage: StageView, row_rank: int, target: Target) -> None:
-    """Vectorize the part of a stage that belongs to one row; a reduction keeps its lanes in registers."""
+    """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    if len(op.axis) == row_rank:
+    if len(op.axis) <= row_rank:
         return
-    outer, lanes = _vectorize_last(stage, target)
-    if op.reduction is not None:
+    outer, lanes = _vectorize(stage, op.axis[innermost([axis.extent for axis in op.axis])], target)
+    if stage.name.endswith(_LANES_SUFFIX):
         stage.reorder(*op.reduce_axis, outer, lanes)
         stage.unroll(outer)
+    elif op.reduction is not None:
+        stage.reorder(outer, *op.reduce_axis, lanes)
 
 
-def _vectorize_last(stage: StageView, target: Target) -> tuple[LoopView, LoopView]:
+def _vectorize(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, LoopView]:
     op = stage.op
     assert isinstance(op, ComputeOp)
-    extent = const_int(op.axis[-1].extent)
-    lanes_of_register = min(target.lanes(t.dtype) for t in op.outputs)
-    factor = lanes_of_register if extent is None else max(1, min(extent, lanes_of_register))
-    outer, lanes = stage.split(op.axis[-1], factor=factor)
+    extent = const_int(axis.extent)
+    factor = min(target.lanes(t.dtype) for t in op.outputs)
+    outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))
     stage.vectorize(lanes)
     return outer, lanes
