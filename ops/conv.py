@@ -13,11 +13,13 @@ from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
+from ..ir.target import Target
 from .accumulate import narrowed, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, positive
+from .conv_flat import add_flat
 from .registry import OpPattern, register_op
 from .relations import same_dtype, tensor_argument
-from .strategy import Tensors, register_compute
+from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .window import AutoPad, PerAxis, check_ranks, padded, per_axis, resolve_padding, spatial_rank, window_shape
 
 
@@ -85,7 +87,14 @@ CONV = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     ConvAttrs,
 )
-register_compute(CONV, _direct, name="conv.direct")
+
+
+@register_strategy(CONV)
+def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_direct, schedule_default, "conv.direct")
+    add_flat(strategy, attrs, inputs, result, target)
+    return strategy
 
 
 def conv(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+import loopwright as lw
+from loopwright import te
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops.conv import conv, conv2d
@@ -209,3 +211,41 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+TARGETS = ["native", *(["x86-64-v3", "x86-64"] if lw.resolve_target("native").has("avx2") else [])]
+FUSED = {
+    "pointwise": ((1, 40, 9, 10), (24, 40, 1, 1), 1, 0, 1),
+    "pointwise, wide": ((2, 8, 40, 40), (30, 8, 1, 1), 1, 0, 1),
+    "pointwise strided": ((1, 8, 21, 21), (16, 8, 1, 1), 2, 0, 1),
+    "3x3": ((2, 6, 15, 17), (16, 6, 3, 3), 1, 1, 1),
+    "3x3 strided": ((1, 6, 15, 17), (16, 6, 3, 3), 2, 1, 1),
+    "5x5 grouped": ((1, 6, 15, 17), (15, 2, 5, 5), 1, 2, 3),
+    "depthwise": ((1, 7, 15, 17), (7, 1, 3, 3), 1, 1, 7),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", FUSED)
+def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
+    """Bias, residual and activation in one function; then the sums as an output of their own besides."""
+    x, w, stride, pad, groups = FUSED[case]
+    resolved = lw.resolve_target(target)
+    call = conv(ops.var(x), ops.var(w), stride, pad, 1, groups)
+    chosen, tensors, (sums,) = ops.implement(call, resolved)
+    assert chosen.name in ("conv.pointwise", "conv.shifted")
+    bias = te.placeholder((w[0],), name="bias")
+    residual = te.placeholder(sums.shape, name="residual")
+    biased = te.compute(sums.shape, lambda n, k, *o: sums[(n, k, *o)] + bias[k], name="biased")
+    out = te.compute(sums.shape, lambda *i: te.maximum(biased[i] + residual[i], 0.0), name="out")
+    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias, residual)]
+    wanted_sums = windows.conv(*arrays[:2], (stride,) * 2, (pad,) * 4, (1, 1), groups)
+    wanted = np.maximum(wanted_sums + arrays[2][:, None, None] + arrays[3], 0)
+    for outputs in ([out], [sums, out], [biased, out]):
+        schedule = chosen.schedule(call.attrs, (sums,), tuple(outputs), resolved)
+        args = [*tensors, bias, residual, *outputs]
+        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
+        lw.build(schedule, args, target=resolved)(*arrays, *found)
+        np.testing.assert_allclose(found[-1], wanted, rtol=1e-4, atol=1e-4)
+        if outputs[0] is sums:
+            np.testing.assert_allclose(found[0], wanted_sums, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,253 @@
+"""Implementations of ``nn.conv`` for known extents, with all spatial axes as one: vectors fit, loads are contiguous.
+
+Windows of one element (pointwise): a product of matrices, weight[k, c] · x[c, positions].
+
+Else, for a stride s, the source is split into phases, source[n, c, phase, j] = padded x[n, c, j·s + phase], where the
+tap r·dilation = shift·s + phase is at the constant distance ``shift``; a row of the source is as wide as a row of
+outputs plus the largest shift. So a tap is at a constant distance in the flattened source too, and the sums are
+products of matrices with shifted columns. Positions between the end of an output row and the begin of the next are
+computed, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from .. import te
+from ..graph.types import TensorType, Type
+from ..ir.expr import Axis, Expr, as_index
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
+from .strategy import OpStrategy, Tensors
+from .tiling import RegisterTile, register_tile, schedule_around, schedule_core, schedule_product
+from .window import inside
+
+UNROLLED_TAPS = 3
+"""Windows up to this extent on the last axis are unrolled."""
+PACKED_USES = 4
+"""Columns that are used by so many blocks of rows are worth copying together."""
+Number = TypeVar("Number", int, Expr)
+
+
+class Window(Protocol):
+    """What is read of the attributes of a convolution."""
+
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def padding(self) -> tuple[int, ...]: ...
+    @property
+    def dilations(self) -> tuple[int, ...]: ...
+    @property
+    def groups(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """The numbers of a flattened convolution."""
+
+    attrs: Window
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    filters: int
+
+    @property
+    def pointwise(self) -> bool:
+        return all(w == 1 for w in self.window) and not any(self.attrs.padding)
+
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """How far the last tap is from the first one, per spatial axis, within a phase."""
+        a = self.attrs
+        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True))
+
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """Number of phases that taps fall into: one, where all are at multiples of the stride."""
+        a = self.attrs
+        return tuple(
+            1 if w == 1 or d % s == 0 else s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True)
+        )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Extents of a phase of the source."""
+        return tuple(o + s for o, s in zip(self.outputs, self.shifts, strict=True))
+
+    @property
+    def positions(self) -> int:
+        """How many there are from the first output to the last one, in the flattened source."""
+        return 1 + self.flatten([o - 1 for o in self.outputs])
+
+    @property
+    def group_filters(self) -> int:
+        return self.filters // self.attrs.groups
+
+    def flatten(self, place: Sequence[Number]) -> Number:
+        flat = place[0]
+        for index, width in zip(place[1:], self.widths[1:], strict=True):
+            flat = flat * width + index
+        return flat
+
+    def unflatten(self, flat: Expr) -> tuple[Expr, ...]:
+        found: list[Expr] = []
+        for width in reversed(self.widths[1:]):
+            found.append(flat % width)
+            flat = flat // width
+        return (flat, *reversed(found))
+
+
+def add_flat(strategy: OpStrategy, attrs: Window, inputs: Sequence[Type], result: Type, target: Target) -> None:
+    """Offer the flattened implementation, where it can serve: extents known, sums in the dtype of the result."""
+    weight = inputs[1]
+    assert isinstance(weight, TensorType)
+    assert isinstance(result, TensorType)
+    shape, window = result.static_shape, weight.static_shape
+    if shape is None or window is None or 0 in shape or 0 in window:
+        return
+    if not result.dtype.is_float or result.dtype.storage_bits < 32:
+        return
+    flat = Flat(attrs, window[2:], shape[2:], shape[1])
+    tile = register_tile(flat.group_filters, flat.positions, target, result.dtype, divides=True)
+    if flat.pointwise:
+        pointwise = Pointwise(flat, tile)
+        strategy.add_implementation(pointwise.compute, pointwise.schedule, "conv.pointwise", plevel=20)
+    else:
+        shifted = Shifted(flat, tile)
+        strategy.add_implementation(shifted.compute, shifted.schedule, "conv.shifted", plevel=15)
+
+
+def _channel(flat: Flat, weight: te.Tensor, k: Expr, c: Axis) -> Expr:
+    """The channel of x that a filter's channel c is."""
+    return as_index(c) if flat.attrs.groups == 1 else k // flat.group_filters * weight.shape[1] + c
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """A product of matrices, with the columns in panels of a register tile's width."""
+
+    flat: Flat
+    tile: RegisterTile
+
+    def compute(self, attrs: Window, inputs: Tensors, result: Type) -> te.Tensor:
+        x, weight = inputs
+        assert isinstance(result, TensorType)
+        flat, width = self.flat, self.tile.columns
+        tiles = math.ceil(flat.positions / width)
+        ones = (0,) * len(flat.window)
+
+        def panel(n: Axis, t: Axis, c: Axis, j: Axis) -> Expr:
+            position = t * width + j
+            place = (p * s for p, s in zip(flat.unflatten(position), attrs.strides, strict=True))
+            value = x[(n, c, *place)]
+            known = tiles * width == flat.positions
+            return value if known else te.if_then_else(position < flat.positions, value, te.const(0, x.dtype))
+
+        panels = te.compute((x.shape[0], tiles, x.shape[1], width), panel, name="conv.panels")
+        c = te.reduce_axis((0, weight.shape[1]), name="c")
+
+        def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
+            return te.sum(panels[n, t, _channel(flat, weight, as_index(k), c), j] * weight[(k, c, *ones)], axis=c)
+
+        core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
+        return _unfold(flat, core, result, width)
+
+    def schedule(self, attrs: Window, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        core = anchor[0].op.inputs[0]
+        panels = next(t for t in core.op.inputs if t.op.inputs)
+        strided = any(s > 1 for s in attrs.strides)
+        pack = strided or self.flat.group_filters >= PACKED_USES * self.tile.rows
+        return schedule_product(anchor[0], core, panels, 1, pack, outputs, self.tile, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """Products of matrices with shifted columns, of a source in phases."""
+
+    flat: Flat
+    tile: RegisterTile
+
+    def compute(self, attrs: Window, inputs: Tensors, result: Type) -> te.Tensor:
+        x, weight = inputs
+        assert isinstance(result, TensorType)
+        flat, width = self.flat, self.tile.columns
+        rank = len(flat.window)
+        tiles = math.ceil(flat.positions / width)
+        source = self._source(x, attrs, tiles * width)
+        c = te.reduce_axis((0, weight.shape[1]), name="c")
+        taps = [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(flat.window)]
+
+        def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
+            offsets = [as_index(tap) * d for tap, d in zip(taps, attrs.dilations, strict=True)]
+            phase = [offsets[d] % attrs.strides[d] if flat.phases[d] > 1 else as_index(0) for d in range(rank)]
+            position = t * width + j + flat.flatten([o // s for o, s in zip(offsets, attrs.strides, strict=True)])
+            place = (n, _channel(flat, weight, as_index(k), c), *phase, *flat.unflatten(position))
+            return te.sum(source[place] * weight[(k, c, *taps)], axis=[c, *taps])
+
+        core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
+        return _unfold(flat, core, result, width)
+
+    def _source(self, x: te.Tensor, attrs: Window, positions: int) -> te.Tensor:
+        """x with its padding, in phases; with as many rows as the last tile reaches, shifted."""
+        flat = self.flat
+        rank = len(flat.window)
+        row = math.prod(flat.widths[1:])
+        rows = max(flat.widths[0], math.ceil((positions + flat.flatten(flat.shifts)) / row))
+
+        def element(n: Axis, c: Axis, *rest: Axis) -> Expr:
+            phase, index = rest[:rank], rest[rank:]
+            place = tuple(
+                j * s + p - pad for j, s, p, pad in zip(index, attrs.strides, phase, attrs.padding, strict=False)
+            )
+            bounded = tuple(max(p, 1) for p in attrs.padding)
+            return te.if_then_else(
+                inside(place, x.shape[2:], bounded, [True] * rank), x[(n, c, *place)], te.const(0, x.dtype)
+            )
+
+        return te.compute((*x.shape[:2], *flat.phases, rows, *flat.widths[1:]), element, name="conv.source")
+
+    def schedule(self, attrs: Window, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        core = anchor[0].op.inputs[0]
+        source = next(t for t in core.op.inputs if t.op.inputs)
+        schedule, main = schedule_around(anchor[0], outputs, [core, source], target)
+        stage = schedule[main]
+        n, k, *spatial = stage.loops
+        block, _ = stage.split(k, factor=self.tile.rows)
+        _, lane = stage.split(spatial[-1], factor=_lanes_for(self.flat.outputs[-1], self.tile.lanes))
+        stage.vectorize(lane)
+        tasks = stage.fuse(n, block)
+        stage.parallel(tasks)
+        schedule[core].compute_at(stage, tasks)
+        last_tap = schedule[core].loops[-1]
+        schedule_core(schedule, core, self.tile, [last_tap] if self.flat.window[-1] <= UNROLLED_TAPS else [])
+        _schedule_source(schedule, source, self.flat, self.tile.lanes)
+        return schedule
+
+
+def _lanes_for(extent: int, lanes: int) -> int:
+    """The widest vectors that an axis half fills."""
+    while lanes > 1 and extent <= lanes // 2:
+        lanes //= 2
+    return lanes
+
+
+def _schedule_source(schedule: Schedule, source: te.Tensor, flat: Flat, lanes: int) -> None:
+    stage = schedule[source]
+    loops = stage.loops
+    if flat.attrs.strides[-1] == 1:
+        _, lane = stage.split(loops[-1], factor=_lanes_for(flat.widths[-1], lanes))
+        stage.vectorize(lane)
+    stage.parallel(stage.fuse(*loops[:2]))
+
+
+def _unfold(flat: Flat, core: te.Tensor, result: TensorType, width: int) -> te.Tensor:
+    """The sums at the outputs' positions."""
+
+    def element(n: Axis, k: Axis, *o: Axis) -> Expr:
+        position = flat.flatten([as_index(i) for i in o])
+        return core[n, k, position // width, position % width]
+
+    return te.compute(result.shape, element, name="conv")

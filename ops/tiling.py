@@ -1,0 +1,135 @@
+"""Schedules of sums of products: register tiles, and where what is fused after an anchor is computed.
+
+An anchor here is a copy of a ``core``, the stage that sums, whose columns are in tiles: ``core[…, row, tile, column]``.
+What follows the anchor is computed tile by tile, while the tile's sums are in cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.dtype import DType
+from ..ir.expr import const_int
+from ..ir.target import Target
+from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
+from ..lowering.schedule import LoopView, Schedule, create_schedule
+from ..te.tensor import Tensor
+
+MANY_TASKS = 8
+"""So many parallel tasks keep the threads of a small machine busy to the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Sums that are kept in registers: ``rows`` times ``vectors`` of ``lanes``."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def register_tile(rows: int, columns: int, target: Target, dtype: DType, divides: bool = False) -> RegisterTile:
+    """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
+
+    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
+    cycle); vectors come from the second cache, one in a cycle and a half. ``divides``: the tile's rows divide ``rows``.
+    """
+    lanes, registers = target.lanes(dtype), target.vector_registers
+    best: tuple[float, int, RegisterTile] | None = None
+    for vectors in range(1, registers // 2):
+        for height in range(1, registers):
+            if vectors * (height + 1) + 1 > registers or (divides and rows % height):
+                continue
+            tile = RegisterTile(height, vectors, lanes)
+            count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
+            step = max(height * vectors / 2, (height + vectors) / 2, 1.5 * vectors, 4.0)
+            if best is None or (count * step, -height) < best[:2]:
+                best = count * step, -height, tile
+    assert best is not None
+    return best[2]
+
+
+def schedule_around(
+    anchor: Tensor, outputs: Sequence[Tensor], keep: Sequence[Tensor], target: Target
+) -> tuple[Schedule, Tensor]:
+    """A schedule in which all is inlined or scheduled but ``keep`` and one tensor, which is given: the one to tile.
+
+    It is the function's output if that is the only one and has the anchor's shape; else it is the anchor.
+    """
+    schedule = create_schedule(list(outputs))
+    whole = len(outputs) == 1 and len(outputs[0].shape) == len(anchor.shape)
+    fits = whole and all(a is b for a, b in zip(outputs[0].shape, anchor.shape, strict=True))
+    main = outputs[0] if fits else anchor
+    names = {schedule[tensor].name for tensor in (*keep, main)}
+    inline_cheap_stages(schedule, names)
+    for stage in schedule.state.stages:
+        if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
+            schedule_stage(schedule[stage.name], target)
+    return schedule, main
+
+
+def schedule_core(schedule: Schedule, core: Tensor, tile: RegisterTile, unroll: Sequence[LoopView] = ()) -> None:
+    """Keep a tile of the core in registers while the reductions run; ``unroll`` names reductions to unroll."""
+    stage = schedule[core]
+    *outer, row, at, column = stage.loops[: core.ndim]
+    reductions = stage.loops[core.ndim :]
+    vector, lane = stage.split(column, factor=tile.lanes)
+    row_outer, row_inner = stage.split(row, factor=tile.rows)
+    stage.reorder(*outer, row_outer, at, *reductions, row_inner, vector, lane)
+    stage.vectorize(lane)
+    stage.unroll(vector)
+    stage.unroll(row_inner)
+    for loop in unroll:
+        stage.unroll(loop)
+
+
+def schedule_product(
+    anchor: Tensor,
+    core: Tensor,
+    panels: Tensor,
+    batch: int,
+    pack: bool,
+    outputs: Sequence[Tensor],
+    tile: RegisterTile,
+    target: Target,
+) -> Schedule:
+    """Schedule ``core[…, row, tile, column] = Σ factor[…, row, k] · panels[batch…, tile, k, column]``.
+
+    The anchor's axes are some outer ones, of which the first ``batch`` are those of the panels, the rows, and columns
+    as one or several axes. With ``pack``, panels have memory of their own, else they are read where they come from.
+    """
+    schedule, main = schedule_around(anchor, outputs, [core, panels], target)
+    stage = schedule[main]
+    axes = core.ndim - 3
+    outer, row = stage.loops[:axes], stage.loops[axes]
+    columns = stage.fuse(*stage.loops[axes + 1 : main.ndim])
+    at, column = stage.split(columns, factor=tile.columns)
+    vector, lane = stage.split(column, factor=tile.lanes)
+    block, row = stage.split(row, factor=tile.rows)
+    stage.vectorize(lane)
+    tiles = const_int(core.shape[-2]) or MANY_TASKS
+    if tiles >= MANY_TASKS or (const_int(core.shape[-3]) or MANY_TASKS) <= tile.rows:
+        stage.reorder(*outer[:batch], at, *outer[batch:], block, row, vector, lane)
+        tasks = stage.fuse(*outer[:batch], at)
+        schedule[core].compute_at(stage, block)
+        if pack:
+            schedule[panels].compute_at(stage, tasks)
+            _, lane = schedule[panels].split(schedule[panels].loops[-1], factor=tile.lanes)
+            schedule[panels].vectorize(lane)
+    else:
+        stage.reorder(*outer, block, at, row, vector, lane)
+        tasks = stage.fuse(*outer, block)
+        schedule[core].compute_at(stage, at)
+        if pack:
+            schedule_stage(schedule[panels], target)
+    if not pack:
+        schedule[panels].compute_inline()
+    stage.parallel(tasks)
+    schedule_core(schedule, core, tile)
+    return schedule
