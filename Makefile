@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 
 demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/trained_digits.py
+	$(BIN)/python examples/resnet50.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
