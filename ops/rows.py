@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..ir.expr import Axis, Expr, const_int
+from ..ir.expr import ONE, Axis, Expr, const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
@@ -97,7 +97,9 @@ def schedule_rows(outputs: Tensors, row_axes: Sequence[int], target: Target) -> 
             continue
         belongs = stage.name in own or _has_axes_of(stage, op)
         if row is not None and belongs and _read_inside(schedule, stage, inside):
-            _schedule_inside(schedule[stage.name], len(row_axes), target)
+            axis = _spanned(stage, op, row_axes, stage.name in own)
+            if axis is not None:
+                _schedule_inside(schedule[stage.name], axis, target)
             schedule[stage.name].compute_at(output, row)
             inside.add(stage.name)
         else:
@@ -127,8 +129,23 @@ def _has_a_value_a_row(stage: Stage, output: ComputeOp) -> bool:
 
 
 def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
+    """Whether each element belongs to one row; an axis of extent 1 of the output may be one that was reduced."""
     shape = stage.tensors[0].shape
-    return len(shape) >= len(output.axis) and all(e is a.extent for e, a in zip(shape, output.axis, strict=False))
+    return len(shape) >= len(output.axis) and all(
+        extent is axis.extent or axis.extent is ONE for extent, axis in zip(shape, output.axis, strict=False)
+    )
+
+
+def _spanned(stage: Stage, output: ComputeOp, row_axes: Sequence[int], own: bool) -> Axis | None:
+    """The axis of a stage whose elements, in one row, are neighbours; None where a row has one element of it."""
+    axes = stage.compute.axis
+    if stage.name.endswith(_LANES_SUFFIX):
+        return axes[-1]
+    d = innermost(stage.tensors[0].shape)
+    if own:
+        return axes[d] if len(axes) > len(row_axes) else None
+    one_a_row = d in row_axes and output.axis[d].extent is not ONE
+    return axes[d] if axes and not one_a_row else None
 
 
 def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
@@ -139,13 +156,11 @@ def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
     )
 
 
-def _schedule_inside(stage: StageView, row_rank: int, target: Target) -> None:
+def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> None:
     """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    if len(op.axis) <= row_rank:
-        return
-    outer, lanes = _vectorize(stage, op.axis[innermost([axis.extent for axis in op.axis])], target)
+    outer, lanes = _vectorize(stage, axis, target)
     if stage.name.endswith(_LANES_SUFFIX):
         stage.reorder(*op.reduce_axis, outer, lanes)
         stage.unroll(outer)

@@ -1,0 +1,66 @@
+"""The schedule of rows in fused functions: producers join the row, results are numpy's, nothing is left scalar."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.compiler.fused import as_function, lower_function
+from loopwright.compiler.partition import partition
+from loopwright.graph.node import Function
+from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.ops import binary, reduce, softmax, unary
+
+
+def normalised(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def fused(body, feeds):
+    """The one fused function of a graph, and its value by the interpreter."""
+    (group,) = partition(Function(tuple(feeds), body))
+    target = lw.resolve_target("llvm -mcpu=x86-64-v3")
+    func, _ = lower_function(as_function(group), target, "fused")
+    result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
+    lw.interpret(outline_parallel(func))(*[feeds[node] for node in group.inputs], result)
+    return str(func), result
+
+
+CASES = {
+    "softmax": (softmax.softmax, normalised),
+    "softmax over a middle axis": (lambda x: softmax.softmax(x, 1), lambda x: normalised(x, 1)),
+    "log_softmax": (softmax.log_softmax, lambda x: np.log(normalised(x))),
+    "sum": (lambda x: reduce.sum(x, -1), lambda x: x.sum(-1)),
+    "sum that keeps its axis": (lambda x: reduce.sum(x, -1, keepdims=True), lambda x: x.sum(-1, keepdims=True)),
+    "mean over two axes": (lambda x: reduce.mean(x, (1, 3)), lambda x: x.mean((1, 3))),
+    "log_sum_exp": (lambda x: reduce.log_sum_exp(x, -1), lambda x: np.log(np.exp(x).sum(-1))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("costly", [False, True], ids=["cheap", "costly"])
+def test_producers_join_the_rows(ops, name, costly):
+    make, oracle = CASES[name]
+    rng = np.random.default_rng(0)
+    x, mask = ops.var((2, 4, 3, 80), name="x"), ops.var((2, 1, 1, 80), name="mask")
+    feeds = {
+        x: rng.normal(size=(2, 4, 3, 80)).astype("float32"),
+        mask: rng.normal(size=(2, 1, 1, 80)).astype("float32"),
+    }
+    body = binary.add(x, unary.exp(mask) if costly else mask)
+    value = feeds[x] + (np.exp(feeds[mask]) if costly else feeds[mask])
+    if costly:
+        body, value = unary.tanh(body), np.tanh(value)
+    text, result = fused(make(body), feeds)
+    np.testing.assert_allclose(result, oracle(value), rtol=1e-5, atol=1e-6)
+    if "mean" not in name:
+        assert text.count("parallel(") == 1, text
+    assert "p1[ramp(" in text
+
+
+def test_rows_of_a_sum_are_read_by_vectors_however_its_shape_is_kept(ops):
+    x = ops.var((5, 96))
+    for keepdims in (False, True):
+        text, _ = fused(reduce.sum(x, 1, keepdims=keepdims), {x: np.ones((5, 96), np.float32)})
+        assert text.count("p0[ramp(") == 4, text
+        assert "p0[block" not in text
