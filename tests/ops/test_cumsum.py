@@ -1,0 +1,64 @@
+"""cumsum: types, misuse, values against numpy, in one block and in several."""
+
+import numpy as np
+import pytest
+
+from loopwright.ir.errors import TypeInferenceError
+from loopwright.ops.cumsum import cumsum
+from loopwright.te import var as dimension
+
+
+def oracle(x, axis, exclusive, reverse):
+    x = np.flip(x, axis) if reverse else x
+    sums = np.cumsum(x, axis=axis, dtype=x.dtype)
+    sums = sums - x if exclusive else sums
+    return np.flip(sums, axis) if reverse else sums
+
+
+MODES = [(False, False), (True, False), (False, True), (True, True)]
+
+
+@pytest.mark.parametrize(("exclusive", "reverse"), MODES)
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((7,), 0), ((3, 5), -1), ((3, 5), 0), ((2, 4, 3), 1), ((100,), 0), ((3, 64), 1), ((67, 3), 0)]
+)
+def test_values_are_numpys_in_all_modes(ops, shape, axis, exclusive, reverse):
+    x = np.random.default_rng(0).integers(-50, 50, shape)
+    for kind in ("float32", "int64"):
+        data = x.astype(kind)  # whole numbers: any order of summing is exact
+        for native in (False, True):
+            found = ops.apply(cumsum, data, axis=axis, exclusive=exclusive, reverse=reverse, native=native)
+            np.testing.assert_array_equal(found, oracle(data, axis, exclusive, reverse))
+
+
+def test_narrow_floats_are_summed_in_float32_and_integers_wrap(ops):
+    x = np.full(70, 0.1, np.float16)
+    found = ops.apply(cumsum, x, native=True)
+    np.testing.assert_array_equal(found, np.cumsum(x, dtype=np.float32).astype(np.float16))
+    bytes_ = np.full(70, 100, np.uint8)
+    np.testing.assert_array_equal(ops.apply(cumsum, bytes_), np.cumsum(bytes_, dtype=np.uint8))
+
+
+def test_symbolic_and_empty_axes(ops):
+    n = dimension("n")
+    x = ops.var((n, 3))
+    assert cumsum(x).type is x.type
+    data = np.arange(15, dtype=np.float32).reshape(5, 3)
+    for axis in (0, 1):
+        for native in (False, True):
+            found = ops.evaluate(cumsum(x, axis, reverse=True), {x: data}, native=native)
+            np.testing.assert_array_equal(found, oracle(data, axis, False, True))
+    assert ops.apply(cumsum, np.zeros((3, 0), np.float32), axis=1).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda v: cumsum(v((2, 3)), 2), "axis 2 is not one of a tensor of rank 2"),
+        (lambda v: cumsum(v((2,), "bool")), "x must be of float, bfloat, int, uint, found bool"),
+    ],
+)
+def test_misuse_is_a_type_inference_error(ops, make, message):
+    with pytest.raises(TypeInferenceError) as caught:
+        make(ops.var)
+    assert message in str(caught.value)
