@@ -28,6 +28,8 @@ def resolve_target(spec: str | Target | None = None) -> Target:
         return spec
     if spec is None or spec == "native":
         return host_target()
+    if not isinstance(spec, str):
+        raise TargetError(f'a target is a Target or its text, as in "native" or "x86-64-v3", not {spec!r}')
     options = parse_target_line(spec)
     if options.cpu == "native" or (options.cpu is None and options.triple is None):
         return _amend(host_target(), options)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from ..ir.errors import TargetError
 
 Precision = Literal["strict", "standard", "fast"]
 
@@ -18,6 +20,10 @@ class CodegenOptions:
     precision: Precision = "standard"
     opt_level: int = 3
     cache: bool = True
+
+    def __post_init__(self) -> None:
+        if self.precision not in get_args(Precision):
+            raise TargetError(f"there is no precision {self.precision!r}; there are {', '.join(get_args(Precision))}")
 
     @property
     def fast_math(self) -> tuple[str, ...]:

@@ -130,6 +130,8 @@ def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
     """
     if isinstance(spec, DType):
         return spec
+    if spec is None:
+        raise ExpressionError("None is no dtype")  # numpy takes it for float64
     return _parse(spec if isinstance(spec, str) else np.dtype(spec).name)
 
 

@@ -93,6 +93,8 @@ def lower(
 def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "main") -> PrimFunc:
     """The function as it is before the passes."""
     _check_name(name)
+    if not isinstance(schedule, Schedule):
+        raise ScheduleError(f"expected what create_schedule gives, found {schedule!r}")
     realized = realize(schedule.state)
     params = _parameters(schedule, args, realized.buffers)
     written = {t for stage in schedule.state.outputs for t in schedule.state.stage(stage).tensors}
@@ -102,7 +104,7 @@ def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "m
 
 
 def _check_name(name: str) -> None:
-    if not name.isidentifier() or not name.isascii():
+    if not str(name).isidentifier() or not name.isascii():
         raise ScheduleError(f"a function's name must be an identifier, found {name!r}")
 
 

@@ -238,7 +238,7 @@ def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
 
     Raises ``ScheduleError`` where an output is not computed.
     """
-    tensors = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    tensors = (outputs,) if not isinstance(outputs, Sequence) else tuple(outputs)
     if not tensors or not all(isinstance(t, Tensor) for t in tensors):
         raise ScheduleError("create_schedule takes a tensor, or a sequence of tensors")
     state = initial_state(tensors)

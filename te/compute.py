@@ -22,22 +22,26 @@ MAX_EXTENT = 1 << 47
 
 def var(name: str = "n") -> Var:
     """A symbolic dimension: an index variable whose value the caller's arrays decide."""
-    return index_var(name)
+    return index_var(_check_name(name))
 
 
 def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
     """An input tensor. Raises ``ExpressionError`` for a negative or too large extent."""
     kind = _scalar_dtype(dtype)
-    return make_placeholder(name, kind, _check_shape(name, shape, kind))
+    return make_placeholder(_check_name(name), kind, _check_shape(name, shape, kind))
 
 
 def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
     """An axis to reduce over, for values ``domain[0] <= r < domain[1]``."""
-    low, high = as_index(domain[0]), as_index(domain[1])
+    try:
+        begin, end = domain
+    except (TypeError, ValueError):
+        raise ExpressionError(f"reduce_axis {name}: the domain is a pair (begin, end), found {domain!r}") from None
+    low, high = as_index(begin), as_index(end)
     extent = simplify(high - low)
     if (number := const_int(extent)) is not None and not 0 <= number <= MAX_EXTENT:
         raise ExpressionError(f"reduce_axis {name}: the domain ({low}, {high}) is not a range")
-    return Axis(index_var(name), low, extent, "reduce")
+    return Axis(index_var(_check_name(name)), low, extent, "reduce")
 
 
 @overload
@@ -64,8 +68,8 @@ def compute(
     >>> te.compute((4,), lambda i: te.sum(A[i, r], axis=r), name="rows")
     rows: float32[4]
     """
+    extents = _check_shape(_check_name(name), shape, None)
     names = _axis_names(fcompute, len(shape), name)
-    extents = _check_shape(name, shape, None)
     axis = tuple(Axis(index_var(n), ZERO, e, "spatial") for n, e in zip(names, extents, strict=True))
     result = fcompute(*axis)
     body = tuple(as_expr(_check_value(name, r)) for r in (result if isinstance(result, tuple) else (result,)))
@@ -75,6 +79,13 @@ def compute(
     op = make_compute(name, axis, body)
     check_reads(op)
     return op.outputs if isinstance(result, tuple) else op.outputs[0]
+
+
+def _check_name(name: str) -> str:
+    """Names are identifiers, or several joined by dots, so that loop nests can be read."""
+    if not all(part.isidentifier() for part in str(name).split(".")):
+        raise ExpressionError(f"a name must be an identifier, or identifiers joined by dots, found {name!r}")
+    return name
 
 
 def _scalar_dtype(kind: str | DType) -> DType:
@@ -100,6 +111,8 @@ def _check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tu
 
 
 def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
+    if not callable(fcompute):
+        raise ExpressionError(f"{name} needs a function from indices to the element there, found {fcompute!r}")
     parameters = list(inspect.signature(fcompute).parameters.values())
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL and len(parameters) <= rank + 1:
         named = [p.name for p in parameters[:-1]]
@@ -112,10 +125,14 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
 def _check_value(name: str, value: Any) -> Any:
     if value is None:
         raise ExpressionError(f"the function of {name} returned nothing: return the element's expression")
+    if isinstance(value, (tuple, list)):
+        raise ExpressionError(f"the function of {name} returned {value!r} as an element; several outputs are one tuple")
     return value
 
 
 def _check_body(name: str, body: tuple[Expr, ...]) -> None:
+    if not body:
+        raise ExpressionError(f"the function of {name} returned no expression: return the element's expression")
     for expr in body:
         if any(isinstance(node, Reduce) for child in children(expr) for node in walk(child)):
             raise ExpressionError(

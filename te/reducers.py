@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from ..ir.dtype import BOOL, INDEX, DType
+from ..ir.dtype import BOOL, INDEX, DType, dtype
 from ..ir.errors import ExpressionError
 from ..ir.expr import (
     ZERO,
@@ -19,6 +20,7 @@ from ..ir.expr import (
     as_expr,
     binary,
     const,
+    const_int,
     logical_and,
 )
 from ..ir.expr import cast as cast_expr
@@ -46,6 +48,7 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tu
 
     def reduce(sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]:
         values = tuple(as_expr(source) for source in sources)
+        where = None if where is None else as_expr(where)
         kinds = tuple(value.dtype for value in values)
         lhs = tuple(Var(f"lhs{k}", kind) for k, kind in enumerate(kinds))
         rhs = tuple(Var(f"rhs{k}", kind) for k, kind in enumerate(kinds))
@@ -156,8 +159,15 @@ def argmax(
 
 
 def _position(axis: Axes, index_dtype: str | DType) -> Expr:
+    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    limits = dtype(index_dtype).int_range()
+    if limits is None or dtype(index_dtype).is_bool:
+        raise ExpressionError(f"index_dtype must be an integer dtype, found {index_dtype}")
+    count = math.prod(const_int(a.extent) or 1 for a in axes)
+    if count - 1 > limits[1]:
+        raise ExpressionError(f"{count} positions do not fit {index_dtype}: give a wider index_dtype")
     position = const(0, INDEX)
-    for a in (axis,) if isinstance(axis, Axis) else axis:
+    for a in axes:
         offset = a.var if a.min is ZERO else a.var - a.min
         position = offset if position is ZERO else position * a.extent + offset
     return cast_expr(index_dtype, position)
