@@ -111,7 +111,8 @@ def add_flat(strategy: OpStrategy, attrs: Window, inputs: Sequence[Type], result
     if not result.dtype.is_float or result.dtype.storage_bits < 32:
         return
     flat = Flat(attrs, window[2:], shape[2:], shape[1])
-    tile = register_tile(flat.group_filters, flat.positions, target, result.dtype, divides=True)
+    factors = math.prod(window[1:])
+    tile = register_tile(flat.group_filters, flat.positions, target, result.dtype, factors, divides=True)
     if flat.pointwise:
         pointwise = Pointwise(flat, tile)
         strategy.add_implementation(pointwise.compute, pointwise.schedule, "conv.pointwise", plevel=20)

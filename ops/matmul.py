@@ -11,11 +11,84 @@ from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
+from ..ir.simplify import simplify
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
-from .strategy import Tensors, register_compute
+from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
+from .tiling import RegisterTile, register_tile, schedule_product
+
+PACKED_USES = 3
+"""A panel that is used by so many blocks of rows is worth a copy."""
+MANY_ROWS = 64
+"""What is assumed of an unknown number of rows."""
+
+# The implementation that both share: the right factor in panels, as wide as a register tile.
+
+
+@dataclass(frozen=True, slots=True)
+class Paneled:
+    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``."""
+
+    tile: RegisterTile
+    transposed: bool
+    pack: bool
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        a, b = inputs
+        kind = tensor_argument(result, "result")
+        columns, width = kind.shape[-1], self.tile.columns
+        terms = a.shape[-1]
+        tiles = simplify((columns + (width - 1)) // width)
+        partial = const_int(simplify(columns % width)) != 0
+
+        def panel(*axes: Axis) -> Expr:
+            *batch, t, k, j = axes
+            column = t * width + j
+            value = b[(*batch, column, k) if self.transposed else (*batch, k, column)]
+            return te.if_then_else(column < columns, value, te.const(0, b.dtype)) if partial else value
+
+        panels = te.compute((*b.shape[:-2], tiles, terms, width), panel, name="panels")
+        r = te.reduce_axis((0, terms), name="k")
+
+        def element(*axes: Axis) -> Expr:
+            *batch, row, t, j = axes
+            left = a[(*_batch_index(a, batch), row, r)]
+            return te.sum(left * panels[(*_batch_index(b, batch), t, r, j)], axis=r)
+
+        core = te.compute((*kind.shape[:-1], tiles, width), element, name="matmul.sums")
+
+        def unfold(*axes: Axis) -> Expr:
+            *outer, column = axes
+            return core[(*outer, column // width, column % width)]
+
+        return te.compute(kind.shape, unfold, name="matmul")
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        core = anchor[0].op.inputs[0]
+        panels = next(t for t in core.op.inputs if t.op.inputs)
+        shared = panels.ndim == 3  # all of the batch multiplies by one matrix
+        batch = 0 if shared else core.ndim - 3
+        return schedule_product(anchor[0], core, panels, batch, self.pack, outputs, self.tile, target)
+
+
+def _add_paneled(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
+    """Offer it where it can serve: matrices with known N and K, sums in the dtype of the result."""
+    a, b = (tensor_argument(t, "operand") for t in inputs)
+    kind = tensor_argument(result, "result")
+    if a.ndim < 2 or b.ndim < 2 or not kind.dtype.is_float or kind.dtype.storage_bits < 32:
+        return
+    rows, columns, terms = (const_int(e) for e in (a.shape[-2], kind.shape[-1], a.shape[-1]))
+    if not columns or not terms or rows == 0 or 0 in [const_int(e) for e in kind.shape]:
+        return
+    tile = register_tile(rows or MANY_ROWS, columns, target, kind.dtype, terms)
+    pack = transposed or (rows or MANY_ROWS) >= PACKED_USES * tile.rows
+    paneled = Paneled(tile, transposed, pack)
+    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.paneled", plevel=15)
+
 
 # nn.matmul
 
@@ -74,7 +147,14 @@ MATMUL = register_op(
     _matmul_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
 )
-register_compute(MATMUL, _matmul_compute)
+
+
+@register_strategy(MATMUL)
+def _matmul_strategy(attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
+    _add_paneled(strategy, inputs, result, target, transposed=False)
+    return strategy
 
 
 def matmul(a: Node, b: Node) -> Call:
@@ -121,7 +201,14 @@ DENSE = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     DenseAttrs,
 )
-register_compute(DENSE, _dense_compute)
+
+
+@register_strategy(DENSE)
+def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
+    _add_paneled(strategy, inputs, result, target, attrs.transposed)
+    return strategy
 
 
 def dense(x: Node, weight: Node, transposed: bool = True) -> Call:

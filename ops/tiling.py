@@ -14,9 +14,11 @@ from ..ir.dtype import DType
 from ..ir.expr import const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
-from ..lowering.schedule import LoopView, Schedule, create_schedule
+from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..te.tensor import Tensor
 
+PAGE_BYTES = 4096
+"""Addresses that differ by a multiple of this share a set of the first cache, which holds 8 of them or a few more."""
 MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
 
@@ -34,17 +36,22 @@ class RegisterTile:
         return self.vectors * self.lanes
 
 
-def register_tile(rows: int, columns: int, target: Target, dtype: DType, divides: bool = False) -> RegisterTile:
+def register_tile(
+    rows: int, columns: int, target: Target, dtype: DType, row_stride: int = 1, divides: bool = False
+) -> RegisterTile:
     """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
 
     A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
     cycle); vectors come from the second cache, one in a cycle and a half. ``divides``: the tile's rows divide ``rows``.
+    ``row_stride``, in elements, is how far apart the rows' factors are: rows at the same place of a page evict each
+    other from the first cache.
     """
     lanes, registers = target.lanes(dtype), target.vector_registers
+    pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
     best: tuple[float, int, RegisterTile] | None = None
     for vectors in range(1, registers // 2):
-        for height in range(1, registers):
-            if vectors * (height + 1) + 1 > registers or (divides and rows % height):
+        for height in range(1, min(rows, registers) + 1):
+            if vectors * (height + 1) + 1 > registers or (divides and rows % height) or height > 4 * pages:
                 continue
             tile = RegisterTile(height, vectors, lanes)
             count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
@@ -118,18 +125,35 @@ def schedule_product(
         stage.reorder(*outer[:batch], at, *outer[batch:], block, row, vector, lane)
         tasks = stage.fuse(*outer[:batch], at)
         schedule[core].compute_at(stage, block)
-        if pack:
+        if pack and _fits(panels, target):
             schedule[panels].compute_at(stage, tasks)
             _, lane = schedule[panels].split(schedule[panels].loops[-1], factor=tile.lanes)
             schedule[panels].vectorize(lane)
+        elif pack:
+            _pack_at_root(schedule[panels], tile)
     else:
         stage.reorder(*outer, block, at, row, vector, lane)
         tasks = stage.fuse(*outer, block)
         schedule[core].compute_at(stage, at)
         if pack:
-            schedule_stage(schedule[panels], target)
+            _pack_at_root(schedule[panels], tile)
     if not pack:
         schedule[panels].compute_inline()
     stage.parallel(tasks)
     schedule_core(schedule, core, tile)
     return schedule
+
+
+def _fits(panels: Tensor, target: Target) -> bool:
+    """Whether what the panels are copied from is likely to be in a cache, so that it may be read in small pieces."""
+    *_, tiles, terms, width = (const_int(e) or MANY_TASKS for e in panels.shape)
+    return tiles * terms * width * panels.dtype.storage_bytes <= 4 * target.l2_bytes
+
+
+def _pack_at_root(stage: StageView, tile: RegisterTile) -> None:
+    """Copy to panels row by row, which reads the source in order."""
+    *outer, at, term, column = stage.loops
+    vector, lane = stage.split(column, factor=tile.lanes)
+    stage.reorder(*outer, term, at, vector, lane)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer, term))

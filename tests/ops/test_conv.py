@@ -72,7 +72,7 @@ def conv_cases(draw):
     return x, (groups * filters, per_group, *window), strides, padding, dilations, groups
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(conv_cases())
 def test_random_convolutions_are_right_native(ops, case):
     check_conv(ops, *case, native=True)

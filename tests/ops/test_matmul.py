@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import loopwright as lw
+from loopwright import te
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
@@ -26,6 +28,7 @@ SHAPES = [
     ((0, 5), (5, 7)),
     ((3, 0), (0, 7)),
 ]
+TARGETS = ["native", *(["x86-64-v3", "x86-64"] if lw.resolve_target("native").has("avx2") else [])]
 rng = np.random.default_rng(0)
 
 
@@ -100,3 +103,27 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((70, 33), (33, 90)), ((3, 20), (20, 300)), ((2, 3, 50, 20), (3, 20, 40)), ((64, 1024), (1024, 1100))],
+    ids=str,
+)
+def test_what_follows_is_computed_in_the_same_nest(ops, a, b, target):
+    resolved = lw.resolve_target(target)
+    call = matmul(ops.var(a), ops.var(b))
+    chosen, tensors, (product,) = ops.implement(call, resolved)
+    assert chosen.name == "matmul.paneled"
+    bias = te.placeholder(product.shape[-1:], name="bias")
+    out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
+    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
+    wanted = arrays[0].astype(np.float64) @ arrays[1]
+    for outputs in ([out], [product, out]):
+        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), resolved)
+        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
+        lw.build(schedule, [*tensors, bias, *outputs], target=resolved)(*arrays, *found)
+        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=1e-3, atol=1e-3)
+        if outputs[0] is product:
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-3, atol=1e-3)
