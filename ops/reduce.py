@@ -93,8 +93,8 @@ class Reduction:
     accumulate: Callable[[DType], DType] = accumulator
 
 
-ANY = Fold("any", te.any, lambda a, b: a | b)
-ALL = Fold("all", te.all, lambda a, b: a & b)
+ANY = Fold(te.any, lambda a, b: a | b)
+ALL = Fold(te.all, lambda a, b: a & b)
 
 
 def fold_axes(

@@ -28,15 +28,14 @@ LEAST_EXTENT = 2 * LANES
 class Fold:
     """A reduction, ``reduce(source, axis=…, where=…)``, and what it does to two values."""
 
-    name: str
     reduce: Callable[..., Expr]
     combine: Callable[[Expr, Expr], Expr]
 
 
-SUM = Fold("sum", te.sum, lambda a, b: a + b)
-PROD = Fold("prod", te.prod, lambda a, b: a * b)
-MAX = Fold("max", te.max, te.maximum)
-MIN = Fold("min", te.min, te.minimum)
+SUM = Fold(te.sum, lambda a, b: a + b)
+PROD = Fold(te.prod, lambda a, b: a * b)
+MAX = Fold(te.max, te.maximum)
+MIN = Fold(te.min, te.minimum)
 
 
 def fold_rows(
