@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from .. import __version__
+from . import ops
 
 
 class Subcommand(Protocol):
@@ -18,7 +19,7 @@ class Subcommand(Protocol):
         """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = ()
+SUBCOMMANDS: tuple[Subcommand, ...] = (ops,)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,175 @@
+"""``loopwright ops``: the operators, from the registry; as a table, or as the page docs/operators.md."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from itertools import groupby, product
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..codegen.host import resolve_target
+from ..frontend.registry import converted_versions
+from ..graph.node import Call, Var
+from ..graph.types import tensor_type
+from ..ir.errors import LoopwrightError
+from ..ir.target import Target
+from ..ops import nn
+from ..ops.attrs import REQUIRED
+from ..ops.registry import Op, OpPattern, all_ops
+from ..ops.strategy import OpStrategy, strategy_of
+
+PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
+"""A target of its own, so that the page does not depend on the machine that prints it."""
+SAMPLE_SHAPES = ((), (16,), (1, 256), (256, 256), (1, 16, 32, 32), (16, 16, 1, 1), (16, 16, 3, 3))
+"""Arguments of each kind that strategies tell apart: rows long and short, windows of one element and of several."""
+SAMPLE_DTYPES = ("float32", "bool")
+SAMPLE_NUMBERS = {"PerAxis": (2,), "int": (1,)}
+"""What to give for arguments that are no tensors, by their annotation."""
+MOST_NEEDED = 3
+"""Functions that need more arguments than this are not tried."""
+
+HEAD = """\
+# Operators
+
+This page is made from the registry by `loopwright ops --markdown > docs/operators.md`; a test fails if it is out of
+date. [add-an-operator.md](add-an-operator.md) shows how to add one.
+
+Graphs are built by the functions of `lw.nn`, such as `lw.nn.conv(x, weight, strides=2)`. They fill in attributes from
+friendlier arguments (one number for all axes, negative axes, `auto_pad`), and check what they are given:
+`TypeInferenceError` says what does not fit. *Implementations* are pairs of a compute and a schedule, here those for
+x86; the valid one of highest priority, the number in brackets, serves a call, and the first listed among equals.
+"""
+
+PATTERNS = {
+    OpPattern.ELEMENTWISE: (
+        "Elementwise",
+        "An element of the result needs the same element of each argument: fused with what comes before and after.",
+    ),
+    OpPattern.BROADCAST: ("Broadcasting", "Elementwise, after broadcasting as numpy does: fused as elementwise ones."),
+    OpPattern.INJECTIVE: (
+        "Injective",
+        "An element of the result needs one element of each argument, anywhere: fused with what reads the result.",
+    ),
+    OpPattern.COMM_REDUCE: (
+        "Reductions",
+        "Elements of the argument are folded over axes: fused with the elementwise and injective operators before.",
+    ),
+    OpPattern.OUT_ELEMENTWISE_FUSABLE: (
+        "Complex",
+        "Has a schedule of its own: fused with the elementwise and broadcasting operators that follow.",
+    ),
+    OpPattern.OPAQUE: ("Opaque", "A function of its own, fused with nothing."),
+}
+
+ONNX_HEAD = """\
+## Operators of ONNX
+
+What `lw.compile` and `lw.from_onnx` convert, with the versions of each operator (the operator sets in which ONNX
+changed it). Others are imported where ONNX defines them by functions of these, and `If` where its condition is known
+when the model is compiled.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The subcommand ``ops``."""
+    parser = subparsers.add_parser("ops", help="list the operators", description="List the operators of the graph.")
+    parser.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.markdown:
+        print(operators_page(), end="")
+    else:
+        _print_table(Console())
+    return 0
+
+
+def operators_page() -> str:
+    """The page docs/operators.md."""
+    found = _implementations(resolve_target(PAGE_TARGET))
+    parts = [HEAD]
+    for pattern, (title, meaning) in PATTERNS.items():
+        parts.append(f"## {title}\n\n{meaning}\n")
+        parts += [_section(op, found[op]) for op in all_ops() if op.pattern is pattern]
+    return "\n".join([*parts, ONNX_HEAD, *_onnx_table()]) + "\n"
+
+
+def _section(op: Op, implementations: dict[str, int]) -> str:
+    lines = [f"### `{_signature(op)}`", "", f"{op.description[0].upper()}{op.description[1:]}.", ""]
+    lines += [f"- `{a.name}`: {a.description}" for a in op.arguments]
+    lines += [f"- attribute {line}" for line in _attributes(op)]
+    listed = ", ".join(f"`{name}` ({priority})" for name, priority in implementations.items())
+    return "\n".join([*lines, f"- *implementations*: {listed}", ""])
+
+
+def _signature(op: Op) -> str:
+    return f"{op.name}({', '.join(a.name for a in op.arguments)}{', …' if op.variadic else ''})"
+
+
+def _attributes(op: Op) -> Iterator[str]:
+    for field in dataclasses.fields(op.attrs) if op.attrs is not None else ():
+        default = "required" if field.default is REQUIRED else f"default `{field.default!r}`"
+        yield f"`{field.name}` (`{field.type}`, {default}): {field.metadata['description']}"
+
+
+def _onnx_table() -> Iterator[str]:
+    yield "| operator | versions |"
+    yield "|---|---|"
+    for (domain, name), entries in groupby(converted_versions(), key=lambda entry: entry[:2]):
+        yield f"| {f'{domain}.' if domain else ''}{name} | {', '.join(str(version) for _, _, version in entries)} |"
+
+
+def _implementations(target: Target) -> dict[Op, dict[str, int]]:
+    """For each operator, its implementations and their priorities, in order of registration.
+
+    A strategy may offer some for certain calls only. So calls are made of sample arguments, wherever these fit.
+    """
+    found: dict[Op, dict[str, int]] = {op: {} for op in all_ops()}
+    for call in _sample_calls():
+        assert isinstance(call.op, Op)
+        strategy = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, target)
+        found[call.op].update(_priorities(strategy))
+    for op, names in found.items():
+        if not names:  # one implementation for all calls, whatever their types
+            names.update(_priorities(strategy_of(op, None, (), tensor_type((), "float32"), target)))
+    return found
+
+
+def _priorities(strategy: OpStrategy) -> dict[str, int]:
+    return {implementation.name: implementation.plevel for _, implementation in strategy.candidates()}
+
+
+def _sample_calls() -> Iterator[Call]:
+    """Calls by the functions of ``lw.nn``: of all sample arguments, those that fit."""
+    for name, kind in product(nn.__all__, SAMPLE_DTYPES):
+        make = getattr(nn, name)
+        needed = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
+        choices = {"Node": [Var("x", tensor_type(shape, kind)) for shape in SAMPLE_SHAPES], **SAMPLE_NUMBERS}
+        if len(needed) > MOST_NEEDED or any(p.annotation not in choices for p in needed):
+            continue
+        for arguments in product(*(choices[p.annotation] for p in needed)):
+            try:
+                made = make(*arguments)
+            except LoopwrightError:
+                continue
+            if isinstance(made, Call):
+                yield made
+
+
+def _print_table(console: Console) -> None:
+    found = _implementations(resolve_target("native"))
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("operator", no_wrap=True)
+    table.add_column("what it gives")
+    table.add_column("implementations (priority)")
+    for op in all_ops():
+        listed = ", ".join(f"{name} ({priority})" for name, priority in found[op].items())
+        table.add_row(escape(op.name), escape(op.description), listed)
+    console.print(table)

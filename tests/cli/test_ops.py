@@ -1,0 +1,73 @@
+"""``loopwright ops``: its page is current, and lists what the registry and selection know."""
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+import loopwright as lw
+from loopwright.cli import main
+from loopwright.ops.registry import all_ops
+from loopwright.ops.selection import select_implementation
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
+
+
+@pytest.fixture(scope="module")
+def page():
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["ops", "--markdown"]) == 0
+    return out.getvalue()
+
+
+def sections(page):
+    """The section of each operator, by its name."""
+    parts = page.split("\n### `")[1:]
+    return {part.partition("(")[0]: part for part in parts}
+
+
+def test_the_page_in_docs_is_current(page):
+    current = PAGE.read_text(encoding="utf-8") == page
+    assert current, "docs/operators.md is out of date; run: loopwright ops --markdown > docs/operators.md"
+
+
+def test_each_operator_has_one_section_with_its_arguments_and_attributes(page):
+    found = sections(page)
+    assert found.keys() == {op.name for op in all_ops()}
+    for op in all_ops():
+        names = [a.name for a in op.arguments] + list(op.attrs.__dataclass_fields__ if op.attrs else ())
+        assert all(f"`{name}`" in found[op.name] for name in names), op.name
+        assert "*implementations*: `" in found[op.name], op.name
+
+
+def test_defaults_and_descriptions_of_attributes_are_shown(page):
+    assert "attribute `alpha` (`float`, default `0.01`): slope for negative values" in sections(page)["leaky_relu"]
+    assert "attribute `to` (`str`, required): dtype of the result" in sections(page)["cast"]
+
+
+def conv(window):
+    return lw.nn.conv(lw.var("x", (1, 8, 16, 16)), lw.var("w", (8, 8, window, window)))
+
+
+CALLS = [
+    conv(1),
+    conv(3),
+    lw.nn.matmul(lw.var("a", (64, 64)), lw.var("b", (64, 64))),
+    lw.nn.sum(lw.var("x", (4, 4)), 0),
+    lw.nn.sum(lw.var("x", (4, 400)), 1),
+    lw.nn.softmax(lw.var("x", (4, 400))),
+    lw.nn.max_pool(lw.var("x", (1, 8, 16, 16)), 2),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.op.name} of {call.args[-1].type}")
+def test_what_selection_chooses_is_listed_with_its_priority(page, call):
+    chosen = select_implementation(call, lw.resolve_target("x86-64-v3")).chosen
+    assert f"`{chosen.name}` ({chosen.plevel})" in sections(page)[call.op.name]
+
+
+def test_without_options_it_prints_a_table(capsys):
+    assert main(["ops"]) == 0
+    out = capsys.readouterr().out
+    assert all(op.name in out for op in all_ops())
