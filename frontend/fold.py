@@ -111,6 +111,7 @@ _TABLE: dict[str, Evaluate] = {
     "concatenate": lambda attrs, args, kind: np.concatenate(args, attrs.axis),
     "strided_slice": _sliced,
     "take": _taken,
+    "arange": lambda attrs, args, kind: attrs.start + np.arange(attrs.count) * attrs.step,
     "full": lambda attrs, args, kind: np.full(attrs.shape, attrs.value, kind.dtype.to_numpy()),
     "where": _elementwise(np.where),
     "cast": _cast,

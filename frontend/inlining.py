@@ -55,6 +55,8 @@ def standard_body(
         )
     elif not dependent:
         return None
+    defaults = [a.default_value for a in schema.attributes.values()]
+    body.attribute_proto.extend(d for d in defaults if d.type != AttributeProto.UNDEFINED)
     return body
 
 

@@ -28,7 +28,8 @@ def register(name: str, versions: Sequence[int], convert: Converter, domain: str
     with _lock:
         for version in versions:
             if (domain, name, version) in _converters:
-                raise LoopwrightError(f"there is a converter for {domain}.{name} version {version} already")
+                operator = f"{domain or 'ONNX'} {name}"
+                raise LoopwrightError(f"there is a converter for version {version} of {operator} already")
             _converters[domain, name, version] = convert
 
 

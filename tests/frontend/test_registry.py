@@ -1,0 +1,48 @@
+"""The table of converters: every entry is a version of ONNX's, and has a case in the tests of this folder."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from onnx import defs
+
+from loopwright import LoopwrightError
+from loopwright.frontend.registry import converted_versions, register
+
+HERE = Path(__file__).parent
+
+
+def cases():
+    for path in HERE.glob("test_*.py"):
+        if "CASES" in path.read_text():
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            yield from getattr(module, "CASES", ())
+
+
+def test_every_converter_has_a_case_in_every_version():
+    tested = {(c.op, version) for c in cases() for version in c.versions}
+    assert {(name, version) for _, name, version in converted_versions()} == tested
+
+
+def test_every_entry_is_a_version_that_onnx_defines():
+    defined = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
+    newest = max(version for domain, _, version in defined if domain == "")
+    assert all(entry in defined or entry[2] > newest for entry in converted_versions())
+
+
+def test_operators_are_converted_in_all_their_versions():
+    converted = set(converted_versions())
+    names = {name for _, name, _ in converted}
+    missing = [
+        (s.name, s.since_version)
+        for s in defs.get_all_schemas_with_history()
+        if s.domain == "" and s.name in names and not s.deprecated and ("", s.name, s.since_version) not in converted
+    ]
+    assert missing == []
+
+
+def test_a_version_has_one_converter():
+    with pytest.raises(LoopwrightError, match="there is a converter for version 6 of ONNX Relu already"):
+        register("Relu", (6,), lambda node: node[0])
