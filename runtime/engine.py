@@ -23,6 +23,7 @@ from ..ir.errors import InternalError, KernelError, OutOfMemoryError, RuntimeArg
 from .arrays import address_of, as_array
 from .foreign import why_not_here
 from .library import Library
+from .step_times import time_steps
 from .thread_pool import thread_pool_symbols
 from .threads import check_threads, default_threads
 
@@ -84,6 +85,12 @@ class Engine:
         with self._lock:
             return self._loaded().run(arrays)
 
+    def time_steps(self, inputs: Mapping[str, object] | Sequence[object]) -> tuple[float, ...]:
+        """Seconds that each of ``library.model.steps`` takes, its kernel called by itself: the least of some runs."""
+        arrays = self._arrays(inputs)
+        with self._lock:
+            return self._loaded().time_steps(arrays)
+
     def _arrays(self, inputs: Mapping[str, object] | Sequence[object]) -> list[Array]:
         specs = self._model.inputs
         if isinstance(inputs, Mapping):
@@ -132,12 +139,20 @@ class _Core:
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs) + len(self._fixed)}q").pack
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        outputs = [np.empty(spec.shape, spec.dtype.to_numpy()) for spec in self._model.outputs]
+        outputs = self._empty_outputs()
         slots = self._pack(*map(address_of, inputs), *map(address_of, outputs), *self._fixed)
         code = self._entry(self._context, slots)
         if code:
             self._fail(code)
         return outputs
+
+    def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
+        outputs = self._empty_outputs()
+        slots = [*map(address_of, inputs), *map(address_of, outputs), *self._fixed]
+        return time_steps(self._model, slots, self._context, self._fail)
+
+    def _empty_outputs(self) -> list[Array]:
+        return [np.empty(spec.shape, spec.dtype.to_numpy()) for spec in self._model.outputs]
 
     def _fail(self, code: int) -> None:
         number, low = (code >> CODE_BITS) - 1, code & ((1 << CODE_BITS) - 1)
