@@ -22,13 +22,11 @@ from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .strategy import OpStrategy, Tensors
-from .tiling import RegisterTile, register_tile, schedule_around, schedule_core, schedule_product
+from .tiling import PACKED_USES, RegisterTile, register_tile, schedule_around, schedule_core, schedule_product
 from .window import inside
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
-PACKED_USES = 4
-"""Columns that are used by so many blocks of rows are worth copying together."""
 Number = TypeVar("Number", int, Expr)
 
 
@@ -80,24 +78,28 @@ class Flat:
     @property
     def positions(self) -> int:
         """How many there are from the first output to the last one, in the flattened source."""
-        return 1 + self.flatten([o - 1 for o in self.outputs])
+        return 1 + flatten([o - 1 for o in self.outputs], self.widths)
 
     @property
     def group_filters(self) -> int:
         return self.filters // self.attrs.groups
 
-    def flatten(self, place: Sequence[Number]) -> Number:
-        flat = place[0]
-        for index, width in zip(place[1:], self.widths[1:], strict=True):
-            flat = flat * width + index
-        return flat
 
-    def unflatten(self, flat: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = []
-        for width in reversed(self.widths[1:]):
-            found.append(flat % width)
-            flat = flat // width
-        return (flat, *reversed(found))
+def flatten(place: Sequence[Number], widths: Sequence[int]) -> Number:
+    """The number of an element of a box, row-major."""
+    flat = place[0]
+    for index, width in zip(place[1:], widths[1:], strict=True):
+        flat = flat * width + index
+    return flat
+
+
+def unflatten(flat: Expr, widths: Sequence[int]) -> tuple[Expr, ...]:
+    """The indices of an element by its number; the first may be beyond its width."""
+    found: list[Expr] = []
+    for width in reversed(widths[1:]):
+        found.append(flat % width)
+        flat = flat // width
+    return (flat, *reversed(found))
 
 
 def add_flat(strategy: OpStrategy, attrs: Window, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -142,7 +144,7 @@ class Pointwise:
 
         def panel(n: Axis, t: Axis, c: Axis, j: Axis) -> Expr:
             position = t * width + j
-            place = (p * s for p, s in zip(flat.unflatten(position), attrs.strides, strict=True))
+            place = (p * s for p, s in zip(unflatten(position, flat.widths), attrs.strides, strict=True))
             value = x[(n, c, *place)]
             known = tiles * width == flat.positions
             return value if known else te.if_then_else(position < flat.positions, value, te.const(0, x.dtype))
@@ -184,8 +186,10 @@ class Shifted:
         def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
             offsets = [as_index(tap) * d for tap, d in zip(taps, attrs.dilations, strict=True)]
             phase = [offsets[d] % attrs.strides[d] if flat.phases[d] > 1 else as_index(0) for d in range(rank)]
-            position = t * width + j + flat.flatten([o // s for o, s in zip(offsets, attrs.strides, strict=True)])
-            place = (n, _channel(flat, weight, as_index(k), c), *phase, *flat.unflatten(position))
+            position = (
+                t * width + j + flatten([o // s for o, s in zip(offsets, attrs.strides, strict=True)], flat.widths)
+            )
+            place = (n, _channel(flat, weight, as_index(k), c), *phase, *unflatten(position, flat.widths))
             return te.sum(source[place] * weight[(k, c, *taps)], axis=[c, *taps])
 
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
@@ -196,7 +200,7 @@ class Shifted:
         flat = self.flat
         rank = len(flat.window)
         row = math.prod(flat.widths[1:])
-        rows = max(flat.widths[0], math.ceil((positions + flat.flatten(flat.shifts)) / row))
+        rows = max(flat.widths[0], math.ceil((positions + flatten(flat.shifts, flat.widths)) / row))
 
         def element(n: Axis, c: Axis, *rest: Axis) -> Expr:
             phase, index = rest[:rank], rest[rank:]
@@ -217,7 +221,7 @@ class Shifted:
         stage = schedule[main]
         n, k, *spatial = stage.loops
         block, _ = stage.split(k, factor=self.tile.rows)
-        _, lane = stage.split(spatial[-1], factor=_lanes_for(self.flat.outputs[-1], self.tile.lanes))
+        _, lane = stage.split(spatial[-1], factor=lanes_for(self.flat.outputs[-1], self.tile.lanes))
         stage.vectorize(lane)
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
@@ -228,7 +232,7 @@ class Shifted:
         return schedule
 
 
-def _lanes_for(extent: int, lanes: int) -> int:
+def lanes_for(extent: int, lanes: int) -> int:
     """The widest vectors that an axis half fills."""
     while lanes > 1 and extent <= lanes // 2:
         lanes //= 2
@@ -239,7 +243,7 @@ def _schedule_source(schedule: Schedule, source: te.Tensor, flat: Flat, lanes: i
     stage = schedule[source]
     loops = stage.loops
     if flat.attrs.strides[-1] == 1:
-        _, lane = stage.split(loops[-1], factor=_lanes_for(flat.widths[-1], lanes))
+        _, lane = stage.split(loops[-1], factor=lanes_for(flat.widths[-1], lanes))
         stage.vectorize(lane)
     stage.parallel(stage.fuse(*loops[:2]))
 
@@ -248,7 +252,7 @@ def _unfold(flat: Flat, core: te.Tensor, result: TensorType, width: int) -> te.T
     """The sums at the outputs' positions."""
 
     def element(n: Axis, k: Axis, *o: Axis) -> Expr:
-        position = flat.flatten([as_index(i) for i in o])
+        position = flatten([as_index(i) for i in o], flat.widths)
         return core[n, k, position // width, position % width]
 
     return te.compute(result.shape, element, name="conv")

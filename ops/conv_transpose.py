@@ -5,6 +5,8 @@ y[n, k, q·stride + r·dilation - pad] += x[n, c, q…] · w[c, k % (K/G), r…]
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,13 +16,17 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Compare, Expr, as_index, const_int
 from ..ir.simplify import simplify
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, positive
 from .conv import weight_window
+from .conv_flat import flatten, lanes_for, unflatten
 from .registry import OpPattern, register_op
 from .relations import same_dtype, tensor_argument
-from .strategy import Tensors, register_compute
-from .window import AutoPad, PerAxis, check_ranks, per_axis, spatial_rank
+from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
+from .tiling import RegisterTile, register_tile, schedule_around, schedule_core
+from .window import AutoPad, PerAxis, check_ranks, inside, per_axis, spatial_rank
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,152 @@ def _gathering(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> te.T
     return narrowed(sums, kind.dtype, "conv_transpose.narrow")
 
 
+MOST_PHASES = 16
+"""Each phase is a stage with code of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """For known extents: a convolution of stride 1 for each of the phases that outputs fall into.
+
+    Output o is s·m + phase - pad. The taps that reach a phase are those with r·dilation = phase + s·shift, which read
+    x at m - shift. All spatial axes are flattened, as in ``conv_flat.py``.
+    """
+
+    attrs: ConvTransposeAttrs
+    window: tuple[int, ...]
+    filters: int
+    outputs: tuple[int, ...]
+    target: Target
+    result: TensorType
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The least m, per axis."""
+        return tuple(p // s for p, s in zip(self.attrs.padding, self.attrs.strides, strict=False))
+
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """The largest shift, per axis."""
+        a = self.attrs
+        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many values m takes, per axis."""
+        a = self.attrs
+        return tuple(
+            (p + o - 1) // s - f + 1
+            for p, o, s, f in zip(a.padding, self.outputs, a.strides, self.firsts, strict=False)
+        )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(c + s for c, s in zip(self.counts, self.shifts, strict=True))
+
+    @property
+    def positions(self) -> int:
+        return 1 + flatten([c - 1 for c in self.counts], self.widths)
+
+    @property
+    def tile(self) -> RegisterTile:
+        rows = self.filters // self.attrs.groups
+        return register_tile(rows, self.positions, self.target, self.result.dtype, divides=True)
+
+    def compute(self, attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, weight = inputs
+        width = self.tile.columns
+        tiles = math.ceil(self.positions / width)
+        source = self._source(x, tiles * width)
+        phases = itertools.product(*(range(s) for s in attrs.strides))
+        cores = {phase: self._core(source, weight, phase, tiles, width) for phase in phases}
+
+        def element(n: Axis, k: Axis, *o: Axis) -> Expr:
+            padded = [as_index(i) + p for i, p in zip(o, attrs.padding, strict=False)]
+            place = [z // s - f for z, s, f in zip(padded, attrs.strides, self.firsts, strict=True)]
+            position = flatten(place, self.widths)
+            value: Expr = te.const(0, x.dtype)
+            for phase, core in cores.items():
+                if core is not None:
+                    here = [
+                        Compare("==", z % s, as_index(p)) for z, s, p in zip(padded, attrs.strides, phase, strict=True)
+                    ]
+                    value = te.if_then_else(te.all(*here), core[n, k, position // width, position % width], value)
+            return value
+
+        return te.compute(self.result.shape, element, name="conv_transpose")
+
+    def _source(self, x: te.Tensor, positions: int) -> te.Tensor:
+        """x from m - shift of the first output on; with as many rows as the last tile reaches."""
+        rank = len(self.window)
+        row = math.prod(self.widths[1:])
+        rows = max(self.widths[0], math.ceil((positions + flatten(self.shifts, self.widths)) / row))
+
+        def element(n: Axis, c: Axis, *index: Axis) -> Expr:
+            place = tuple(i + (f - s) for i, f, s in zip(index, self.firsts, self.shifts, strict=True))
+            within = inside(place, x.shape[2:], (1,) * (2 * rank), (True,) * rank)
+            return te.if_then_else(within, x[(n, c, *place)], te.const(0, x.dtype))
+
+        return te.compute((*x.shape[:2], rows, *self.widths[1:]), element, name="conv_transpose.source")
+
+    def _core(
+        self, source: te.Tensor, weight: te.Tensor, phase: tuple[int, ...], tiles: int, width: int
+    ) -> te.Tensor | None:
+        """The sums of one phase; None if no tap reaches it."""
+        attrs = self.attrs
+        groups = attrs.groups
+        channels, filters = (const_int(weight.shape[0]) or 0) // groups, self.filters // groups
+        reached = [
+            [r for r in range(w) if (r * d - p) % s == 0]
+            for w, d, s, p in zip(self.window, attrs.dilations, attrs.strides, phase, strict=True)
+        ]
+        if not all(reached):
+            return None
+        c = te.reduce_axis((0, channels), name="c")
+        taps = [te.reduce_axis((0, len(r)), name=f"r{d}") for d, r in enumerate(reached)]
+        # The taps that reach a phase are evenly spaced.
+        steps = [r[1] - r[0] if len(r) > 1 else 1 for r in reached]
+
+        def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
+            chosen = [as_index(tap) * step + r[0] for tap, step, r in zip(taps, steps, reached, strict=True)]
+            offsets = [
+                most - (r * d - p) // s
+                for most, r, d, p, s in zip(self.shifts, chosen, attrs.dilations, phase, attrs.strides, strict=True)
+            ]
+            position = t * width + j + flatten(offsets, self.widths)
+            row = as_index(c) if groups == 1 else as_index(k) // filters * channels + c
+            column = as_index(k) if groups == 1 else as_index(k) % filters
+            value = source[(n, row, *unflatten(position, self.widths))]
+            return te.sum(value * weight[(row, column, *chosen)], axis=[c, *taps])
+
+        name = "conv_transpose.sums" + "".join(map(str, phase))
+        return te.compute((source.shape[0], self.filters, tiles, width), element, name=name)
+
+    def schedule(self, attrs: ConvTransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        cores = anchor[0].op.inputs
+        source = next(t for t in cores[0].op.inputs if t.op.inputs)
+        schedule, main = schedule_around(anchor[0], outputs, [*cores, source], target)
+        stage = schedule[main]
+        n, k, *spatial = stage.loops
+        tile = self.tile
+        block, _ = stage.split(k, factor=tile.rows)
+        for axis, stride in zip(spatial, attrs.strides, strict=True):
+            if stride > 1:
+                _, phase = stage.split(axis, factor=stride)
+                stage.unroll(phase)
+        tasks = stage.fuse(n, block)
+        stage.parallel(tasks)
+        for core in cores:
+            schedule[core].compute_at(stage, tasks)
+            schedule_core(schedule, core, tile)
+        copy = schedule[source]
+        loops = copy.loops
+        _, lane = copy.split(loops[-1], factor=lanes_for(self.widths[-1], tile.lanes))
+        copy.vectorize(lane)
+        copy.parallel(copy.fuse(*loops[:2]))
+        return schedule
+
+
 CONV_TRANSPOSE = register_op(
     "nn.conv_transpose",
     "Transposed convolution: each element of x adds a copy of the weight's window, times itself, to the output",
@@ -104,7 +256,20 @@ CONV_TRANSPOSE = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     ConvTransposeAttrs,
 )
-register_compute(CONV_TRANSPOSE, _gathering, name="conv_transpose.gathering")
+
+
+@register_strategy(CONV_TRANSPOSE)
+def _strategy(attrs: ConvTransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_gathering, schedule_default, "conv_transpose.gathering")
+    x, weight = tensor_argument(inputs[0], "x"), tensor_argument(inputs[1], "weight")
+    kind = tensor_argument(result, "result")
+    shape = kind.static_shape
+    wide = kind.dtype.storage_bits >= 32
+    if shape is not None and 0 not in shape and x.static_shape and wide and math.prod(attrs.strides) <= MOST_PHASES:
+        phased = Phased(attrs, weight_window(weight, x.ndim - 2), shape[1], shape[2:], target, kind)
+        strategy.add_implementation(phased.compute, phased.schedule, "conv_transpose.phased", plevel=15)
+    return strategy
 
 
 def conv_transpose(

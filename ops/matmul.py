@@ -19,10 +19,8 @@ from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .tiling import RegisterTile, register_tile, schedule_product
+from .tiling import PACKED_USES, RegisterTile, register_tile, schedule_product
 
-PACKED_USES = 3
-"""A panel that is used by so many blocks of rows is worth a copy."""
 MANY_ROWS = 64
 """What is assumed of an unknown number of rows."""
 

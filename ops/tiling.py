@@ -19,6 +19,8 @@ from ..te.tensor import Tensor
 
 PAGE_BYTES = 4096
 """Addresses that differ by a multiple of this share a set of the first cache, which holds 8 of them or a few more."""
+PACKED_USES = 4
+"""Columns that are used by so many blocks of rows are worth copying together."""
 MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
 

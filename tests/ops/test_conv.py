@@ -249,3 +249,55 @@ def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
         np.testing.assert_allclose(found[-1], wanted, rtol=1e-4, atol=1e-4)
         if outputs[0] is sums:
             np.testing.assert_allclose(found[0], wanted_sums, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["doubling", "3x3 strided", "grouped"])
+def test_what_follows_a_transposed_convolution_is_computed_in_the_same_nest(ops, case):
+    x, w, strides, padding, dilations, extra, groups = TRANSPOSED[case]
+    call = conv_transpose(ops.var(x), ops.var(w), strides, padding, dilations, extra, groups)
+    target = lw.resolve_target("native")
+    chosen, tensors, (sums,) = ops.implement(call, target)
+    assert chosen.name == "conv_transpose.phased"
+    bias = te.placeholder((sums.shape[1],), name="bias")
+    out = te.compute(sums.shape, lambda n, k, *o: te.maximum(sums[(n, k, *o)] + bias[k], 0.0), name="out")
+    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
+    wanted = windows.conv_transpose(*arrays[:2], strides, padding, dilations, extra, groups)
+    for outputs in ([out], [sums, out]):
+        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
+        schedule = chosen.schedule(call.attrs, (sums,), tuple(outputs), target)
+        lw.build(schedule, [*tensors, bias, *outputs], target=target)(*arrays, *found)
+        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2][:, None, None], 0), rtol=1e-4, atol=1e-4)
+        if outputs[0] is sums:
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+@st.composite
+def transposed_cases(draw):
+    rank = draw(st.integers(1, 2))
+
+    def numbers(low, high, count=rank):
+        return tuple(draw(st.integers(low, high)) for _ in range(count))
+
+    window, strides, dilations = numbers(1, 4), numbers(1, 3), numbers(1, 3)
+    extra = tuple(draw(st.integers(0, max(s, d) - 1)) for s, d in zip(strides, dilations, strict=True))
+    extents = numbers(1, 9)
+    full = [
+        (n - 1) * s + (w - 1) * d + 1 + e
+        for n, s, w, d, e in zip(extents, strides, window, dilations, extra, strict=True)
+    ]
+    begins = tuple(draw(st.integers(0, min(2, f - 1))) for f in full)
+    ends = tuple(draw(st.integers(-1, min(2, f - b - 1))) for f, b in zip(full, begins, strict=True))
+    groups, per_group, filters = draw(st.integers(1, 2)), draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    x = (draw(st.integers(1, 2)), groups * per_group, *extents)
+    return x, (groups * per_group, filters, *window), strides, (*begins, *ends), dilations, extra, groups
+
+
+@settings(max_examples=15)
+@given(transposed_cases())
+def test_random_transposed_convolutions_are_right_native(ops, case):
+    x, w, strides, padding, dilations, extra, groups = case
+    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    attrs = {"strides": strides, "padding": padding, "dilations": dilations, "output_padding": extra, "groups": groups}
+    found = ops.apply(conv_transpose, a, b, native=True, **attrs)
+    wanted = windows.conv_transpose(a, b, strides, padding, dilations, extra, groups)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
