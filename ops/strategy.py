@@ -2,8 +2,8 @@
 
     OpStrategy → OpSpecialization (a condition) → OpImplementation (compute, schedule, name, plevel)
 
-A strategy function, registered per operator and target key, makes an ``OpStrategy`` for a call; ``selection.py`` chooses.
-Mutable: the table of strategy functions, under a lock.
+A strategy function, registered per operator and target key, makes an ``OpStrategy`` for a call; ``selection.py``
+chooses. Mutable: the table of strategy functions, under a lock.
 """
 
 from __future__ import annotations
