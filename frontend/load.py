@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto
 
 from ..ir.errors import ModelError
@@ -49,4 +50,19 @@ def _with_graph(model: ModelProto, what: str) -> ModelProto:
         missing = "an operator set version"
     if missing is not None:
         raise ModelError(f"{what}: this is no ONNX model, or one that is truncated: it is without {missing}")
+    if not _is_text(model):
+        raise ModelError(f"{what}: this is no ONNX model, or one that is damaged: it has names that are no text")
     return model
+
+
+def _is_text(message: Message) -> bool:
+    """Whether all strings are. Damaged ones come out of protobuf as bytes."""
+    stack = [message]
+    while stack:
+        for field, value in stack.pop().ListFields():
+            values = [value] if isinstance(value, (Message, str, bytes)) else value
+            if field.type == FieldDescriptor.TYPE_STRING and not all(isinstance(v, str) for v in values):
+                return False
+            if field.type == FieldDescriptor.TYPE_MESSAGE:
+                stack.extend(values)
+    return True
