@@ -1,5 +1,5 @@
 """From model files to graphs: ONNX, in all its operator versions."""
 
-from .from_onnx import from_onnx
+from .importer import from_onnx
 
 __all__ = ["from_onnx"]
