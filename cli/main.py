@@ -5,11 +5,13 @@ that it takes to add one.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
 from .. import __version__
-from . import ops
+from ..ir.errors import LoopwrightError
+from . import ops, run
 
 
 class Subcommand(Protocol):
@@ -19,7 +21,7 @@ class Subcommand(Protocol):
         """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (ops,)
+SUBCOMMANDS: tuple[Subcommand, ...] = (run, ops)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -35,11 +37,18 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (by default the process's own) and return the exit code."""
+    """Run the command line `argv` (by default the process's own) and return the exit code.
+
+    That is 0, or 1 for an error of ours, whose message goes to stderr; a usage error ends the process with 2.
+    """
     parser = build_parser()
     arguments = parser.parse_args(argv)
     if arguments.run is None:
         parser.print_help()
         return 0
-    exit_code: int = arguments.run(arguments)
+    try:
+        exit_code: int = arguments.run(arguments)
+    except LoopwrightError as error:
+        print(f"{parser.prog}: error: {error}", file=sys.stderr)
+        return 1
     return exit_code

@@ -1,0 +1,102 @@
+"""What ``loopwright run`` tells of a compiled model and of its run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..codegen.model import Choice, CompiledFunction
+from ..ops.registry import get_op
+from ..runtime.library import Library
+from .shorten import hot_block, shorten
+
+Array: TypeAlias = npt.NDArray[Any]
+
+PIPE_WIDTH = 160
+LOOP_LINES = 40
+LLVM_LINES = 24
+
+
+def make_console() -> Console:
+    """The console on stdout; text in a pipe is not folded to the width of a terminal."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+
+
+def print_selection(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
+    """The functions in order of first use: calls, their time together, the implementation that serves them, and why."""
+    calls, seconds = _by_function(library, step_seconds)
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("function", overflow="fold")
+    table.add_column("calls", justify="right")
+    table.add_column("ms", justify="right")
+    table.add_column("implementation")
+    table.add_column("why")
+    for function in library.functions:
+        anchor = _anchor(function)
+        chosen = (anchor.implementation, anchor.reason) if anchor is not None else ("", "a copy")
+        numbers = str(calls[function.symbol]), f"{seconds[function.symbol] * 1e3:.3f}"
+        table.add_row(escape(function.name), *numbers, *map(escape, chosen))
+    console.print(table)
+
+
+def print_outputs(console: Console, library: Library, outputs: Sequence[Array]) -> None:
+    """Shape, dtype, least, mean and largest element of each output."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("output", "type", "least", "mean", "largest", "not finite"):
+        table.add_column(name)
+    for spec, array in zip(library.outputs, outputs, strict=True):
+        kind = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
+        table.add_row(escape(spec.name), escape(kind), *_statistics(array))
+    console.print(table)
+
+
+def print_code(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
+    """The loop nest and LLVM IR of the function that most of the time goes to, shortened."""
+    if not library.functions:
+        return
+    _, seconds = _by_function(library, step_seconds)
+    hottest = max(library.functions, key=lambda function: seconds[function.symbol])
+    share = seconds[hottest.symbol] / max(sum(step_seconds), 1e-12)
+    texts = (
+        (f"Loop nest of {hottest.name}, {share:.0%} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
+        ("LLVM IR of its longest innermost loop", shorten(hot_block(hottest.llvm_ir), LLVM_LINES)),
+    )
+    for title, text in texts:
+        console.print(f"\n=== {title} ===", markup=False)
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def _by_function(library: Library, step_seconds: Sequence[float]) -> tuple[dict[str, int], dict[str, float]]:
+    """How often each function is called, and how long all its calls take, by symbol."""
+    calls: dict[str, int] = defaultdict(int)
+    total: dict[str, float] = defaultdict(float)
+    for step, seconds in zip(library.model.steps, step_seconds, strict=True):
+        calls[step.function.symbol] += 1
+        total[step.function.symbol] += seconds
+    return calls, total
+
+
+def _anchor(function: CompiledFunction) -> Choice | None:
+    """The choice for the operator whose schedule serves the function: the last one of the most complex pattern."""
+    numbered = enumerate(function.choices)
+    return max(numbered, key=lambda pair: (get_op(pair[1].op).pattern, pair[0]), default=(0, None))[1]
+
+
+def _statistics(array: Array) -> tuple[str, str, str, str]:
+    if array.size == 0:
+        return "", "", "", ""
+    values = array.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    odd = str(values.size - finite.size)
+    if not finite.size:
+        return "", "", "", odd
+    return f"{finite.min():.6g}", f"{finite.mean():.6g}", f"{finite.max():.6g}", odd

@@ -1,0 +1,80 @@
+"""What counts as a difference from the reference, and what listings are shortened to."""
+
+import numpy as np
+import pytest
+
+from loopwright.cli.reference import CheckError, largest_error
+from loopwright.cli.shorten import hot_block, shorten
+
+
+def error(a, b):
+    return largest_error(["y"], [np.asarray(a)], [np.asarray(b)], "an oracle")
+
+
+def test_the_error_is_relative_to_the_largest_magnitude():
+    assert error([1000.0, 0.01], [1000.0, 0.02]) == pytest.approx(1e-5)
+    with pytest.raises(CheckError, match=r"output y differs from an oracle's by 5\.0e-01"):
+        error([1.0, -2.0], [1.0, -4.0])
+
+
+def test_equal_infinities_and_nans_agree_and_others_do_not():
+    assert error([np.inf, -np.inf, np.nan, 1.0], [np.inf, -np.inf, np.nan, 1.0]) == 0
+    for a, b in [(np.inf, -np.inf), (1.0, np.nan), (np.nan, 1.0), (1.0, np.inf), (np.inf, 1.0)]:
+        with pytest.raises(CheckError):
+            error([a, 1.0], [b, 1.0])
+
+
+def test_narrow_floats_may_differ_by_some_roundings():
+    a = np.array([1.0, 1.0], np.float16)
+    assert 0 < error(a, np.array([1.0, 1.004], np.float16)) < 0.01
+    with pytest.raises(CheckError):
+        error(a, np.array([1.0, 1.1], np.float16))
+
+
+def test_integers_bools_shapes_and_dtypes_must_be_the_same():
+    assert error(np.array([True, False]), np.array([True, False])) == 0
+    with pytest.raises(CheckError, match="in 1 of 2 elements"):
+        error(np.array([1, 2]), np.array([1, 3]))
+    with pytest.raises(CheckError, match=r"output y is float64\[2\], but float64\[1, 2\]"):
+        error([1.0, 2.0], [[1.0, 2.0]])
+    with pytest.raises(CheckError, match="float32"):
+        error(np.ones(2), np.ones(2, np.float32))
+
+
+def test_empty_outputs_agree():
+    assert error(np.empty((0, 3)), np.empty((0, 3))) == 0
+    assert largest_error([], [], [], "an oracle") == 0
+
+
+def test_lines_that_differ_in_numbers_only_are_folded():
+    lines = ["for i in range(4):", *(f"    a[{k}] = b[i + {k}]" for k in range(9)), "end"]
+    assert shorten("\n".join(lines), 10).splitlines() == [*lines[:3], "    … 7 more like this", "end"]
+
+
+def test_listings_are_cut_in_length_and_width():
+    shown = shorten("\n".join("x" * (200 + k) for k in range(5)), 3).splitlines()
+    assert shown[-1] == "… 2 more lines"
+    assert all(line.endswith("…") and len(line) <= 140 for line in shown[:-1])
+
+
+LLVM_IR = """\
+define i32 @f() {
+entry:
+  %a = add i64 1, 2
+  %b = add i64 1, 2
+  %c = add i64 1, 2
+  %d = add i64 1, 2
+  br label %"loop"
+loop:
+  %e = add i64 1, 2
+  br i1 %x, label %"loop", label %"exit"
+exit:
+  ret i32 0
+}
+"""
+
+
+def test_the_hot_block_is_a_loop_or_else_the_longest():
+    assert hot_block(LLVM_IR).startswith("loop:\n")
+    assert "br i1" in hot_block(LLVM_IR)
+    assert hot_block(LLVM_IR.replace('label %"loop", label', 'label %"exit", label')).startswith("entry:\n")

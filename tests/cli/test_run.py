@@ -1,0 +1,180 @@
+"""``loopwright run``: what it prints and writes, what it checks, and how it fails."""
+
+import importlib.util
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import loopwright as lw
+from loopwright.cli import main, run
+from loopwright.cli.reference import Reference
+
+WEIGHT = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
+
+
+def small_model(batch=4):
+    """y = relu(x · w), and the place of the largest element of each row."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["s"]),
+        helper.make_node("Relu", ["s"], ["y"]),
+        helper.make_node("ArgMax", ["y"], ["file"], axis=1, keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 8])],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 5]),
+            helper.make_tensor_value_info("file", TensorProto.INT64, [batch]),
+        ],
+        [numpy_helper.from_array(WEIGHT, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture
+def path(tmp_path):
+    onnx.save(small_model(), tmp_path / "small.onnx")
+    return tmp_path / "small.onnx"
+
+
+@pytest.fixture
+def open_path(tmp_path):
+    onnx.save(small_model("N"), tmp_path / "open.onnx")
+    return tmp_path / "open.onnx"
+
+
+def command(*arguments):
+    return main(["run", *map(str, arguments)])
+
+
+def failure(capsys, *arguments):
+    assert command(*arguments) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("loopwright: error: ")
+    assert "Traceback" not in out + err
+    return err
+
+
+def test_it_shows_functions_their_implementations_outputs_latency_and_code(path, capsys):
+    assert command(path, "--threads", 1) == 0
+    out = capsys.readouterr().out
+    library = lw.compile(small_model())
+    assert f"{len(library.functions)} fused functions" in out
+    for function in library.functions:
+        assert function.name in out
+    assert "matmul." in out
+    assert "float32[4, 5]" in out
+    assert "int64[4]" in out
+    assert "latency, 1 thread: loopwright " in out
+    assert "Loop nest of fused_" in out
+    assert "LLVM IR" in out
+    assert "\x1b" not in out
+
+
+def test_code_can_be_left_out(path, capsys):
+    assert command(path, "--no-code") == 0
+    out = capsys.readouterr().out
+    assert "fused functions" in out
+    assert "Loop nest" not in out
+    assert "LLVM IR" not in out
+
+
+def test_outputs_are_written_by_name_and_are_those_of_the_reference(path, tmp_path, capsys):
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    assert command(path, "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "out.npz", "--no-code") == 0
+    y, largest = ReferenceEvaluator(small_model()).run(None, {"x": x})
+    with np.load(tmp_path / "out.npz") as written:
+        assert sorted(written) == ["file", "y"]
+        np.testing.assert_allclose(written["y"], y, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(written["file"], largest)
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_outputs_can_be_checked(path, capsys, monkeypatch, installed):
+    if installed and importlib.util.find_spec("onnxruntime") is None:
+        pytest.skip("needs onnxruntime")
+    for module in ("run", "reference"):
+        monkeypatch.setattr(f"loopwright.cli.{module}.onnxruntime_installed", lambda: installed)
+    assert command(path, "--check", "--no-code") == 0
+    who = "onnxruntime" if installed else "onnx's reference evaluator"
+    assert f"checked: the largest difference from {who}" in capsys.readouterr().out
+
+
+def test_a_check_that_fails_is_an_error(path, capsys, monkeypatch):
+    wrong = Reference(lambda inputs: [np.full((4, 5), 7, np.float32), np.zeros(4, np.int64)], "an oracle")
+    monkeypatch.setattr(run, "load_reference", lambda path, threads: wrong)
+    assert "output y differs from an oracle's by" in failure(capsys, path, "--check")
+
+
+def test_open_extents_come_from_shapes_or_from_arrays(open_path, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.ones((6, 8), np.float32))
+    assert command(open_path, "--shape", "x=3,8", "--no-code") == 0
+    assert "float32[3, 5]" in capsys.readouterr().out
+    assert command(open_path, "--input", f"x={tmp_path / 'x.npy'}", "--no-code") == 0
+    assert "float32[6, 5]" in capsys.readouterr().out
+
+
+def test_without_the_shape_of_an_open_input_the_error_says_which_option_gives_it(open_path, capsys):
+    assert "--shape NAME=" in failure(capsys, open_path)
+
+
+def test_a_model_that_is_no_file_or_garbage_is_an_error(tmp_path, capsys):
+    assert "nothing.onnx cannot be read" in failure(capsys, tmp_path / "nothing.onnx")
+    (tmp_path / "garbage.onnx").write_bytes(b"\x93NUMPY garbage")
+    assert "no ONNX model" in failure(capsys, tmp_path / "garbage.onnx")
+
+
+def test_inputs_that_are_unknown_unreadable_or_do_not_fit_are_errors(path, tmp_path, capsys):
+    assert "no input 'z'; its inputs are x" in failure(capsys, path, "--input", "z=random")
+    assert "cannot be read as a .npy file" in failure(capsys, path, "--input", f"x={tmp_path / 'nothing.npy'}")
+    assert "cannot be read as a .npy file" in failure(capsys, path, "--input", f"x={path}")
+    np.savez(tmp_path / "several.npz", a=np.zeros(3))
+    assert "holds several arrays" in failure(capsys, path, "--input", f"x={tmp_path / 'several.npz'}")
+    np.save(tmp_path / "x.npy", np.zeros((4, 8)))
+    assert "should have dtype float32" in failure(capsys, path, "--input", f"x={tmp_path / 'x.npy'}")
+
+
+def test_unknown_targets_and_unwritable_outputs_are_errors(path, tmp_path, capsys):
+    assert "no cpu 'pentagon'" in failure(capsys, path, "--target", "pentagon")
+    assert "cannot be written" in failure(capsys, path, "--output", tmp_path / "no" / "out.npz")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--shape", "x=3,a"),
+        ("--shape", "3,8"),
+        ("--input", "x"),
+        ("--threads", "0"),
+        ("--threads", "two"),
+        ("--nonsense",),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_end_with_2(path, capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        command(path, *arguments)
+    assert ended.value.code == 2
+    assert "usage: loopwright" in capsys.readouterr().err
+
+
+def test_progress_shows_on_a_terminal_and_not_in_a_pipe(path, tmp_path):
+    line = [sys.executable, "-m", "loopwright", "run", str(path), "--no-code"]
+    piped = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert piped.stderr == ""
+    terminal, end = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "LOOPWRIGHT_CACHE_DIR": str(tmp_path / "empty")}
+    subprocess.run(line, check=True, stdout=subprocess.PIPE, stderr=end, cwd=tmp_path, timeout=120, env=environment)
+    os.close(end)
+    shown = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert "compiling" in shown
