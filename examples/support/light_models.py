@@ -40,27 +40,39 @@ def with_random_weights(name: str, seed: int = 0, intermediates: int = 8) -> Mod
 
 
 def _roles(model: ModelProto) -> dict[str, str]:
-    """What each weight is, by the operator that reads it."""
+    """What each weight is, by the operator that reads it, be it reshaped before."""
+    summed = {name for node in model.graph.node if node.op_type == "Sum" for name in node.input}
     roles: dict[str, str] = {}
-    for node in model.graph.node:
+    for node in reversed(model.graph.node):
         match node.op_type:
-            case "Conv" | "ConvTranspose" | "Gemm" | "MatMul":
-                roles.update(zip(node.input[1:], ("weight", "bias"), strict=False))
+            case "Conv":
+                roles.update(zip(node.input[1:], ("filters", "bias"), strict=False))
+            case "Gemm":
+                roles.update(zip(node.input[1:], ("matrix", "bias"), strict=False))
             case "BatchNormalization":
-                roles.update(zip(node.input[1:], ("scale", "bias", "mean", "variance"), strict=True))
-            case "Mul" | "Add" | "Sum":
-                roles.update(dict.fromkeys(node.input[1:], "scale" if node.op_type == "Mul" else "bias"))
+                scale = "residual scale" if node.output[0] in summed else "scale"
+                roles.update(zip(node.input[1:], (scale, "bias", "bias", "variance"), strict=True))
+            case "Mul" | "Add":
+                roles[node.input[1]] = "scale" if node.op_type == "Mul" else "bias"
+            case "Unsqueeze" | "Reshape" if node.output[0] in roles:
+                roles[node.input[0]] = roles[node.output[0]]
     produced = {o for node in model.graph.node if node.op_type != "ConstantOfShape" for o in node.output}
     fed = {i.name for i in model.graph.input} - {i.name for i in model.graph.initializer}
     return {name: role for name, role in roles.items() if name not in produced | fed}
 
 
 def _tensor(name, shape, roles, rng):
-    fan_in = int(np.prod(shape[1:])) or 1
+    """Scales are such that activations keep their magnitude, through residual sums too: then no bias drowns."""
     match roles[name]:
-        case "weight":
-            value = rng.standard_normal(shape) * np.sqrt(2 / fan_in)
-        case "scale" | "variance":
+        case "filters":
+            value = rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
+        case "matrix":
+            value = rng.standard_normal(shape) * np.sqrt(2 / shape[-1])
+        case "scale":
+            value = rng.uniform(0.65, 1.25, shape)
+        case "residual scale":
+            value = rng.uniform(0.3, 0.6, shape)
+        case "variance":
             value = rng.uniform(0.5, 1.5, shape)
         case _:
             value = rng.standard_normal(shape) * 0.1
