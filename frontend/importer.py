@@ -109,7 +109,7 @@ class _Scope:
         if name in self.values:
             return self.values[name]
         if self.outer is None:
-            raise ModelError(f"the value {name!r} is asked for, but no output of its node that is supported")
+            raise ModelError(f"the value {name!r} is used, but no operator gives it in the form that is supported")
         return self.outer.value(name, folder)
 
 

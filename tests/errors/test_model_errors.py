@@ -115,7 +115,7 @@ def test_a_value_that_is_produced_twice():
 
 def test_an_output_that_the_operator_does_not_have():
     made = model([node("Relu", ["x"], ["y", "z"], name="r"), node("Exp", ["z"], ["w"])], outputs=["w"])
-    refused(made, "the value 'z' is asked for")
+    refused(made, "the value 'z' is used, but no operator gives it")
 
 
 def test_an_input_or_an_attribute_that_is_missing():
