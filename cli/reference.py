@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 
 from ..ir.errors import LoopwrightError
 
@@ -43,7 +44,7 @@ def load_reference(path: Path, threads: int) -> Reference:
     """onnxruntime's session on the CPU, where that is installed; else the reference evaluator of the onnx package."""
     who = "onnxruntime" if onnxruntime_installed() else "onnx's reference evaluator"
     try:
-        run = _onnxruntime(path, threads) if onnxruntime_installed() else ReferenceEvaluator(str(path)).run
+        run = _onnxruntime(path, threads) if onnxruntime_installed() else _onnx_evaluator(path)
     except Exception as error:  # whatever it is, it is not ours
         raise CheckError(f"{who} cannot load the model: {error}") from error
 
@@ -54,6 +55,19 @@ def load_reference(path: Path, threads: int) -> Reference:
             raise CheckError(f"{who} cannot run the model: {error}") from error
 
     return Reference(outputs, who)
+
+
+class BatchNormalization(BatchNormalization_14):
+    """Batch normalisation by the stored statistics, for every opset.
+
+    The evaluator's own versions before 14 mix the statistics of the batch in, which is for training only.
+    """
+
+    op_domain = ""
+
+
+def _onnx_evaluator(path: Path) -> Any:
+    return ReferenceEvaluator(str(path), new_ops=[BatchNormalization]).run
 
 
 def _onnxruntime(path: Path, threads: int) -> Any:

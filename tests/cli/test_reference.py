@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, save
 
-from loopwright.cli.reference import CheckError, largest_error
+from loopwright.cli import reference
+from loopwright.cli.reference import CheckError, largest_error, load_reference
 from loopwright.cli.shorten import hot_block, shorten
 
 
@@ -44,6 +46,20 @@ def test_integers_bools_shapes_and_dtypes_must_be_the_same():
 def test_empty_outputs_agree():
     assert error(np.empty((0, 3)), np.empty((0, 3))) == 0
     assert largest_error([], [], [], "an oracle") == 0
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 15])
+def test_without_onnxruntime_batch_normalisation_uses_the_stored_statistics(opset, tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "onnxruntime_installed", lambda: False)
+    values = {"scale": 2.0, "bias": 1.0, "mean": 3.0, "variance": 4.0}
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 1, 3]) for name in "xy")
+    node = helper.make_node("BatchNormalization", ["x", *values], ["y"], epsilon=0.0)
+    weights = [helper.make_tensor(name, TensorProto.FLOAT, [1], [value]) for name, value in values.items()]
+    graph = helper.make_graph([node], "norm", [x], [y], weights)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), tmp_path / "norm.onnx")
+    value = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
+    (found,) = load_reference(tmp_path / "norm.onnx", 1).run({"x": value})
+    np.testing.assert_allclose(found, (value - 3) / 2 * 2 + 1, rtol=1e-6)
 
 
 def test_lines_that_differ_in_numbers_only_are_folded():
