@@ -101,12 +101,18 @@ def build(
 
 
 def var(name: str, shape: Sequence[ExprLike], dtype: str = "float32") -> Var:
-    """An input of a graph function; extents are numbers or ``te.var`` dimensions."""
+    """An input of a graph function; extents are numbers or ``te.var`` dimensions.
+
+    Raises ``ExpressionError`` for an unknown dtype, ``TypeInferenceError`` for a negative extent.
+    """
     return Var(name, tensor_type(shape, dtype))
 
 
 def const(value: object, name: str = "") -> Constant:
-    """A constant of a graph: anything that numpy makes an array of. Its memory is not copied."""
+    """A constant of a graph: anything that numpy makes an array of. A contiguous array is not copied: leave it be.
+
+    Raises ``ExpressionError`` for an array of anything but numbers and bools.
+    """
     return Constant(np.asarray(value), name)
 
 
@@ -121,7 +127,8 @@ def compile(
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
     ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
-    compile (default: one a core); ``progress(done, total, name)`` is called after each function.
+    compile (default: one a core); ``progress(done, total, name)`` is called after each function. ``precision`` is as
+    for ``build``. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, ``TargetError`` for an unknown target.
     """
     function = specialize(model, shapes or {}) if isinstance(model, Function) else from_onnx(model, shapes)

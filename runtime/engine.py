@@ -37,6 +37,10 @@ class Engine:
 
     The four phases, for callers that set inputs one by one: ``init`` loads the code and allocates the arena,
     ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array.
+
+    ``threads`` is the most that a run uses (default: as the environment says, else the cpus granted). Inputs are numpy
+    or DLPack arrays of exactly the dtype and shape that ``library.inputs`` states; others are a
+    ``RuntimeArgumentError``. A library that was compiled for another machine is a ``TargetError`` when it is loaded.
     """
 
     def __init__(self, library: Library, threads: int | None = None) -> None:
@@ -71,7 +75,7 @@ class Engine:
             self._outputs = self._loaded().run([self._inputs[k] for k in range(len(self._model.inputs))])
 
     def get_output(self, index: int) -> Array:
-        """Output number ``index`` of the last run."""
+        """Output number ``index`` of the last run. Raises ``RuntimeArgumentError`` if there is none."""
         outputs = self._outputs
         if outputs is None:
             raise RuntimeArgumentError(f"{self._model.name} has no outputs yet: call run first")
@@ -80,7 +84,7 @@ class Engine:
         return outputs[index]
 
     def __call__(self, inputs: Mapping[str, object] | Sequence[object]) -> list[Array]:
-        """The outputs for inputs given by name, or in order."""
+        """The outputs for inputs given by name, or in order. What ``set_input`` and ``run`` did stays."""
         arrays = self._arrays(inputs)
         with self._lock:
             return self._loaded().run(arrays)

@@ -135,6 +135,7 @@ class Kernel:
 
     @property
     def assembly(self) -> str:
+        """The target's assembly."""
         return self.code.assembly
 
     def __repr__(self) -> str:

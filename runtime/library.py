@@ -36,10 +36,12 @@ class Library:
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
+        """Name, shape and dtype of each input, in order."""
         return self.model.inputs
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
+        """Name, shape and dtype of each output, in order."""
         return self.model.outputs
 
     @property

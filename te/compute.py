@@ -21,18 +21,24 @@ MAX_EXTENT = 1 << 47
 
 
 def var(name: str = "n") -> Var:
-    """A symbolic dimension: an index variable whose value the caller's arrays decide."""
+    """A symbolic dimension: a variable of dtype ``index`` whose value the caller's arrays decide."""
     return index_var(_check_name(name))
 
 
 def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
-    """An input tensor. Raises ``ExpressionError`` for a negative or too large extent."""
+    """An input tensor of the given extents, numbers or index expressions of ``te.var`` dimensions.
+
+    Raises ``ExpressionError`` for a negative or too large extent, an unknown dtype, and a name that is no identifier.
+    """
     kind = _scalar_dtype(dtype)
     return make_placeholder(_check_name(name), kind, _check_shape(name, shape, kind))
 
 
 def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
-    """An axis to reduce over, for values ``domain[0] <= r < domain[1]``."""
+    """An axis to reduce over, for values ``domain[0] <= r < domain[1]``; it is empty if the two are equal.
+
+    Raises ``ExpressionError`` where the end is certain to come before the begin.
+    """
     try:
         begin, end = domain
     except (TypeError, ValueError):

@@ -1,4 +1,9 @@
-"""Elementwise functions for the bodies of computes. All take expressions or Python numbers, of one dtype."""
+"""Elementwise functions for the bodies of computes.
+
+All take expressions or Python numbers, of one dtype, which is that of the result (bool for the ``is…`` functions), and
+raise ``ExpressionError`` for a dtype that they are not made for. Roots, powers, exponentials, logarithms, and
+trigonometric and rounding functions take floats. docs/accuracy.md has their errors.
+"""
 
 from __future__ import annotations
 
@@ -105,12 +110,12 @@ def exp2(x: ExprLike) -> Expr:
 
 
 def expm1(x: ExprLike) -> Expr:
-    """exp(x) - 1, exact near 0."""
+    """exp(x) - 1, without the cancellation near 0."""
     return call("expm1", x)
 
 
 def log(x: ExprLike) -> Expr:
-    """The natural logarithm."""
+    """The natural logarithm; NaN below 0."""
     return call("log", x)
 
 
@@ -125,7 +130,7 @@ def log10(x: ExprLike) -> Expr:
 
 
 def log1p(x: ExprLike) -> Expr:
-    """log(1 + x), exact near 0."""
+    """log(1 + x), without the rounding of 1 + x near 0; NaN below -1."""
     return call("log1p", x)
 
 

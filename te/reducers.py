@@ -1,4 +1,7 @@
-"""Reductions over one or several axes, with one or several outputs."""
+"""Reductions over one or several axes, with one or several outputs.
+
+``where`` is a condition on the axes: terms for which it does not hold are left out, and their reads are not made.
+"""
 
 from __future__ import annotations
 
