@@ -31,7 +31,7 @@ from .load import load_model
 from .onnx_node import OnnxNode, describe
 from .registry import find_converter, version_of
 from .structure import check_graph, order_nodes, producers_of
-from .support import check_body, check_supported, opset_imports
+from .support import check_body, check_form, check_supported, opset_imports
 from .tensors import Symbols, check_size, check_type_size, element_type, tensor_value, value_type
 
 
@@ -161,6 +161,7 @@ class _Importer:
         convert = find_converter(domain, node.op_type, version) if version is not None else None
         if convert is None or version is None:
             return self._standard_function(node, domain, opset, values, scope)
+        check_form(node, domain, opset)
         made = convert(OnnxNode(node, values, {a.name: a for a in node.attribute}, version, self.folder))
         return made if isinstance(made, Sequence) else (made,)
 

@@ -9,6 +9,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, defs
 
 from ..ir.errors import ModelError
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
+from .onnx_node import describe
 from .registry import find_converter, version_of
 from .structure import subgraphs
 
@@ -41,6 +42,20 @@ def check_body(
 ) -> None:
     """The same for the body of a function."""
     _Search(functions).report(function.node, opsets)
+
+
+def check_form(node: NodeProto, domain: str, opset: int) -> None:
+    """Raise ``ModelError`` for attributes and inputs that the operator has not in this version: they would be ignored,
+    and the result another than what is meant."""
+    schema = defs.get_schema(node.op_type, opset, domain)
+    unknown = [a.name for a in node.attribute if a.name not in schema.attributes and not a.name.startswith("__")]
+    if unknown:
+        known = ", ".join(sorted(schema.attributes)) or "none"
+        raise ModelError(
+            f"{describe(node)}: there is no attribute {unknown[0]} in operator set {opset}; its attributes are {known}"
+        )
+    if len(node.input) > schema.max_input:
+        raise ModelError(f"{describe(node)}: {len(node.input)} inputs are given, it takes at most {schema.max_input}")
 
 
 @dataclass(slots=True)

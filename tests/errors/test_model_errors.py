@@ -124,6 +124,16 @@ def test_an_input_or_an_attribute_that_is_missing():
     refused(model([node("Concat", ["x"], ["y"], axis=1.5)]), "attribute axis is of type FLOAT")
 
 
+def test_an_input_or_an_attribute_that_the_operator_has_not_in_this_version():
+    old = node("ReduceSum", ["x"], ["y"], axes=[0], name="r")
+    lw.from_onnx(model([old], opset=11))
+    refused(
+        model([old]), r"'r' \(ReduceSum\): there is no attribute axes in operator set 13; its attributes are keepdims"
+    )
+    refused(model([node("Relu", ["x"], ["y"], alpha=0.5)]), "no attribute alpha in operator set 13; .* are none")
+    refused(model([node("Relu", ["x", "x"], ["y"])]), "2 inputs are given, it takes at most 1")
+
+
 # What is not supported.
 
 
