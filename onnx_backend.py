@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+import numpy.typing as npt
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import loopwright as lw
+
+Array = npt.NDArray[Any]
 
 
 class LoopwrightRep(BackendRep):
@@ -27,7 +30,7 @@ class LoopwrightRep(BackendRep):
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs, as a named tuple of arrays. Raises ``RuntimeArgumentError`` for inputs that do not fit."""
-        arrays = [np.ascontiguousarray(value) for value in self._ordered(inputs)]
+        arrays = [np.asarray(value, order="C") for value in self._ordered(inputs)]
         shapes = tuple(array.shape for array in arrays)
         if shapes not in self._engines:
             given = dict(zip(self._inputs, shapes, strict=True))
@@ -70,25 +73,40 @@ class LoopwrightBackend(Backend):
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
-        """Run a single node on arrays, in the newest opset unless ``opset_version`` says otherwise."""
-        arrays = [np.asarray(value) for value in inputs]
+        """Run a single node on arrays, in the newest opset unless ``opset_version`` says otherwise.
+
+        An input that the node needs to know beforehand, such as axes, is compiled in.
+        """
         names = [name for name in node.input if name]
-        graph = helper.make_graph(
-            [node],
-            "node",
-            [
-                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-                for name, array in zip(names, arrays, strict=True)
-            ],
-            [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name],
-        )
-        opsets = [helper.make_opsetid(node.domain, kwargs["opset_version"])] if "opset_version" in kwargs else None
-        return cls.prepare(helper.make_model(graph, opset_imports=opsets), device).run(arrays)
+        if len(inputs) != len(names):
+            raise lw.RuntimeArgumentError(f"the node takes {len(names)} inputs, found {len(inputs)}")
+        fed = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
+        opset = kwargs.get("opset_version")
+        try:
+            return cls.prepare(_model_of(node, fed, {}, opset), device).run(fed)
+        except lw.ModelError:
+            known = {name: value for name, value in fed.items() if value.ndim <= 1}
+            others = {name: value for name, value in fed.items() if name not in known}
+            return cls.prepare(_model_of(node, others, known, opset), device).run(others)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """CPU only."""
         return device.split(":", 1)[0] == "CPU"
+
+
+def _model_of(
+    node: NodeProto, fed: Mapping[str, Array], known: Mapping[str, Array], opset_version: int | None
+) -> ModelProto:
+    """A model of one node; ``known`` inputs become initializers."""
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in fed.items()
+    ]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name]
+    stored = [numpy_helper.from_array(array, name) for name, array in known.items()]
+    opsets = None if opset_version is None else [helper.make_opsetid(node.domain, opset_version)]
+    return helper.make_model(helper.make_graph([node], "node", inputs, outputs, stored), opset_imports=opsets)
 
 
 is_compatible = LoopwrightBackend.is_compatible
