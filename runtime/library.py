@@ -54,16 +54,14 @@ class Library:
         return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {len(self.functions)} functions>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the library to a file. It is there whole, or not at all."""
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+        """Write the library to a file. It is there whole, or not at all.
+
+        Raises ``ModelError`` where the file cannot be written.
+        """
         try:
-            with os.fdopen(handle, "wb") as file:
-                _write(self.model, file)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            _write_whole(self.model, Path(path))
+        except OSError as error:
+            raise ModelError(f"the library {os.fspath(path)} cannot be written: {error.strerror}") from error
 
 
 def load_library(path: str | os.PathLike[str]) -> Library:
@@ -77,6 +75,18 @@ def load_library(path: str | os.PathLike[str]) -> Library:
         raise ModelError(f"{os.fspath(path)} is not a library, or is damaged: {error}") from error
     except (KeyError, TypeError, ValueError, LoopwrightError) as error:
         raise ModelError(f"{os.fspath(path)} is damaged, or made by another version: {error}") from error
+
+
+def _write_whole(model: CompiledModel, path: Path) -> None:
+    """Write aside, and move into place."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(model, file)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _write(model: CompiledModel, file: Any) -> None:

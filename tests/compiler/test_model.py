@@ -84,6 +84,15 @@ def test_a_library_is_saved_and_loaded_in_another_process(tmp_path):
     subprocess.run([sys.executable, "-c", script, os.fspath(path)], check=True, timeout=120)
 
 
+def test_a_library_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(lw.ModelError, match="cannot be written: No such file or directory"):
+        Library(compiled()).save(tmp_path / "missing" / "small.lwlib")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(lw.ModelError, match="cannot be written"):
+        Library(compiled()).save(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "foreign", "missing", "format"])
 def test_damaged_libraries_are_refused(tmp_path, damage):
     path = tmp_path / "small.lwlib"
