@@ -65,9 +65,9 @@ def _tensor(name, shape, roles, rng):
     """Scales are such that activations keep their magnitude, through residual sums too: then no bias drowns."""
     match roles[name]:
         case "filters":
-            value = rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
+            value = rng.standard_normal(shape, np.float32) * np.sqrt(2 / np.prod(shape[1:]), dtype=np.float32)
         case "matrix":
-            value = rng.standard_normal(shape) * np.sqrt(2 / shape[-1])
+            value = rng.standard_normal(shape, np.float32) * np.sqrt(2 / shape[-1], dtype=np.float32)
         case "scale":
             value = rng.uniform(0.65, 1.25, shape)
         case "residual scale":
