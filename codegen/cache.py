@@ -43,9 +43,14 @@ def source_digest() -> str:
     return total.hexdigest()
 
 
+def compiler_version() -> str:
+    """What makes code of LLVM IR: another version may make other code, or IR that the other cannot read."""
+    return f"{llvmlite.__version__} {llvm.llvm_version_info}"
+
+
 def object_key(llvm_ir: str, target: Target, options: CodegenOptions) -> str:
     """The name of an object in the cache: a digest of the program, the target, the options and the compiler."""
-    version = f"{llvmlite.__version__} {llvm.llvm_version_info} {source_digest()}"
+    version = f"{compiler_version()} {source_digest()}"
     machine = f"{target.triple} {target.cpu} {feature_string(target)}"
     total = hashlib.sha256()
     for part in (version, machine, options.precision, str(options.opt_level), llvm_ir):

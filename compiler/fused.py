@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from .. import te
-from ..codegen.cache import object_cache
+from ..codegen.cache import compiler_version, object_cache
 from ..codegen.compile import compile_module
 from ..codegen.model import Choice, CompiledFunction
 from ..codegen.options import CodegenOptions
@@ -89,6 +89,7 @@ def group_key(function: Function, target: Target, options: CodegenOptions) -> st
         str(target),
         options.precision,
         str(options.opt_level),
+        compiler_version(),
         compiler_digest(),
         str(FORMAT),
     )
