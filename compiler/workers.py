@@ -69,7 +69,9 @@ class _Worker:
     """A child process that compiles. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        program = f"import sys; from {__name__} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
+        # Ctrl-C in a terminal reaches the children too: they end without a word, for the parent tells of it.
+        quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
+        program = f"{quiet}; import sys; from {__name__} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -1,0 +1,23 @@
+"""Processes that compile: how they end."""
+
+import signal
+
+import loopwright as lw
+from loopwright.codegen.options import CodegenOptions
+from loopwright.compiler.fused import as_function
+from loopwright.compiler.partition import partition
+from loopwright.compiler.workers import _Worker
+
+
+def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
+    x = lw.var("x", (3,))
+    (group,) = partition(lw.Function((x,), lw.nn.relu(x)))
+    worker = _Worker()
+    try:
+        made = worker.compile(as_function(group), lw.resolve_target("native"), CodegenOptions(cache=False))
+        assert made.object
+        worker._process.send_signal(signal.SIGINT)
+        assert worker._process.wait(20) == -signal.SIGINT
+    finally:
+        worker.close()
+    assert capfd.readouterr().err == ""
