@@ -44,6 +44,8 @@ class Engine:
     """
 
     def __init__(self, library: Library, threads: int | None = None) -> None:
+        if not isinstance(library, Library):
+            raise RuntimeArgumentError(f"an engine runs what lw.compile or lw.load gives, not a {_kind(library)}")
         self.library = library
         self._model: CompiledModel = library.model
         self._threads = check_threads(threads) if threads is not None else default_threads()
@@ -79,8 +81,8 @@ class Engine:
         outputs = self._outputs
         if outputs is None:
             raise RuntimeArgumentError(f"{self._model.name} has no outputs yet: call run first")
-        if not 0 <= index < len(outputs):
-            raise RuntimeArgumentError(f"{self._model.name} has {len(outputs)} outputs, there is no number {index}")
+        if index not in range(len(outputs)):
+            raise RuntimeArgumentError(f"{self._model.name} has {len(outputs)} outputs, there is no number {index!r}")
         return outputs[index]
 
     def __call__(self, inputs: Mapping[str, object] | Sequence[object]) -> list[Array]:
@@ -107,6 +109,10 @@ class Engine:
                     + (f"; unknown: {', '.join(map(str, extra))}" if extra else "")
                 )
             return [_checked(inputs[spec.name], spec) for spec in specs]
+        if not _is_list(inputs):
+            raise RuntimeArgumentError(
+                f"{self._model.name} takes a list of arrays, or a mapping from names to arrays, not a {_kind(inputs)}"
+            )
         if len(inputs) != len(specs):
             raise RuntimeArgumentError(f"{self._model.name} takes {len(specs)} inputs, found {len(inputs)}")
         return [_checked(value, spec) for value, spec in zip(inputs, specs, strict=True)]
@@ -168,6 +174,15 @@ class _Core:
         if 1 <= low <= len(function.messages):
             raise KernelError(f"{function.name}: {function.messages[low - 1]}")
         raise InternalError(f"{function.name} returned the unknown error code {low}")
+
+
+def _is_list(value: object) -> bool:
+    """An array has a length as well, but its rows are no inputs."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _checked(value: object, spec: TensorSpec) -> Array:
