@@ -81,8 +81,9 @@ def build(
 ) -> Kernel:
     """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
 
-    ``precision`` is ``"standard"`` (multiplications and additions may contract to fma) or ``"strict"`` (they may not).
-    Raises ``TargetError`` for an unknown target, ``ScheduleError`` where ``args`` do not fit the schedule.
+    ``precision`` is ``"standard"`` (multiplications and additions may contract to fma), ``"strict"`` (they may not) or
+    ``"fast"`` (sums may be reassociated as well).
+    Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
 
     >>> import numpy as np
     >>> import loopwright as lw
