@@ -1,1 +1,1 @@
-"""From a schedule to machine code: what ties lowering and code generation together."""
+"""What compiles: single schedules, and whole graphs with their fusion, memory plan and entry point."""

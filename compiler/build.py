@@ -16,7 +16,7 @@ from ..te.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledFunction:
+class CompiledSchedule:
     """A lowered function, and the native code of it."""
 
     func: PrimFunc
@@ -25,7 +25,7 @@ class CompiledFunction:
 
 def compile_schedule(
     schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
-) -> CompiledFunction:
+) -> CompiledSchedule:
     """Lower and compile; see ``lowering.pipeline.lower`` for the errors."""
     func = lower(schedule, args, name, target)
-    return CompiledFunction(func, compile_module(outline_parallel(func), target, options))
+    return CompiledSchedule(func, compile_module(outline_parallel(func), target, options))

@@ -61,9 +61,8 @@ def _constant(node: Constant) -> str:
 
 
 def _attributes(attrs: Any) -> list[str]:
-    """Attributes that differ from their default."""
+    """Attributes that differ from their default, by their text: -0.0 is not 0.0."""
     if attrs is None:
         return []
-    return [
-        f"{f.name}={getattr(attrs, f.name)!r}" for f in dataclasses.fields(attrs) if getattr(attrs, f.name) != f.default
-    ]
+    shown = {f.name: (repr(getattr(attrs, f.name)), repr(f.default)) for f in dataclasses.fields(attrs)}
+    return [f"{name}={text}" for name, (text, default) in shown.items() if text != default]

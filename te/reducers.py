@@ -68,8 +68,17 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tu
     return reduce
 
 
+def _as_axes(axis: Axes) -> tuple[Axis, ...]:
+    if not isinstance(axis, (Axis, Sequence)):
+        raise ExpressionError(
+            f"a reduction is over axes, found {axis!r}; "
+            "of two values te.minimum and te.maximum give the smaller and the larger"
+        )
+    return (axis,) if isinstance(axis, Axis) else tuple(axis)
+
+
 def _check_axes(name: str, axis: Axes) -> tuple[Axis, ...]:
-    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    axes = _as_axes(axis)
     if not axes or len({a.var for a in axes}) != len(axes):
         raise ExpressionError(f"{name} needs one or several different axes to reduce over")
     for a in axes:
@@ -162,7 +171,7 @@ def argmax(
 
 
 def _position(axis: Axes, index_dtype: str | DType) -> Expr:
-    axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    axes = _as_axes(axis)
     limits = dtype(index_dtype).int_range()
     if limits is None or dtype(index_dtype).is_bool:
         raise ExpressionError(f"index_dtype must be an integer dtype, found {index_dtype}")

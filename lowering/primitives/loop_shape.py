@@ -72,7 +72,7 @@ class Split(Step):
             raise schedule_error(
                 state,
                 f"split: {name} must be a positive integer, found {value!r}",
-                f"Give {name}=1 or more.",
+                f"Give {name} as an int between 1 and 2**47.",
                 [self.loop],
             )
 

@@ -10,6 +10,7 @@ from loopwright import te
 from loopwright.graph import Constant, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.visit import post_order, rewrite, users
 from loopwright.ops.registry import get_op
+from loopwright.ops.unary import leaky_relu
 
 NEGATIVE, RELU = get_op("negative"), get_op("relu")
 
@@ -62,6 +63,13 @@ def test_a_function_prints_one_line_a_call():
         "    %1 = relu(%0)  # float32[2, 3]\n"
         "    return (%1, %x)"
     )
+
+
+def test_attributes_that_differ_in_the_sign_of_zero_print_differently():
+    # Compiled functions are told apart by their text.
+    zero, negative_zero = (str(leaky_relu(image(), alpha=alpha)) for alpha in (0.0, -0.0))
+    assert zero != negative_zero
+    assert "alpha=-0.0" in negative_zero
 
 
 def test_fields_of_tuples_are_typed():

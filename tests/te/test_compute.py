@@ -75,6 +75,7 @@ def test_scalar_tensors_have_no_axes():
         (lambda A, r: A[0:1, 0], "slices"),
         (lambda A, r: list(A), "iterated"),
         (lambda A, r: te.reduce_axis((3, 1)), "not a range"),
+        (lambda A, r: te.compute((4,), lambda i: te.max(A[i, 0], 0.0)), "te.maximum give"),
         (lambda A, r: A[0, 0] % 2.0, "does not apply"),
         (lambda A, r: A[0, 0] & True, "dtype"),
     ],
