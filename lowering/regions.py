@@ -59,9 +59,19 @@ def infer(state: ScheduleState) -> Inference:
     for stage in reversed(computed):
         region = _whole(stage) if not isinstance(stage.place, At) else _needed(state, stage, stage.place, inference)
         regions[stage.name] = region
-        reduce_extents = (axis.extent for axis in stage.compute.reduce_axis)
-        loops[stage.name] = derive_loops(stage, (*region.extents, *reduce_extents))
+        loops[stage.name] = _stage_loops(stage, region)
     return inference
+
+
+def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
+    """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers."""
+    if isinstance(stage.place, At):
+        return infer(state).loops[stage.name]
+    return _stage_loops(stage, _whole(stage))
+
+
+def _stage_loops(stage: Stage, region: Region) -> StageLoops:
+    return derive_loops(stage, (*region.extents, *(axis.extent for axis in stage.compute.reduce_axis)))
 
 
 def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ...ir.expr import MAX_LANES, const_int
 from ...ir.stmt import LoopKind
-from ..regions import infer
+from ..regions import loops_of
 from ..report import schedule_error
 from ..state import At, ScheduleState, Stage
 from ..step import Step, leaf_stage, require_serial
@@ -28,7 +28,7 @@ def check_annotated_extents(state: ScheduleState, stage_name: str, before: Sched
     stage = state.stage(stage_name)
     if not any(kind in _LIMITS for kind in stage.kinds.values()):
         return
-    extents = infer(state).loops[stage_name].extents
+    extents = loops_of(state, stage).extents
     for loop, kind in stage.kinds.items():
         limit = _LIMITS.get(kind)
         if limit is None or loop not in stage.leaves:
