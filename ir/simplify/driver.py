@@ -20,9 +20,20 @@ from .visitor import Request, Visit
 N = TypeVar("N", bound=Node)
 
 
+_MOST_ROUNDS = 4
+
+
 def simplify(node: N, facts: Facts = NO_FACTS) -> N:
     """An equal, simpler expression or statement, under facts about its variables; the same object if there is none."""
-    return cast(N, _Simplifier().run(node, Facts() if facts is NO_FACTS else facts))
+    known = Facts() if facts is NO_FACTS else facts
+    result = _Simplifier().run(node, known)
+    if isinstance(result, ExprNode) and result.dtype.lanes > 1:
+        # Sums of vectors may meet a rule only when their parts are put together: go on until nothing changes.
+        for _ in range(_MOST_ROUNDS):
+            before, result = result, _Simplifier().run(result, known)
+            if result is before:
+                break
+    return cast(N, result)
 
 
 def simplify_func(func: PrimFunc) -> PrimFunc:
