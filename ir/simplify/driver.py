@@ -1,6 +1,7 @@
 """How rules are applied: bottom-up, until none applies, with facts from the surroundings; same object back if none did.
 
-The result of a rule is visited again, so what comes out is a fixed point, and simplifying it again changes nothing.
+The result of a rule is visited again, so that simplifying what comes out changes nothing. Sums of vectors are the
+exception, which ``simplify`` mends for expressions by running again; inside statements they may still change once more.
 Visits are generators, run by ``run`` on a stack of its own: ``x = yield child, facts`` reads like recursion, but knows
 no recursion limit. What has been visited under some facts is remembered for these facts.
 """
