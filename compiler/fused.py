@@ -87,6 +87,7 @@ def group_key(function: Function, target: Target, options: CodegenOptions) -> st
     parts = (
         graph_text(function),
         str(target),
+        f"{target.l1_bytes} {target.l2_bytes}",  # schedules size their tiles by these, which str() leaves out
         options.precision,
         str(options.opt_level),
         compiler_version(),

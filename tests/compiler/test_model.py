@@ -5,12 +5,14 @@ import subprocess
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright.codegen.options import CodegenOptions
+from loopwright.compiler.fused import as_function, group_key
 from loopwright.compiler.model import compile_model
 from loopwright.compiler.partition import partition
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
@@ -62,6 +64,13 @@ def test_serial_and_parallel_compiles_give_the_same_code():
         made = compile_model(model(), lw.resolve_target("x86-64-v3"), CodegenOptions(cache=False), jobs=jobs)
         texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
     assert texts[0] == texts[1]
+
+
+def test_functions_for_other_cache_sizes_are_kept_apart():
+    target = lw.resolve_target("x86-64-v3")
+    function = as_function(partition(model())[0])
+    keys = {group_key(function, replace(target, l1_bytes=size), CodegenOptions()) for size in (32768, 49152)}
+    assert len(keys) == 2
 
 
 def test_symbolic_dimensions_are_refused():
