@@ -1,0 +1,134 @@
+"""The guards of a stage's nest: where the conditions under which an iteration counts come from, and where they stand.
+
+Part of ``realize``. Depths count the loops around a place: 0 is outside all of a stage's loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir.buffer import Buffer
+from ..ir.expr import ONE, ZERO, Expr, logical_and
+from ..ir.facts import prove
+from ..ir.stmt import If, Stmt
+from ..ir.visit import buffers_accessed, free_vars
+from ..te.tensor import Tensor
+from .loops import Guard
+from .regions import Inference
+from .stage_code import StageCode
+from .state import At, ScheduleState, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedGuard:
+    """A guard that stands inside ``depth`` loops. Stages computed in the innermost of these are guarded too, unless the
+    guard reads them."""
+
+    guard: Guard
+    depth: int
+    reads_attached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NestPlan:
+    """What stands at which depth of a stage's nest. ``init_depth`` is None where there is no reduction."""
+
+    guards: Sequence[PlacedGuard]
+    init_depth: int | None
+
+    def at(self, depth: int, reads_attached: bool) -> list[Guard]:
+        """The guards to put at a depth; those of the terms, if further out than the identity, come after it."""
+        return [
+            p.guard
+            for p in self.guards
+            if p.depth == depth and p.reads_attached is reads_attached and not self._after_init(p)
+        ]
+
+    def of_terms(self) -> list[Guard]:
+        """What chooses terms by the spatial axes alone must not keep the identity from being stored: it stands after
+        it."""
+        return [p.guard for p in self.guards if self._after_init(p)]
+
+    def of_init(self) -> list[Guard]:
+        """The guards of elements that stand inside the place where the identity is stored."""
+        return [p.guard for p in self.guards if not p.guard.reduce and p.depth > (self.init_depth or 0)]
+
+    def _after_init(self, placed: PlacedGuard) -> bool:
+        return self.init_depth is not None and placed.guard.reduce and placed.depth <= self.init_depth
+
+
+def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: Stage) -> NestPlan:
+    """The guards of a stage and the place of its reduction's identity."""
+    guards = [*known.loops[stage.name].guards, *_domain_guards(known, stage), *_reduce_condition(known, code, stage)]
+    placed = [_place(state, known, code.buffers, stage, guard) for guard in guards]
+    return NestPlan(placed, _init_depth(known, stage, placed) if known.reduction(stage) is not None else None)
+
+
+def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
+    """The body under the guards; those that read memory stand inside the others: ``and`` may evaluate both sides."""
+    for reads in (True, False):
+        conditions = [g.condition for g in guards if bool(buffers_accessed(g.condition)) is reads]
+        body = If(logical_and(conditions), body) if conditions else body
+    return body
+
+
+def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
+    """A box that bound inference found may reach beyond the tensor: what lies outside is not computed."""
+    if not isinstance(stage.place, At):
+        return []
+    values, region = known.axis_values(stage), known.regions[stage.name]
+    guards = []
+    for axis, low, extent in zip(stage.compute.axis, region.lows, region.extents, strict=True):
+        if not (low is ZERO and extent is axis.extent):
+            value = values[axis.var]
+            guards += [Guard(value >= ZERO, reduce=False), Guard(value < axis.extent, reduce=False)]
+    return guards
+
+
+def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Guard]:
+    reduction = known.reduction(stage)
+    if reduction is None or reduction.condition is None:
+        return []
+    condition: Expr = code.resolve(reduction.condition, known.axis_values(stage))
+    return [Guard(condition, reduce=True)]
+
+
+def _place(
+    state: ScheduleState, known: Inference, buffers: Mapping[Tensor, Buffer], stage: Stage, guard: Guard
+) -> PlacedGuard:
+    """As far outside as its variables, and the stages computed in these loops that it reads, allow."""
+    variables, read_buffers = set(free_vars(guard.condition)), set(buffers_accessed(guard.condition))
+    loop_vars = known.loops[stage.name].vars
+    depth = read = 0
+    for k, leaf in enumerate(stage.leaves, start=1):
+        if loop_vars[leaf] in variables:
+            depth = k
+        attached = state.attached(stage.name, leaf)
+        if read_buffers.intersection(buffers[t] for s in attached for t in s.tensors):
+            depth = read = k
+    return PlacedGuard(guard, depth, depth == read > 0)
+
+
+def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -> int:
+    """The depth at which a reduction's identity is stored: just outside its outermost loop, in general.
+
+    Where the loops from some reduction loop inwards hold but a tile of unrolled and vector loops, the tile is
+    initialised just before that loop, when the reduction loops further out are at 0: it is in cache then, or stays
+    in registers. That needs those loops to run at least once, whatever the guards.
+    """
+    leaves = stage.leaves
+    depths = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
+    if not depths:
+        return len(leaves)
+    extents = known.loops[stage.name].extents
+    for depth in depths:
+        inside = [leaf for leaf in leaves[depth:] if not stage.loops[leaf].reduce]
+        outer = [leaf for leaf in leaves[:depth] if stage.loops[leaf].reduce]
+        if (
+            all(stage.kind(leaf) in ("unrolled", "vectorized") for leaf in inside)
+            and all(prove(extents[leaf] >= ONE, known.facts) for leaf in outer)
+            and not any(p.guard.reduce and depths[0] < p.depth <= depth for p in placed)
+        ):
+            return depth
+    return depths[0]

@@ -1,0 +1,92 @@
+"""The statements innermost in a stage's nest: store an element, fold a term into it, or set it to the identity.
+
+Part of ``realize``, which puts loops and guards around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir.buffer import Buffer
+from ..ir.expr import ZERO, Expr, Load, Reduce, TensorRead, Var
+from ..ir.stmt import LetStmt, Stmt, Store, seq
+from ..ir.visit import Node, rewrite, substitute
+from ..te.tensor import Tensor
+from .regions import Inference
+from .state import ScheduleState, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class StageCode:
+    """Makes the statements of the stages of one state; ``buffers`` are those of its tensors."""
+
+    state: ScheduleState
+    known: Inference
+    buffers: Mapping[Tensor, Buffer]
+
+    def update(self, stage: Stage) -> Stmt:
+        """Store the element that the loops are at, or fold one term into it."""
+        bodies = self.known.bodies[stage.name]
+        reduction = self.known.reduction(stage)
+        if reduction is not None:
+            return self._fold(stage, reduction)
+        targets, element, values = self._targets(stage), self._element(stage), self.known.axis_values(stage)
+        return seq(*(Store(b, element, self.resolve(e, values)) for b, e in zip(targets, bodies, strict=True)))
+
+    def init(self, stage: Stage, identity: Sequence[Expr], renamed: Mapping[Var, Expr]) -> Stmt:
+        """Store a reduction's identity; ``renamed`` are the loop variables that stand for those of the update."""
+        element = tuple(substitute(i, renamed) for i in self._element(stage))
+        return seq(*(Store(b, element, e) for b, e in zip(self._by_output(stage), identity, strict=True)))
+
+    def resolve(self, expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+        """Put values in for the axes, and loads in for the reads of tensors."""
+
+        def to_load(node: Node) -> Expr | None:
+            if not (isinstance(node, TensorRead) and isinstance(node.tensor, Tensor)):
+                return None
+            lows = self._lows(node.tensor)
+            local = tuple(i if low is ZERO else i - low for i, low in zip(node.indices, lows, strict=True))
+            return Load(self.buffers[node.tensor], local)
+
+        return rewrite(substitute(expr, values), to_load)
+
+    def _fold(self, stage: Stage, reduction: Reduce) -> Stmt:
+        values, element = self.known.axis_values(stage), self._element(stage)
+        combiner, targets = reduction.combiner, self._by_output(stage)
+        sources = [self.resolve(source, values) for source in reduction.sources]
+        if len(sources) == 1:
+            terms = {combiner.lhs[0]: Load(targets[0], element), combiner.rhs[0]: sources[0]}
+            return Store(targets[0], element, substitute(combiner.results[0], terms))
+        # Several outputs: all are computed before any is stored, so that the order of the stores does not matter.
+        rhs = [Var(v.name, v.dtype) for v in combiner.rhs]
+        lhs = [Var(v.name, v.dtype) for v in combiner.lhs]
+        renamed: dict[Var, Expr] = dict(zip((*combiner.lhs, *combiner.rhs), (*lhs, *rhs), strict=True))
+        new = [Var(f"{b.name}.new", b.dtype) for b in targets]
+        body: Stmt = seq(*(Store(b, element, v) for b, v in zip(targets, new, strict=True)))
+        body = _lets(new, [substitute(r, renamed) for r in combiner.results], body)
+        body = _lets(rhs, sources, body)
+        return _lets(lhs, [Load(b, element) for b in targets], body)
+
+    def _lows(self, tensor: Tensor) -> tuple[Expr, ...]:
+        stage = self.state.stage_of(tensor)
+        return (ZERO,) * tensor.ndim if stage.is_input else self.known.regions[stage.name].lows
+
+    def _element(self, stage: Stage) -> tuple[Expr, ...]:
+        """Where in the stage's buffers the current element goes."""
+        values = self.known.loops[stage.name].values
+        return tuple(values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
+
+    def _targets(self, stage: Stage) -> list[Buffer]:
+        return [self.buffers[t] for t in stage.tensors]
+
+    def _by_output(self, stage: Stage) -> list[Buffer]:
+        """The buffers in order of the reduction's outputs, which the compute may list in another order."""
+        indices = [getattr(body, "index", 0) for body in stage.compute.body]
+        return [buffer for _, buffer in sorted(zip(indices, self._targets(stage), strict=True), key=lambda p: p[0])]
+
+
+def _lets(variables: Sequence[Var], values: Sequence[Expr], body: Stmt) -> Stmt:
+    for var, value in zip(reversed(variables), reversed(values), strict=True):
+        body = LetStmt(var, value, body)
+    return body
