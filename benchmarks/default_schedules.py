@@ -93,10 +93,9 @@ def main() -> None:
         pair = {kind: Contender(__file__, ["--contender", case, kind]) for kind in ("hand", "default")}
         alternate(pair, options.rounds)
         hand, default = pair["hand"].median, pair["default"].median
-        verdict = "" if default <= LIMIT * hand else f"  more than {LIMIT:g} times"
-        print(
-            f"{case:20} by hand {hand * 1e6:9.1f} µs, by default {default * 1e6:9.1f} µs: {default / hand:5.2f}{verdict}"
-        )
+        ratio = default / hand
+        verdict = "" if ratio <= LIMIT else f"  more than {LIMIT:g} times"
+        print(f"{case:20} by hand {hand * 1e6:7.0f} µs, by default {default * 1e6:7.0f} µs: {ratio:5.2f}{verdict}")
 
 
 if __name__ == "__main__":

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..ir.expr import Call, Expr, TensorRead, const_int
+from ..ir.expr import Axis, Call, TensorRead, const_int
 from ..ir.target import Target
 from ..ir.visit import walk
 from ..te.tensor import ComputeOp, Tensor
+from .access_strides import strides_along
+from .register_tile import register_tile
 from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, ScheduleState, Stage
 
-ROW_BLOCKS = (6, 4, 3, 2)
-"""Rows of a register tile; the first that divides the extent is taken. Each loaded vector serves as many products."""
+UNKNOWN_EXTENT = 1 << 10
+"""What tiles are made for where an extent is symbolic."""
 
 
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target) -> Schedule:
     """A schedule for any tensors, from general rules alone.
 
-    Cheap elementwise stages are inlined into their readers. Of each remaining stage the innermost spatial axis becomes
-    a vector loop; a reduction runs around it, with a block of rows unrolled, so that sums stay in registers; what is
-    left of the spatial axes is fused and runs on all threads.
+    Cheap elementwise stages are inlined into their readers. Of each remaining stage a spatial axis becomes vector
+    lanes; a reduction runs around a tile of rows and vectors, so that sums stay in registers; what is left of the
+    spatial axes is fused and runs on all threads.
     """
     schedule = create_schedule(outputs)
     inline_cheap_stages(schedule)
@@ -65,50 +67,100 @@ def schedule_stage(stage: StageView, target: Target) -> None:
     """Vectorize, block and parallelise the loops of one stage, which stand as they were made."""
     op = stage.op
     assert isinstance(op, ComputeOp)
-    spatial: list[LoopView] = [loop for loop, _ in zip(stage.loops, op.axis)]  # noqa: B905  reductions come after
-    reductions = stage.loops[len(spatial) :]
-    if not spatial:
+    if not op.axis:
         return
-    if not reductions and _is_pointwise(op):
-        spatial = [stage.fuse(*spatial)]
-        extents: list[Expr | None] = [None]
+    if op.reduction is not None:
+        _schedule_reduction(stage, op, target)
+    elif _is_pointwise(op):
+        _vectorize(stage, stage.fuse(*stage.loops), None, target)
+        stage.parallel(stage.loops[0])
     else:
-        extents = [axis.extent for axis in op.axis]
-    lanes = min(target.lanes(tensor.dtype) for tensor in op.outputs)
-    last = extents[-1]
-    inner_extent = const_int(last) if last is not None else None
-    if inner_extent is None or inner_extent > 1:
-        outer, inner = stage.split(spatial[-1], factor=lanes)
-        stage.vectorize(inner)
-        spatial[-1] = outer
-        tail = [inner]
-    else:
-        tail = [spatial.pop()]
-    if reductions:
-        rows = _split_rows(stage, spatial, extents)
-        stage.reorder(*spatial, *reductions, *rows, *tail)
-    if spatial:
-        stage.parallel(stage.fuse(*spatial))
+        *outer, last = stage.loops
+        outer += _vectorize(stage, last, const_int(op.axis[-1].extent), target)
+        if outer:
+            stage.parallel(stage.fuse(*outer))
 
 
-def _split_rows(stage: StageView, spatial: list[LoopView], extents: list[Expr | None]) -> list[LoopView]:
-    """Split a block of rows off the last spatial loop that has one; it is unrolled inside the reduction."""
-    for at in range(len(spatial) - 2, -1, -1):
-        axis_extent = extents[at]
-        extent = const_int(axis_extent) if axis_extent is not None else None
-        factor = next((f for f in ROW_BLOCKS if extent is not None and extent % f == 0 and extent > 0), None)
-        if factor is not None:
-            spatial[at], block = stage.split(spatial[at], factor=factor)
-            stage.unroll(block)
-            return [block]
-    return []
+def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Target) -> list[LoopView]:
+    """Make vectors of a loop's iterations; gives what is left of the loop."""
+    if extent == 1:
+        return []
+    outer, inner = stage.split(loop, factor=_lanes(stage, target))
+    stage.vectorize(inner)
+    return [outer]
+
+
+def _lanes(stage: StageView, target: Target) -> int:
+    return min(target.lanes(tensor.dtype) for tensor in stage.op.outputs)
+
+
+def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None:
+    """Keep a tile of sums in registers while the reduction runs: rows, which share vectors, times vectors of lanes."""
+    lanes_axis = _best_lanes(op)
+    row_axis = _best_rows(op, lanes_axis)
+    rows, vectors = _tile(op, lanes_axis, row_axis, target)
+    outer, inner, unrolled = [], [], []
+    for axis, loop in zip(op.axis, stage.loops, strict=False):
+        if axis is lanes_axis and const_int(axis.extent) != 1:
+            columns, lane = stage.split(loop, factor=_lanes(stage, target))
+            block, vector = stage.split(columns, factor=vectors)
+            outer.append(block)
+            inner += [vector, lane]
+            unrolled.append(vector)
+            stage.vectorize(lane)
+        elif axis is row_axis:
+            block, row = stage.split(loop, factor=rows)
+            outer.append(block)
+            inner.insert(0, row)
+            unrolled.append(row)
+        else:
+            outer.append(loop)
+    reductions = [loop for loop in stage.loops if loop.reduce]
+    stage.reorder(*outer, *reductions, *inner)
+    for loop in unrolled:
+        stage.unroll(loop)
+    if outer:
+        stage.parallel(stage.fuse(*outer))
+
+
+def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target) -> tuple[int, int]:
+    """How many rows and vectors of sums to keep in registers."""
+    columns = const_int(lanes_axis.extent)
+    if columns == 1 or row_axis is None:
+        return 1, 1
+    height = const_int(row_axis.extent) or 1
+    tile = register_tile(height, columns or UNKNOWN_EXTENT, target, op.outputs[0].dtype, divides=True)
+    return tile.rows, tile.vectors
+
+
+def _best_lanes(op: ComputeOp) -> Axis:
+    """The spatial axis along which most reads stay or move to the next element; the last of several."""
+
+    def rank(numbered: tuple[int, Axis]) -> tuple[bool, int, int]:
+        position, axis = numbered
+        strides = strides_along(op.body, axis.var)
+        return const_int(axis.extent) != 1, -sum(stride not in (0, 1) for stride in strides), position
+
+    return max(enumerate(op.axis), key=rank)[1]
+
+
+def _best_rows(op: ComputeOp, lanes_axis: Axis) -> Axis | None:
+    """The spatial axis that most of the vectors do not depend on: one load of them serves several rows."""
+    candidates = [a for a in op.axis if a is not lanes_axis and (const_int(a.extent) or 1) > 1]
+    moving = [k for k, stride in enumerate(strides_along(op.body, lanes_axis.var)) if stride != 0]
+
+    def shared(axis: Axis) -> int:
+        strides = strides_along(op.body, axis.var)
+        return sum(strides[k] == 0 for k in moving)
+
+    return max(reversed(candidates), key=shared, default=None)
 
 
 def _is_pointwise(op: ComputeOp) -> bool:
     """Whether element i depends on the elements i of inputs of the same shape only: then loops may be fused."""
     axes = tuple(axis.var for axis in op.axis)
     shape = op.outputs[0].shape
-    return len(axes) > 0 and all(
+    return all(
         not isinstance(node, TensorRead)
         or (
             len(node.indices) == len(axes)

@@ -31,14 +31,18 @@ from .step import Step
 
 
 class LoopView:
-    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop."""
+    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop.
 
-    __slots__ = ("id", "name", "stage")
+    ``reduce`` tells whether it runs over a reduction axis.
+    """
 
-    def __init__(self, stage: str, loop_id: str, name: str) -> None:
+    __slots__ = ("id", "name", "reduce", "stage")
+
+    def __init__(self, stage: str, loop_id: str, name: str, reduce: bool) -> None:
         self.stage = stage
         self.id = loop_id
         self.name = name
+        self.reduce = reduce
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.id})"
@@ -120,6 +124,12 @@ class Schedule:
         raise ScheduleError(f"a stage is named by its tensor, its operation or its name, not by {stage!r}")
 
 
+def _view(stage: Stage, loop: str) -> LoopView:
+    """The view of a loop by its id; of an id that the stage does not have, too, which the next step will refuse."""
+    known = stage.loops.get(loop)
+    return LoopView(stage.name, loop, loop if known is None else known.name, known is not None and known.reduce)
+
+
 class StageView:
     """One stage of a schedule; primitives on its loops are methods here."""
 
@@ -145,7 +155,7 @@ class StageView:
     def loops(self) -> tuple[LoopView, ...]:
         """The loops that stand now, outermost first."""
         stage = self._stage
-        return tuple(LoopView(self.name, leaf, stage.loops[leaf].name) for leaf in stage.leaves)
+        return tuple(_view(stage, leaf) for leaf in stage.leaves)
 
     def split(self, loop: LoopLike, factor: int | None = None, nparts: int | None = None) -> tuple[LoopView, LoopView]:
         """Split a loop into an outer and an inner one; gives both. See ``Split``."""
@@ -167,7 +177,7 @@ class StageView:
         """Make one loop of several that stand directly inside each other, the outermost first. See ``Fuse``."""
         if not loops:
             raise ScheduleError("fuse needs at least one loop")
-        fused = self._view(loops[0])
+        fused = _view(self._stage, self.loop_id(loops[0]))
         with self._schedule.all_or_nothing():
             for loop in loops[1:]:
                 self._schedule.apply(Fuse(self.name, fused.id, self.loop_id(loop)))
@@ -205,12 +215,7 @@ class StageView:
 
     def _newest(self) -> tuple[LoopView, ...]:
         stage = self._stage
-        return tuple(LoopView(self.name, new, stage.loops[new].name) for new in stage.relations[-1].made)
-
-    def _view(self, loop: LoopLike) -> LoopView:
-        found = self.loop_id(loop)
-        known = self._stage.loops.get(found)
-        return LoopView(self.name, found, known.name if known is not None else found)
+        return tuple(_view(stage, new) for new in stage.relations[-1].made)
 
     def loop_id(self, loop: LoopLike) -> str:
         """The id of a loop of this stage, however it is named; it may be stale."""

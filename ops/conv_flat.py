@@ -20,9 +20,10 @@ from .. import te
 from ..graph.types import TensorType, Type
 from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
+from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .strategy import OpStrategy, Tensors
-from .tiling import PACKED_USES, RegisterTile, register_tile, schedule_around, schedule_core, schedule_product
+from .tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
 from .window import inside
 
 UNROLLED_TAPS = 3

@@ -17,6 +17,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Compare, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
+from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, positive
@@ -25,7 +26,7 @@ from .conv_flat import flatten, lanes_for, unflatten
 from .registry import OpPattern, register_op
 from .relations import same_dtype, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .tiling import RegisterTile, register_tile, schedule_around, schedule_core
+from .tiling import schedule_around, schedule_core
 from .window import AutoPad, PerAxis, check_ranks, inside, per_axis, spatial_rank
 
 

@@ -13,13 +13,14 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
+from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .tiling import PACKED_USES, RegisterTile, register_tile, schedule_product
+from .tiling import PACKED_USES, schedule_product
 
 MANY_ROWS = 64
 """What is assumed of an unknown number of rows."""

@@ -6,62 +6,19 @@ What follows the anchor is computed tile by tile, while the tile's sums are in c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ..ir.dtype import DType
 from ..ir.expr import const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
+from ..lowering.register_tile import RegisterTile
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..te.tensor import Tensor
 
-PAGE_BYTES = 4096
-"""Addresses that differ by a multiple of this share a set of the first cache, which holds 8 of them or a few more."""
 PACKED_USES = 4
 """Columns that are used by so many blocks of rows are worth copying together."""
 MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterTile:
-    """Sums that are kept in registers: ``rows`` times ``vectors`` of ``lanes``."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def columns(self) -> int:
-        return self.vectors * self.lanes
-
-
-def register_tile(
-    rows: int, columns: int, target: Target, dtype: DType, row_stride: int = 1, divides: bool = False
-) -> RegisterTile:
-    """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
-
-    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
-    cycle); vectors come from the second cache, one in a cycle and a half. ``divides``: the tile's rows divide ``rows``.
-    ``row_stride``, in elements, is how far apart the rows' factors are: rows at the same place of a page evict each
-    other from the first cache.
-    """
-    lanes, registers = target.lanes(dtype), target.vector_registers
-    pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
-    best: tuple[float, int, RegisterTile] | None = None
-    for vectors in range(1, registers // 2):
-        for height in range(1, min(rows, registers) + 1):
-            if vectors * (height + 1) + 1 > registers or (divides and rows % height) or height > 4 * pages:
-                continue
-            tile = RegisterTile(height, vectors, lanes)
-            count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
-            step = max(height * vectors / 2, (height + vectors) / 2, 1.5 * vectors, 4.0)
-            if best is None or (count * step, -height) < best[:2]:
-                best = count * step, -height, tile
-    assert best is not None
-    return best[2]
 
 
 def schedule_around(
