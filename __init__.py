@@ -34,6 +34,7 @@ from .ir.errors import (
     ScheduleError,
     SelectionError,
     TargetError,
+    TraceError,
     TypeInferenceError,
     VerificationError,
 )
@@ -45,6 +46,7 @@ from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
 from .lowering.pipeline import lower as _lower
 from .lowering.schedule import Schedule, create_schedule
+from .lowering.trace import Trace
 from .ops import nn
 from .runtime.engine import Array, Engine
 from .runtime.kernel import Kernel
@@ -172,6 +174,8 @@ __all__ = [
     "TargetError",
     "Tensor",
     "Timing",
+    "Trace",
+    "TraceError",
     "TypeInferenceError",
     "VerificationError",
     "build",

@@ -15,6 +15,15 @@ class ScheduleError(LoopwrightError):
     """A scheduling primitive would change the meaning of the program, or names a loop that is not there (any more)."""
 
 
+class TraceError(ScheduleError):
+    """A trace cannot be read, or replayed on a schedule. ``step`` is the number of the step at fault, from 1, or None
+    where it is the trace as a whole."""
+
+    def __init__(self, message: str, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
+
+
 class TypeInferenceError(LoopwrightError):
     """The types of an operator's inputs do not fit together."""
 

@@ -41,6 +41,11 @@ def structural_hash(program: Program) -> str:
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
+def structural_key(piece: Expr | Stmt, free: FreeKey) -> Hashable:
+    """A value that two pieces of program share if they are equal; ``free`` says what stands for a free variable."""
+    return tuple(_Rows(free).node(piece))
+
+
 def _program_rows(program: Program, free: FreeKey) -> list[list[Row]]:
     """The rows of each function (their variables have nothing to do with each other), or those of one piece."""
     match program:

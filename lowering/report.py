@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 
 from ..ir.errors import LoopwrightError, ScheduleError
@@ -16,6 +17,12 @@ def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <
     """The loop nest of a state, the given loops marked."""
     realized = realize(state)
     return stmt_text(realized.body, _marker(realized.loop_of, set(marked), mark))
+
+
+def nest_diff(before: ScheduleState, after: ScheduleState, old: str, new: str) -> str:
+    """A unified diff of two nests under the given headings; empty if they print the same."""
+    lines = difflib.unified_diff(nest_text(before).splitlines(), nest_text(after).splitlines(), old, new, lineterm="")
+    return "\n".join(lines)
 
 
 def _marker(loop_of: Mapping[Var, str], marked: set[str], mark: str) -> Marker:

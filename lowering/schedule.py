@@ -25,9 +25,10 @@ from .primitives import (
     Unroll,
     Vectorize,
 )
-from .report import nest_text
+from .report import nest_diff, nest_text
 from .state import ScheduleState, Stage, initial_state
 from .step import Step
+from .trace import Trace
 
 
 class LoopView:
@@ -58,7 +59,7 @@ class Schedule:
 
     def __init__(self, state: ScheduleState) -> None:
         self.state = state
-        self.trace: tuple[Step, ...] = ()
+        self.trace = Trace(start=state)
 
     def __getitem__(self, stage: StageLike) -> StageView:
         return StageView(self, self._stage(stage).name)
@@ -77,7 +78,31 @@ class Schedule:
     def apply(self, step: Step) -> None:
         """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` comes and nothing changes."""
         self.state = step.apply(self.state)
-        self.trace = (*self.trace, step)
+        self.trace = self.trace.then(step)
+
+    def replay(self, trace: Trace) -> None:
+        """Apply all steps of a trace, of this or another schedule.
+
+        Raises ``TraceError``, which names the first step that is not legal here, and then applies none.
+        """
+        if not isinstance(trace, Trace):
+            raise ScheduleError(f"replay takes a trace, s.trace or lw.Trace.from_json(text), not {trace!r}")
+        self.state = trace.replay(self.state)
+        self.trace = self.trace.then(*trace)
+
+    def diff(self, since: int | Schedule = 1) -> str:
+        """What the last step changed in the loop nest, as a unified diff: ``-`` before, ``+`` after.
+
+        ``since`` is a number of steps to go back, or another schedule to compare with. Empty where nothing changed.
+        """
+        if isinstance(since, Schedule):
+            return nest_diff(since.state, self.state, "other", "this")
+        if type(since) is not int or not 0 <= since <= len(self.trace):
+            raise ScheduleError(
+                f"diff takes a number of steps to go back, of {len(self.trace)} there are, or a schedule, not {since!r}"
+            )
+        steps = self.trace[len(self.trace) - since :]
+        return nest_diff(self.trace.before(since), self.state, "before", "; ".join(map(str, steps)))
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

@@ -2,36 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
 from .report import schedule_error, stale_loop_error
 from .state import Inlined, ScheduleState, Stage
 
-JsonValue: TypeAlias = "str | int | list[str] | None"
+JsonValue: TypeAlias = "str | int | float | list[JsonValue] | None"
+
+_PRIMITIVES: dict[str, type[Step]] = {}
+"""All kinds of steps by the name of their primitive. Mutable: each subclass of ``Step`` adds itself."""
+
+
+def primitives() -> Mapping[str, type[Step]]:
+    """The kinds of steps there are, by the name of their primitive."""
+    return MappingProxyType(_PRIMITIVES)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Base of all steps. ``primitive`` is the name users call; fields are stage names, loop ids and numbers."""
+    """Base of all steps. Fields are stage names, loop ids and plain values, so that a step is a record of JSON.
+
+    The method of ``StageView`` named ``primitive`` (of ``Schedule``, if ``on_schedule``) makes the step: it takes the
+    fields behind ``stage`` in order, those with a default by name; of the field named ``spread`` the items one by one.
+    It gives the loops that the step makes if ``returns_loops``. Traces print as such calls.
+    """
 
     primitive: ClassVar[str]
+    on_schedule: ClassVar[bool] = False
+    returns_loops: ClassVar[bool] = False
+    spread: ClassVar[str] = ""
 
     stage: str
+
+    def __init_subclass__(cls) -> None:
+        _PRIMITIVES[cls.primitive] = cls
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         """The state after this step. Raises ``ScheduleError`` if the step is illegal there."""
         raise NotImplementedError
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """A dict of JSON values, from which ``step_from_json`` makes the step again."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {"primitive": self.primitive} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    def to_dict(self) -> dict[str, JsonValue]:
+        """The step as a JSON object; ``trace_json`` reads it."""
+        return {"primitive": self.primitive} | {f.name: _json_value(getattr(self, f.name)) for f in fields(self)}
+
+    def call(self, write: Callable[[object], str]) -> str:
+        """The call that makes this step, as Python; ``write`` gives the text of a value."""
+        given = [write(self.stage)] if self.on_schedule else []
+        for f in fields(self)[1:]:
+            value = getattr(self, f.name)
+            if f.name == self.spread:
+                given += map(write, value)
+            elif f.default is MISSING:
+                given.append(write(value))
+            elif value != f.default:
+                given.append(f"{f.name}={write(value)}")
+        target = "s" if self.on_schedule else f"s[{literal(self.stage)}]"
+        return f"{target}.{self.primitive}({', '.join(given)})"
 
     def __str__(self) -> str:
-        """The call that makes this step, as Python."""
-        arguments = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name != "stage"]
-        return f"s[{self.stage!r}].{self.primitive}({', '.join(arguments)})"
+        return self.call(literal)
+
+
+def literal(value: object) -> str:
+    """A step's value as Python, strings in double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    return repr(value)
+
+
+def _json_value(value: object) -> JsonValue:
+    if isinstance(value, tuple):
+        return [_json_value(item) for item in value]
+    assert value is None or isinstance(value, (str, int, float)), f"a step cannot hold {value!r}"
+    return value
 
 
 def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:

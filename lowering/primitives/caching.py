@@ -48,6 +48,7 @@ class CacheRead(Step):
     """
 
     primitive: ClassVar[str] = "cache_read"
+    on_schedule: ClassVar[bool] = True
 
     scope: str
     readers: tuple[str, ...]
@@ -109,6 +110,7 @@ class CacheWrite(Step):
     """
 
     primitive: ClassVar[str] = "cache_write"
+    on_schedule: ClassVar[bool] = True
 
     scope: str
 

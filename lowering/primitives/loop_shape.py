@@ -45,6 +45,7 @@ class Split(Step):
     """
 
     primitive: ClassVar[str] = "split"
+    returns_loops: ClassVar[bool] = True
 
     loop: str
     factor: int | None = None
@@ -92,6 +93,7 @@ class Fuse(Step):
     """
 
     primitive: ClassVar[str] = "fuse"
+    returns_loops: ClassVar[bool] = True
 
     outer: str
     inner: str
@@ -143,6 +145,7 @@ class Reorder(Step):
     """
 
     primitive: ClassVar[str] = "reorder"
+    spread: ClassVar[str] = "loops"
 
     loops: tuple[str, ...]
 

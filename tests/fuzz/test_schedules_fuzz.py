@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from loopwright.lowering.pipeline import realized_function
+from loopwright.lowering.same_state import same_state
 
 FORMS = (
     "any", "arg", "double", "flatten", "fold", "gather", "half", "map", "matmul", "moments", "pad", "reduce",
@@ -67,8 +68,11 @@ def test_schedules_in_the_interpreter(random_schedules, plan):
     program = random_schedules.make_program(plan)
     s, _ = random_schedules.make_schedule(program, plan)
     again = lw.create_schedule(program.outputs)
-    for step in s.trace:
-        again.apply(step)
+    again.replay(lw.Trace.from_json(s.trace.to_json()))
+    printed = lw.create_schedule(program.outputs)
+    exec(s.trace.python(), {"s": printed})
+    assert same_state(again.state, s.state)
+    assert same_state(printed.state, s.state)
     assert str(again) == str(s)
     func = lw.lower(s, program.args, target="x86-64-v3")  # verifies after each pass
     arrays = program.arrays(plan["seed"])

@@ -197,17 +197,6 @@ def test_a_condition_that_reads_is_asked_only_inside_the_guards_of_splits(vector
     np.testing.assert_array_equal(out, np.where(a > 0, a, 0).sum(0))
 
 
-def test_the_trace_replays_to_the_same_nest():
-    _A, _B, C = matmul(9, 7, 30)
-    s = lw.create_schedule(C)
-    cached(s, C)
-    again = lw.create_schedule(C)
-    for step in s.trace:
-        again.apply(step)
-    assert str(again) == str(s)
-    assert str(s.trace[1]) == "s['C'].split(loop='C#0', factor=3, nparts=None)"
-
-
 def test_printing_is_possible_after_each_step():
     _A, _B, C = matmul(9, 7, 30)
     s = lw.create_schedule(C)
