@@ -1,0 +1,32 @@
+"""The examples of the pages run, and print what they say. A page is one session, from top to bottom."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if "```pycon" in p.read_text(encoding="utf-8"))
+
+
+def session(page):
+    """The examples without the text between them, each at the line where the page has it."""
+    text = page.read_text(encoding="utf-8")
+    inside = [range(m.start(1), m.end(1)) for m in re.finditer(r"(?s)```pycon\n(.*?)```", text)]
+    lines, at = [], 0
+    for line in text.splitlines(keepends=True):
+        lines.append(line if any(at in part for part in inside) else "\n")
+        at += len(line)
+    return doctest.DocTestParser().get_doctest("".join(lines), {}, page.name, str(page), 0)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_the_examples_of_a_page_print_what_it_says(page):
+    result = doctest.DocTestRunner().run(session(page))
+    assert result.attempted > 0
+    assert result.failed == 0, "see the report above"
+
+
+def test_there_are_pages_with_examples():
+    assert "schedules" in {page.stem for page in PAGES}
