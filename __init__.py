@@ -22,6 +22,7 @@ from .frontend import from_onnx
 from .graph.node import Constant, Function, Node, Var
 from .graph.types import tensor_type
 from .ir.errors import (
+    BoundsError,
     CacheError,
     ExpressionError,
     InternalError,
@@ -80,11 +81,13 @@ def build(
     target: str | Target | None = "native",
     name: str = "main",
     precision: Precision = "standard",
+    debug: bool = False,
 ) -> Kernel:
     """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
 
     ``precision`` is ``"standard"`` (multiplications and additions may contract to fma), ``"strict"`` (they may not) or
-    ``"fast"`` (sums may be reassociated as well).
+    ``"fast"`` (sums may be reassociated as well). A ``debug`` build checks each access before it is made, and raises
+    ``BoundsError`` with the tensor, its indices and the values of the loops around; it has no vector code.
     Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
 
     >>> import numpy as np
@@ -99,7 +102,7 @@ def build(
     array([0., 2., 4., 6.], dtype=float32)
     """
     resolved = resolve_target(target)
-    compiled = compile_schedule(schedule, args, resolved, name, CodegenOptions(precision=precision))
+    compiled = compile_schedule(schedule, args, resolved, name, CodegenOptions(precision=precision, debug=debug))
     return Kernel(compiled.func, compiled.code)
 
 
@@ -149,6 +152,7 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: str | Target | 
 
 
 __all__ = [
+    "BoundsError",
     "CacheError",
     "Constant",
     "Engine",

@@ -1,7 +1,12 @@
 """The native calling convention of kernels: what stands in the argument slots of an entry function, and its results.
 
 ``i32 name(ptr ctx, ptr args)``: ``args`` has 8-byte slots, the address of element 0 of each parameter buffer in order,
-then the symbolic dimensions as i64. The result is 0, the number (from 1) of a failed assertion, or ``OUT_OF_MEMORY``.
+then the symbolic dimensions as i64. The result is 0, the number (from 1) of a failed assertion, ``OUT_OF_MEMORY``, or
+``RECORDED``.
+
+``ctx`` has 8-byte slots: the most threads to use, and behind that, for debug builds, what their checks record: at
+``RECORD`` 0, or the number of the message of the check that failed first, then the numbers that the message names as
+``{0}``, ``{1}`` ….
 """
 
 from __future__ import annotations
@@ -11,6 +16,12 @@ from ..ir.stmt import PrimFunc
 from ..ir.visit import free_vars
 
 OUT_OF_MEMORY = -1
+RECORDED = -2
+"""A check of a debug build has failed, and the record in the context tells which."""
+
+RECORD = 1
+MAX_RECORDED = 64
+CONTEXT_SLOTS = RECORD + 1 + MAX_RECORDED
 PARALLEL_FOR = "lw_parallel_for"
 LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset")
 LIBM_SYMBOLS = ("fma",)  # of float64, on targets without the instruction

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Literal
 
 from llvmlite import ir as llvm_ir
 
 from ..ir.buffer import ARENA_ALIGNMENT, Buffer
 from ..ir.dtype import INDEX
-from ..ir.expr import Binary, Const, Expr, Load, const_int
+from ..ir.expr import ONE, Binary, Const, Expr, Load, const_int
+from ..ir.simplify import simplify
 from ..ir.stmt import Launch, Stmt, Store
 from ..ir.visit import walk
-from .facts import as_ramp, flat_index
+from .facts import add, as_ramp, flat_index, multiply
 from .lanes import external
 from .memory import Slots
 from .types import I64, PTR, memory_element, memory_type
@@ -24,15 +26,20 @@ MAX_SLOTS = 256
 Place = Literal["stack", "heap"]
 
 
+def span(buffer: Buffer) -> Expr:
+    """The number of elements from the start of an allocation to its last one; not above 0 if it is empty."""
+    if buffer.strides is None:
+        return add(buffer.elem_offset, reduce(multiply, buffer.shape, ONE))
+    last = buffer.elem_offset
+    for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+        last = add(last, multiply(Binary("-", extent, ONE), stride))
+    return Binary("+", last, ONE)
+
+
 def element_count(buffer: Buffer) -> int | None:
     """The number of elements of a buffer of constant size."""
-    count = 1
-    for extent in buffer.shape:
-        size = const_int(extent)
-        if size is None:
-            return None
-        count *= max(0, size)
-    return count
+    count = const_int(simplify(span(buffer)))
+    return None if count is None else max(0, count)
 
 
 def place(buffer: Buffer) -> Place:
@@ -44,8 +51,9 @@ def place(buffer: Buffer) -> Place:
 
 def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
     """The number of elements in each slot if the buffer can live in separate slots: every access has a constant
-    position and covers exactly one slot."""
+    position in bounds and covers exactly one slot."""
     lanes: int | None = None
+    count = element_count(buffer) or 0
     for node in walk(body):
         if isinstance(node, Launch) and any(isinstance(a, Buffer) and a.data is buffer.data for a in node.args):
             return None
@@ -55,7 +63,8 @@ def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
         ramp = as_ramp(index)
         start, stride = (None, None) if ramp is None else (const_int(ramp[0]), const_int(ramp[1]))
         width = index.dtype.lanes
-        aligned = start is not None and start % width == 0 and stride == (1 if width > 1 else 0)
+        inside = start is not None and 0 <= start <= count - width
+        aligned = start is not None and inside and start % width == 0 and stride == (1 if width > 1 else 0)
         if not aligned or node.buffer.dtype is not buffer.dtype or lanes not in (None, width):
             return None
         lanes = width
@@ -63,10 +72,14 @@ def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
 
 
 class Allocator:
-    """Emits the allocations of one function; stack memory is taken once, in its entry block."""
+    """Emits the allocations of one function; stack memory is taken once, in its entry block.
 
-    def __init__(self, builder: llvm_ir.IRBuilder) -> None:
+    ``in_registers`` says whether buffers may live in separate slots, which LLVM makes registers.
+    """
+
+    def __init__(self, builder: llvm_ir.IRBuilder, *, in_registers: bool) -> None:
         self.builder = builder
+        self._in_registers = in_registers
 
     def on_stack(self, kind: llvm_ir.Type, align: int, name: str) -> llvm_ir.Value:
         """Memory of the given type in the function's entry block."""
@@ -79,7 +92,7 @@ class Allocator:
     def stack_memory(self, buffer: Buffer, body: Stmt) -> llvm_ir.Value | Slots:
         """Slots if possible, else an array."""
         count = element_count(buffer) or 0
-        lanes = slot_lanes(buffer, body)
+        lanes = slot_lanes(buffer, body) if self._in_registers else None
         if lanes is None or count % lanes or count // lanes > MAX_SLOTS:
             total = max(1, count * buffer.dtype.lanes)
             array = llvm_ir.ArrayType(memory_element(buffer.dtype), total)
@@ -107,8 +120,6 @@ def heap_alignment(buffer: Buffer) -> int:
 def heap_bytes(buffer: Buffer) -> Expr:
     """The size to ask for: a multiple of the alignment, as C wants it, and not 0."""
     align = heap_alignment(buffer)
-    count: Expr = Const(buffer.dtype.storage_bytes, INDEX)
-    for extent in buffer.shape:
-        count = Binary("*", count, extent)
+    count = Binary("*", Const(buffer.dtype.storage_bytes, INDEX), span(buffer))
     lines = Binary("//", Binary("+", count, Const(align - 1, INDEX)), Const(align, INDEX))
     return Binary("*", Binary("max", lines, Const(1, INDEX)), Const(align, INDEX))

@@ -38,6 +38,7 @@ from ..ir.target import Target
 from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
+from .checks import Checks
 from .facts import Facts
 from .memory import MemoryEmitter
 from .options import CodegenOptions
@@ -65,6 +66,8 @@ class ExprEmitter:
         self.facts = Facts()
         self.variables: dict[Var, llvm_ir.Value] = {}
         self.memory = MemoryEmitter(builder, self.facts, self.value)
+        self.checks: Checks | None = None
+        self._index_flags = () if options.debug else ("nsw",)  # a debug build finds the overflown index out of bounds
         self._scopes: list[dict[Expr, llvm_ir.Value]] = [{}]
         self._reads: list[dict[Expr, llvm_ir.Value]] = [{}]
         self._reads_memory: dict[Expr, bool] = {}
@@ -173,6 +176,8 @@ class ExprEmitter:
                 return emit_intrinsic(self.builder, name, values, args[0].dtype, self.target)
             case Load(buffer, indices, mask):
                 where = None if mask is None or is_const(mask, 1) else self.value(mask)
+                if self.checks is not None:
+                    self.checks.access(node, where)
                 return self.memory.load(buffer, indices, where)
             case Ramp():
                 return self._ramp(node)
@@ -191,7 +196,7 @@ class ExprEmitter:
             return self.builder.xor(value, same_lanes(value, 1 << 15))
         if kind.is_float:
             return self.builder.fneg(value, flags=self.options.fast_math)
-        return self.builder.sub(same_lanes(value, 0), value, flags=("nsw",) if kind.is_index else ())
+        return self.builder.sub(same_lanes(value, 0), value, flags=self._index_flags if kind.is_index else ())
 
     def _binary(self, node: Binary) -> llvm_ir.Value:
         product = self._contraction(node)
@@ -204,12 +209,14 @@ class ExprEmitter:
         if op in ("min", "max"):
             return integers.min_max(self.builder, kind, op, a, b)
         if op in ("//", "%"):
+            if self.checks is not None and kind.is_index:
+                self.checks.divisor(node, b)
             signs = self.facts.non_negative(node.a), self.facts.non_negative(node.b)
             known = integers.Division(const_int(node.b), *signs)
             return integers.floor_divide(self.builder, kind, a, b, known, modulo=op == "%")
         if op in ("<<", ">>"):
             return integers.shift(self.builder, kind, op, a, b, const_int(node.b))
-        flags = ("nsw",) if kind.is_index else ()
+        flags = self._index_flags if kind.is_index else ()
         return getattr(self.builder, _INT_OPS[op])(a, b, flags=flags)
 
     def _float_binary(self, node: Binary, a: llvm_ir.Value, b: llvm_ir.Value) -> llvm_ir.Value:
@@ -284,7 +291,7 @@ class ExprEmitter:
     def _ramp(self, node: Ramp) -> llvm_ir.Value:
         base, stride = self.value(node.base), self.value(node.stride)
         steps = llvm_ir.Constant(llvm_ir.VectorType(base.type, node.lanes), list(range(node.lanes)))
-        flags = ("nsw",) if node.dtype.is_index else ()
+        flags = self._index_flags if node.dtype.is_index else ()
         if not is_const(node.stride, 1):
             steps = self.builder.mul(steps, splat(self.builder, stride, node.lanes), flags=flags)
         return self.builder.add(splat(self.builder, base, node.lanes), steps, flags=flags)

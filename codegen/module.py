@@ -15,8 +15,9 @@ from llvmlite import ir as llvm_ir
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import Var, const_int
-from ..ir.stmt import IRModule, Launch, PrimFunc
+from ..ir.stmt import For, IRModule, Launch, PrimFunc
 from ..ir.target import Target
+from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .facts import VarFacts, merge_facts
 from .lanes import external
@@ -124,6 +125,8 @@ class _ModuleEmitter:
                 emitter.exprs.memory.pointers[var] = arg
             else:
                 emitter.exprs.variables[var] = arg
+        if emitter.exprs.checks is not None:
+            emitter.exprs.checks.loops += self._loops_around(func)
         for dim in _extents(func):
             emitter.exprs.facts.learn(dim, VarFacts(non_negative=True))
         for param in func.params:
@@ -131,6 +134,11 @@ class _ModuleEmitter:
                 emitter.exprs.facts.learn(param, merge_facts(self.arguments[param]))
         emitter.emit(func.body)
         builder.ret(llvm_ir.Constant(I32, 0))
+
+    def _loops_around(self, func: PrimFunc) -> list[Var]:
+        """The parameters that are variables of the loops around its launch."""
+        loops = {node.var for f in self.source.functions for node in walk(f.body) if isinstance(node, For)}
+        return [p for p in func.params if isinstance(p, Var) and p in loops]
 
     def _emit_entry(self) -> None:
         func = self.source.entry

@@ -14,12 +14,14 @@ Precision = Literal["strict", "standard", "fast"]
 class CodegenOptions:
     """``precision``: ``strict`` keeps every rounding; ``standard`` contracts ``a * b + c`` to an fma where the target
     has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals count in all three.
-    ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk.
+    ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk. ``debug`` checks each access for
+    bounds and each index division for 0; the caller's context then holds ``abi.CONTEXT_SLOTS`` slots.
     """
 
     precision: Precision = "standard"
     opt_level: int = 3
     cache: bool = True
+    debug: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):

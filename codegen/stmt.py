@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.expr import const_int, is_const
+from ..ir.expr import Var, const_int, is_const
 from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While
 from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place
+from .checks import Checks
 from .expr import ExprEmitter
 from .facts import VarFacts
 from .options import CodegenOptions
@@ -37,7 +39,9 @@ class StmtEmitter:
     ) -> None:
         self.builder = builder
         self.exprs = ExprEmitter(builder, target, options)
-        self.allocator = Allocator(builder)
+        self.allocator = Allocator(builder, in_registers=not options.debug)
+        if options.debug:
+            self.exprs.checks = Checks(builder, self.exprs.value, message_number, self._leave_if)
         self._message_number = message_number
         self._emit_launch = emit_launch
         self._heap: list[llvm_ir.Value] = []
@@ -45,6 +49,8 @@ class StmtEmitter:
     def emit(self, stmt: Stmt) -> None:
         """Emit a statement; the builder stands where control flow goes on."""
         self.exprs.forget_reads()
+        if self.exprs.checks is not None:
+            self.exprs.checks.statement = stmt
         match stmt:
             case Seq(stmts):
                 for part in stmts:
@@ -81,6 +87,8 @@ class StmtEmitter:
             return
         value = self.exprs.value(stmt.value)
         mask = None if stmt.mask is None or is_const(stmt.mask, 1) else self.exprs.value(stmt.mask)
+        if self.exprs.checks is not None:
+            self.exprs.checks.access(stmt, mask)
         self.exprs.memory.store(stmt.buffer, stmt.indices, value, mask)
 
     def _for(self, stmt: For) -> None:
@@ -102,13 +110,16 @@ class StmtEmitter:
         counter = self.builder.phi(first.type, name=name)
         counter.add_incoming(first, before)
         self.exprs.facts.learn(stmt.var, VarFacts(non_negative=self.exprs.facts.non_negative(stmt.min)))
-        with self.exprs.scope():
+        with self.exprs.scope(), self._inside(stmt.var):
             self.exprs.variables[stmt.var] = counter
             self.emit(stmt.body)
         step = self.builder.add(counter, same_lanes(counter, 1), flags=("nsw",), name=f"{name}.next")
         counter.add_incoming(step, self.builder.basic_block)
         self.builder.cbranch(self.builder.icmp_signed("<", step, end), body, after)
         self.builder.position_at_end(after)
+
+    def _inside(self, loop: Var) -> AbstractContextManager[None]:
+        return nullcontext() if self.exprs.checks is None else self.exprs.checks.inside(loop)
 
     def _loop_end(self, stmt: For, first: llvm_ir.Value) -> llvm_ir.Value:
         start, extent = const_int(stmt.min), const_int(stmt.extent)
@@ -157,11 +168,15 @@ class StmtEmitter:
         self._heap.pop()
         self.allocator.free(pointer)
 
-    def _leave_if(self, failed: llvm_ir.Value, code: llvm_ir.Value) -> None:
-        """Return ``code`` from the function if a condition holds, which is rare; heap memory in use is freed."""
+    def _leave_if(self, failed: llvm_ir.Value, code: llvm_ir.Value, record: Callable[[], None] | None = None) -> None:
+        """Return ``code`` from the function if a condition holds, which is rare; heap memory in use is freed.
+
+        ``record`` emits what is to be done before that."""
         leave, stay = (self.builder.append_basic_block(part) for part in ("fail", "ok"))
         self.builder.cbranch(failed, leave, stay).set_weights([1, 1 << 20])
         self.builder.position_at_end(leave)
+        if record is not None:
+            record()
         for pointer in reversed(self._heap):
             self.allocator.free(pointer)
         self.builder.ret(code)

@@ -27,5 +27,6 @@ def compile_schedule(
     schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
 ) -> CompiledSchedule:
     """Lower and compile; see ``lowering.pipeline.lower`` for the errors."""
-    func = lower(schedule, args, name, target)
-    return CompiledSchedule(func, compile_module(outline_parallel(func), target, options))
+    func = lower(schedule, args, name, target, debug=options.debug)
+    module = outline_parallel(func, keep_loops=options.debug)
+    return CompiledSchedule(func, compile_module(module, target, options))

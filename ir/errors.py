@@ -48,6 +48,10 @@ class KernelError(LoopwrightError, RuntimeError):
     """A check in running native code failed: the message is that of the failed assertion."""
 
 
+class BoundsError(KernelError):
+    """A debug build met an access out of bounds, or an index divided by 0."""
+
+
 class OutOfMemoryError(LoopwrightError, MemoryError):
     """Native code could not allocate the memory of an intermediate."""
 

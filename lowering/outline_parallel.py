@@ -17,31 +17,40 @@ from ..ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
 from .folding import add, subtract
 
 
-def outline_parallel(func: PrimFunc) -> IRModule:
+def outline_parallel(func: PrimFunc, *, keep_loops: bool = False) -> IRModule:
     """The function with a ``Launch`` for each outermost parallel loop, and the functions these launch.
 
     Parallel loops inside another become serial. The functions share variables and buffers with the one they came from.
+    ``keep_loops`` passes on the variables of all loops around, for debug builds, which tell their values.
     """
-    outliner = _Outliner(func.name)
+    outliner = _Outliner(func.name, keep_loops)
     body = outliner.outline(func.body)
     return IRModule((with_body(func, body), *outliner.functions))
 
 
 @dataclass(slots=True)
 class _Outliner:
+    """Mutable: collects the ``functions``, and knows the ``loops`` around the statement at hand, if they are kept."""
+
     name: str
+    keep_loops: bool
     functions: list[PrimFunc] = field(default_factory=list)
+    loops: list[Var] = field(default_factory=list)
 
     def outline(self, node: Stmt) -> Stmt:
         if isinstance(node, For) and node.kind == "parallel":
             return self._launch(node)
-        return with_children(node, lambda c: self.outline(c) if isinstance(c, StmtNode) else c)
+        kept = [node.var] if isinstance(node, For) and self.keep_loops else []
+        self.loops += kept
+        outlined = with_children(node, lambda c: self.outline(c) if isinstance(c, StmtNode) else c)
+        del self.loops[len(self.loops) - len(kept) :]
+        return outlined
 
     def _launch(self, loop: For) -> Stmt:
         begin, end = index_var("begin"), index_var("end")
         inner = For(loop.var, add(begin, loop.min), subtract(end, begin), "serial", rewrite(loop.body, _serial))
         body = _hoist_allocations(inner)
-        captures = _captures(body, {begin, end})
+        captures = tuple(dict.fromkeys((*_captures(body, {begin, end}), *self.loops)))
         written = {node.buffer.data for node in walk(body) if isinstance(node, Store)}
         outputs = tuple(c for c in captures if isinstance(c, Buffer) and c.data in written)
         name = f"{self.name}_parallel_{len(self.functions)}"

@@ -33,8 +33,14 @@ logger = logging.getLogger("loopwright.lowering")
 Pass = Callable[[PrimFunc], PrimFunc]
 
 
-def passes(target: Target | None) -> list[tuple[str, Pass]]:
-    """The passes after realize, in order. ``target`` decides how many vector registers a loop may keep."""
+def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]:
+    """The passes after realize, in order. ``target`` decides how many vector registers a loop may keep.
+
+    For ``debug`` builds there are none: their checks speak of the tensors and loops of the schedule, and run the
+    iterations of each loop one after the other.
+    """
+    if debug:
+        return []
     registers = 2 * target.vector_registers if target is not None else 64
     return [
         ("flatten_buffers", flatten_buffers),
@@ -68,11 +74,12 @@ def lower(
     name: str = "main",
     target: Target | None = None,
     trace_passes: bool | list[PassRecord] = False,
+    debug: bool = False,
 ) -> PrimFunc:
     """Lower a schedule to a function over the buffers of ``args``, in that order.
 
     ``trace_passes`` True prints the function after each pass; a list collects ``PassRecord``s instead. The environment
-    variable ``LOOPWRIGHT_DUMP_IR`` names a folder that gets one file a pass.
+    variable ``LOOPWRIGHT_DUMP_IR`` names a folder that gets one file a pass. ``debug`` is for debug builds.
     Raises ``ScheduleError`` where ``args`` leave out a tensor that is needed, or name one that is not there.
     """
     start = time.perf_counter()
@@ -80,7 +87,7 @@ def lower(
     trace = _Trace(name, trace_passes)
     trace.record("realize", time.perf_counter() - start, func, changed=True)
     verify(func, "realize")
-    for pass_name, run in passes(target):
+    for pass_name, run in passes(target, debug):
         start = time.perf_counter()
         new = run(func)
         seconds = time.perf_counter() - start

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from ..codegen.abi import OUT_OF_MEMORY, PARALLEL_FOR
+from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
 from ..codegen.compile import CompiledCode
 from ..codegen.jit import load
-from ..ir.errors import InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
+from ..ir.errors import BoundsError, InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
@@ -37,9 +38,10 @@ Fail: TypeAlias = Callable[[int], NoReturn]
 class Kernel:
     """A compiled function. Call it with one array per parameter, numpy or DLPack, outputs included: nothing is copied.
 
-    Raises ``RuntimeArgumentError`` for arrays that do not fit, ``KernelError`` if a check in the function fails,
-    ``OutOfMemoryError``, and ``TargetError`` if it was compiled for another machine. Several threads may call one
-    kernel at the same time. ``LOOPWRIGHT_INTERPRET=1``, when the kernel is made, has the interpreter run it.
+    Raises ``RuntimeArgumentError`` for arrays that do not fit, ``KernelError`` if a check in the function fails (of a
+    debug build, ``BoundsError``), ``OutOfMemoryError``, and ``TargetError`` if it was compiled for another machine.
+    Several threads may call one kernel at the same time. ``LOOPWRIGHT_INTERPRET=1``, when the kernel is made, has the
+    interpreter run it.
     """
 
     def __init__(self, func: PrimFunc, code: CompiledCode) -> None:
@@ -55,7 +57,8 @@ class Kernel:
             symbols = thread_pool_symbols() if PARALLEL_FOR in code.llvm_ir else {}
             self._loaded = load(code, symbols)  # keeps the machine code in memory
             self._address = self._loaded.address()
-            self._entry = _ENTRY(self._address)
+            native: Entry = _ENTRY(self._address)
+            self._entry = self._checked_entry(native) if code.options.debug else native
 
     def __call__(self, *arrays: object, threads: int | None = None) -> None:
         """Run the kernel on the arrays, with at most ``threads`` threads (default: the target's, or the system's)."""
@@ -95,7 +98,24 @@ class Kernel:
             raise LoopwrightError(
                 f"{self.name} runs in the interpreter (LOOPWRIGHT_INTERPRET), whose time says nothing"
             )
+        if self.code.options.debug:
+            raise LoopwrightError(f"{self.name} is a debug build, whose time says nothing")
         return self.bind(*arrays, threads=threads).time(self._address, repeats, number)
+
+    def _checked_entry(self, native: Entry) -> Entry:
+        """The entry of a debug build: each call has a context of its own, in which the check that fails leaves a
+        record. See ``codegen.abi``."""
+
+        def entry(context: Any, args: Any) -> int:
+            slots = (ctypes.c_int64 * CONTEXT_SLOTS)()
+            ctypes.memmove(slots, context, _CONTEXT.size)
+            error = native(slots, args)
+            if slots[RECORD]:
+                message = self.code.messages[slots[RECORD] - 1]
+                raise BoundsError(f"{self.name}: {_filled(message, slots[RECORD + 1 :])}")
+            return error
+
+        return entry
 
     def _fail(self, error: int) -> NoReturn:
         if error == OUT_OF_MEMORY:
@@ -165,6 +185,11 @@ class BoundKernel:
     def time(self, address: int, repeats: int, number: int | Literal["auto"]) -> Timing:
         """Time the native code at an address with these arrays."""
         return measure(address, self._context, self._args, repeats, number, self._fail)
+
+
+def _filled(message: str, numbers: Sequence[int]) -> str:
+    """The message of a check with the recorded numbers in place of ``{0}``, ``{1}`` …."""
+    return re.sub(r"\{(\d+)\}", lambda place: str(numbers[int(place[1])]), message)
 
 
 def _interpreted_entry(run: Callable[..., None], arrays: Sequence[Array]) -> Entry:

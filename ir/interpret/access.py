@@ -14,12 +14,14 @@ import numpy as np
 
 from ..buffer import Buffer
 from ..errors import InterpretError
+from ..faults import at_place, out_of_bounds
 from .memory import Memory, Race, RaceTracker
 from .values import from_memory
 
 if TYPE_CHECKING:
     from ..dtype import DType
-    from ..stmt import Stmt
+    from ..expr import Load
+    from ..stmt import Stmt, Store
 
 Frame: TypeAlias = list[Any]
 """The values of one call of a function, by slot. Slot 0 holds the list of running race trackers."""
@@ -33,9 +35,8 @@ class Site:
     loops: tuple[tuple[str, int], ...]
 
     def error(self, frame: Frame, message: str) -> InterpretError:
-        around = ", ".join(f"{name} = {frame[slot]}" for name, slot in self.loops)
-        text = str(self.statement).splitlines()[0]
-        return InterpretError(f"{message}\n  in `{text}`" + (f"\n  at {around}" if around else ""))
+        loops = [(name, str(frame[slot])) for name, slot in self.loops]
+        return InterpretError(at_place(message, self.statement, loops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Access:
     ``is_vector`` says that the index has lanes: of a buffer of vectors, the index is scalar.
     """
 
-    buffer: Buffer
+    node: Load | Store
     dtype: DType
     site: Site
     memory: int
@@ -53,6 +54,10 @@ class Access:
     dims: tuple[tuple[int, int, int], ...]
     mask: int | None
     is_vector: bool
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.node.buffer
 
     def load(self, frame: Frame) -> Any:
         memory: Memory = frame[self.memory]
@@ -146,12 +151,11 @@ class Access:
     def _out_of_bounds(self, frame: Frame, lane: int | None) -> InterpretError:
         indices = enumerate(self._indices(frame, lane))
         dimension, extent = next((k, frame[self.dims[k][1]]) for k, i in indices if not 0 <= i < frame[self.dims[k][1]])
-        lane_text = "" if lane is None else f" (lane {lane})"
-        return self.site.error(
-            frame,
-            f"out of bounds: {self._indices_text(frame, lane)}{lane_text}, but dimension {dimension} "
-            f"of {self.buffer.name} has extent {extent}; its shape is {self._shape_text(frame)}",
-        )
+        found = [str(index) for index in self._indices(frame, lane)]
+        shape = [str(frame[slot]) for _, slot, _ in self.dims]
+        lane_text = None if lane is None else str(lane)
+        message = out_of_bounds(self.node, found, shape, str(dimension), str(extent), lane_text)
+        return self.site.error(frame, message)
 
     def _race(self, frame: Frame, memory: Memory, element: int, race: Race, does: str) -> InterpretError:
         did = "wrote" if race.wrote else "read"

@@ -34,6 +34,7 @@ from ..expr import (
     Unary,
     Var,
 )
+from ..faults import division_by_zero
 from ..stmt import PrimFunc, Stmt, Store
 from ..visit import children
 from . import values
@@ -135,7 +136,7 @@ class ExprCompiler:
         value = node if isinstance(node, Load) else node.value
         memory, offset = self.memory_slot(buffer), self._slots[buffer.elem_offset]
         is_vector = value.dtype.lanes > buffer.dtype.lanes
-        return Access(buffer, value.dtype, self.site(), memory, offset, dims, mask, is_vector)
+        return Access(node, value.dtype, self.site(), memory, offset, dims, mask, is_vector)
 
     def site(self) -> Site:
         return Site(self._statement, self.loops)
@@ -226,7 +227,7 @@ class ExprCompiler:
 
         def divide(frame: Frame) -> Any:
             if frame[b] == 0 if scalar else (frame[b] == 0).any():
-                raise site.error(frame, "division of an index by 0")
+                raise site.error(frame, division_by_zero(node))
             return op(frame[a], frame[b])
 
         return divide

@@ -340,7 +340,8 @@ def run_native(plan):
     """The outputs of the native kernel, as nested lists."""
     program = make_program(plan)
     s, _ = make_schedule(program, plan)
-    kernel = lw.build(s, program.args, target=TARGETS[plan["target"]], precision="strict")
+    debug = plan["seed"] % 4 == 0
+    kernel = lw.build(s, program.args, target=TARGETS[plan["target"]], precision="strict", debug=debug)
     arrays = program.arrays(plan["seed"])
     kernel(*arrays)
     return [a.astype(float).tolist() for a in arrays[len(program.inputs) :]]
