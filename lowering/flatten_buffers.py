@@ -11,7 +11,7 @@ from math import gcd
 
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import ONE, ZERO, Const, Expr, Load, const_int, is_const
+from ..ir.expr import ONE, ZERO, Const, Expr, Load, const_int, is_const, maximum
 from ..ir.facts import entry_facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, PrimFunc, Store
@@ -81,7 +81,7 @@ def _span(buffer: Buffer) -> Expr:
     for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
         if not (isinstance(stride, Const) and int(stride) < 0):
             last = add(last, multiply(subtract(extent, ONE), stride))
-    return add(last, ONE)
+    return maximum(add(last, ONE), ZERO)
 
 
 def _base_alignment(buffer: Buffer) -> int:

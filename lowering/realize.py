@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
-from ..ir.build import make_buffer
 from ..ir.expr import ZERO, Expr, Reduce, Var, logical_and
 from ..ir.facts import Facts
 from ..ir.simplify import simplify
@@ -18,6 +17,7 @@ from .placed_guards import NestPlan, guarded, plan_nest
 from .regions import Inference, infer
 from .stage_code import StageCode
 from .state import At, ScheduleState, Stage
+from .storage import make_buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _NestBuilder:
     def __init__(self, state: ScheduleState, known: Inference) -> None:
         self.state = state
         self.known = known
-        self.buffers = _make_buffers(state, known)
+        self.buffers = make_buffers(state, known)
         self.code = StageCode(state, known, self.buffers)
         self.loop_of: dict[Var, str] = {}
 
@@ -100,24 +100,3 @@ class _NestBuilder:
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:
         self.loop_of[var] = leaf
         return For(var, ZERO, self.known.loops[stage.name].extents[leaf], stage.kind(leaf), body)
-
-
-def _make_buffers(state: ScheduleState, known: Inference) -> dict[Tensor, Buffer]:
-    """The buffers of all tensors that have memory; a stage computed at a loop has but what an iteration needs."""
-    return {
-        tensor: _make_buffer(state, known, stage, tensor)
-        for stage in state.stages
-        if stage.is_input or stage.name in known.regions
-        for tensor in stage.tensors
-    }
-
-
-def _make_buffer(state: ScheduleState, known: Inference, stage: Stage, tensor: Tensor) -> Buffer:
-    if stage.is_input:
-        return make_buffer(tensor.name, tensor.shape, tensor.dtype)
-    name = stage.name if len(stage.tensors) == 1 else f"{stage.name}.v{tensor.index}"
-    shape = known.regions[stage.name].extents
-    if stage.name in state.outputs:
-        return make_buffer(name, shape, tensor.dtype)
-    scope = stage.scope or ("local" if isinstance(stage.place, At) else "global")
-    return make_buffer(name, shape, tensor.dtype, scope, alignment=64)

@@ -5,13 +5,14 @@ Mutable: ``Schedule.state`` and ``Schedule.trace`` advance with each primitive. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
 from ..te.tensor import Operation, Tensor
+from .index_map import index_map as parse_index_map
 from .primitives import (
     CacheRead,
     CacheWrite,
@@ -21,7 +22,10 @@ from .primitives import (
     Fuse,
     Parallel,
     Reorder,
+    SetScope,
     Split,
+    StorageAlign,
+    TransformLayout,
     Unroll,
     Vectorize,
 )
@@ -77,7 +81,7 @@ class Schedule:
 
     def apply(self, step: Step) -> None:
         """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` comes and nothing changes."""
-        self.state = step.apply(self.state)
+        self.state = step.next_state(self.state)
         self.trace = self.trace.then(step)
 
     def replay(self, trace: Trace) -> None:
@@ -237,6 +241,23 @@ class StageView:
     def compute_root(self) -> None:
         """Compute this stage whole, before the stages that read it. See ``ComputeRoot``."""
         self._schedule.apply(ComputeRoot(self.name))
+
+    def set_scope(self, scope: str) -> None:
+        """Say in which kind of memory the elements are kept. See ``SetScope``."""
+        self._schedule.apply(SetScope(self.name, scope))
+
+    def storage_align(self, dim: int | Axis, factor: int, offset: int = 0) -> None:
+        """Pad the memory so that a dimension's stride is a multiple of factor, plus offset. See ``StorageAlign``."""
+        if isinstance(dim, Axis):
+            axes = [axis.var for axis in self._stage.compute.axis]
+            dim = axes.index(dim.var) if dim.var in axes else -1
+        self._schedule.apply(StorageAlign(self.name, dim, factor, offset))
+
+    def transform_layout(self, index_map: Callable[..., Any] | str) -> None:
+        """Choose where each element is stored: ``lambda i, j: (j // 8, i, j % 8)``. See ``TransformLayout``."""
+        if callable(index_map):
+            index_map = parse_index_map(index_map, self._stage.tensors[0].ndim).text
+        self._schedule.apply(TransformLayout(self.name, index_map))
 
     def _newest(self) -> tuple[LoopView, ...]:
         stage = self._stage

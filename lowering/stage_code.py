@@ -15,6 +15,7 @@ from ..ir.visit import Node, rewrite, substitute
 from ..te.tensor import Tensor
 from .regions import Inference
 from .state import ScheduleState, Stage
+from .storage import stored_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class StageCode:
                 return None
             lows = self._lows(node.tensor)
             local = tuple(i if low is ZERO else i - low for i, low in zip(node.indices, lows, strict=True))
-            return Load(self.buffers[node.tensor], local)
+            return Load(self.buffers[node.tensor], stored_at(self.state.stage_of(node.tensor), local))
 
         return rewrite(substitute(expr, values), to_load)
 
@@ -75,7 +76,8 @@ class StageCode:
     def _element(self, stage: Stage) -> tuple[Expr, ...]:
         """Where in the stage's buffers the current element goes."""
         values = self.known.loops[stage.name].values
-        return tuple(values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
+        local = tuple(values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
+        return stored_at(stage, local)
 
     def _targets(self, stage: Stage) -> list[Buffer]:
         return [self.buffers[t] for t in stage.tensors]

@@ -1,7 +1,7 @@
 """The state of a schedule: an immutable value. Primitives (``primitives/``) map a state and a step to a new state.
 
     state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
-    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope)
+    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
     place ::= Root | Inlined | At(stage, loop)
 
@@ -21,6 +21,7 @@ from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
 from ..ir.stmt import LoopKind
 from ..te.tensor import ComputeOp, Operation, Tensor
+from .index_map import IndexMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,14 @@ Relation: TypeAlias = SplitRelation | FuseRelation
 
 
 @dataclass(frozen=True, slots=True)
+class StrideAlignment:
+    """The stride of a dimension of a stage's memory: a multiple of ``factor``, plus ``offset``."""
+
+    factor: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """Computed whole, before the stages that read it."""
 
@@ -106,6 +115,8 @@ class Stage:
     kinds: Mapping[str, LoopKind] = field(default_factory=lambda: MappingProxyType({}))
     place: Place = Root()
     scope: Scope | None = None
+    layout: IndexMap | None = None
+    alignments: Mapping[int, StrideAlignment] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def is_input(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
+from .invariants import check_invariants
 from .report import schedule_error, stale_loop_error
 from .state import Inlined, ScheduleState, Stage
 
@@ -42,8 +43,14 @@ class Step:
         _PRIMITIVES[cls.primitive] = cls
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        """The state after this step. Raises ``ScheduleError`` if the step is illegal there."""
+        """The state after this step, after a check that the step itself is legal. Each primitive has its own."""
         raise NotImplementedError
+
+    def next_state(self, state: ScheduleState) -> ScheduleState:
+        """The state after this step. Raises ``ScheduleError`` if it is illegal, or breaks what earlier ones made."""
+        new = self.apply(state)
+        check_invariants(new, state)
+        return new
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The step as a JSON object; ``trace_json`` reads it."""

@@ -1,7 +1,8 @@
 """Place memory: allocate it outside of serial loops, once for buffers that are not in use together, on stack or heap.
 
 Allocations move to the top of the function, or of the body of the parallel loop around them, whose iterations need
-memory of their own. ``liveness.py`` tells what is in use when. Registers stay where they are.
+memory of their own. ``liveness.py`` tells what is in use when. Memory of scope ``global`` stays on the heap, registers
+stay where they are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .liveness import Span, live_spans
 
 
 def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> PrimFunc:
-    """The function with allocations hoisted and shared; those of at most ``max_local_bytes`` are on the stack."""
+    """The function with allocations hoisted and shared; local ones of at most ``max_local_bytes`` are on the stack."""
     return with_body(func, _rewrite_region(func.body, max_local_bytes))
 
 
@@ -64,6 +65,11 @@ class _Slot:
     end: int
     max_local_bytes: int
 
+    def holds_like(self, buffer: Buffer) -> bool:
+        """Whether a buffer may join the members, if it fits."""
+        first = self.members[0]
+        return first.dtype is buffer.dtype and first.scope == buffer.scope
+
     @property
     def buffer(self) -> Buffer:
         first = self.members[0]
@@ -73,7 +79,7 @@ class _Slot:
             first,
             shape=shape,
             alignment=max(ARENA_ALIGNMENT, *(b.alignment for b in self.members)),
-            scope="local" if size is not None and size <= self.max_local_bytes else "global",
+            scope="local" if first.scope == "local" and size is not None and size <= self.max_local_bytes else "global",
         )
 
 
@@ -85,7 +91,7 @@ def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int)
     slots: list[_Slot] = []
     for buffer in sorted((b for b in buffers if b.data in spans), key=lambda b: spans[b.data].start):
         span, size = spans[buffer.data], _flat_size(buffer)
-        free = [s for s in slots if s.end < span.start and s.size is not None and s.members[0].dtype is buffer.dtype]
+        free = [s for s in slots if s.end < span.start and s.size is not None and s.holds_like(buffer)]
         if size is None or not free:
             slots.append(_Slot([buffer], size, span.end, max_local_bytes))
             continue

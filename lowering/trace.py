@@ -72,7 +72,7 @@ class Trace(Sequence[Step]):
         """
         for number, step in enumerate(self.steps, start=1):
             try:
-                state = step.apply(state)
+                state = step.next_state(state)
             except ScheduleError as error:
                 where = f"step {number} of {len(self.steps)}, {step}"
                 raise TraceError(f"{where}, is not legal for this schedule: {error}", number) from error

@@ -4,6 +4,7 @@ from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
 from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot
+from .storage import SetScope, StorageAlign, TransformLayout
 
 __all__ = [
     "CacheRead",
@@ -14,7 +15,10 @@ __all__ = [
     "Fuse",
     "Parallel",
     "Reorder",
+    "SetScope",
     "Split",
+    "StorageAlign",
+    "TransformLayout",
     "Unroll",
     "Vectorize",
 ]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast, get_args
+from typing import ClassVar
 
-from ...ir.buffer import Scope
 from ...ir.build import index_var
-from ...ir.errors import ScheduleError
 from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, Tensor, make_compute
@@ -15,12 +13,7 @@ from ..report import schedule_error
 from ..state import Inlined, ScheduleState, make_stage
 from ..step import Step
 from .placement import check_placements
-
-
-def _check_scope(scope: str) -> Scope:
-    if scope not in get_args(Scope):
-        raise ScheduleError(f"there is no scope {scope!r}; there are {', '.join(get_args(Scope))}")
-    return cast(Scope, scope)
+from .storage import check_scope
 
 
 def _copy_axes(op_axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -54,7 +47,7 @@ class CacheRead(Step):
     readers: tuple[str, ...]
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        scope = _check_scope(self.scope)
+        scope = check_scope(self.scope)
         source = state.stage(self.stage)
         if len(source.tensors) != 1:
             raise schedule_error(
@@ -98,8 +91,8 @@ class CacheWrite(Step):
 
     Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation.
     Preconditions: the stage is no input, has no schedule yet (no loop is split, fused, reordered or annotated, nothing
-    is computed in it), is not inlined, and reads nothing that is computed at a loop. The new stage begins at the root;
-    compute_at places it.
+    is computed in it, no layout is chosen), is not inlined, and reads nothing that is computed at a loop. The new stage
+    begins at the root; compute_at places it.
 
     Rewrite, ``s.cache_write(C, "local")``::
 
@@ -115,20 +108,22 @@ class CacheWrite(Step):
     scope: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        scope = _check_scope(self.scope)
+        scope = check_scope(self.scope)
         stage = state.stage(self.stage)
         op = stage.compute
         pristine = make_stage(stage.name, op, stage.tensors)
         if (
             stage.relations
             or stage.kinds
+            or stage.layout is not None
+            or stage.alignments
             or stage.leaves != pristine.leaves
             or isinstance(stage.place, Inlined)
             or state.attached(stage.name)
         ):
             raise schedule_error(
                 state,
-                f"cannot cache_write {stage.name}: its loops are scheduled already",
+                f"cannot cache_write {stage.name}: it is scheduled already",
                 "Call cache_write first, and schedule both stages after it.",
             )
         axes = _copy_axes(op.axis)

@@ -24,7 +24,7 @@ def copy(nest, target, source, n):
 def chain(nest, length, n=6, kind="int32"):
     """Through ``length`` temporaries, each allocated around what follows."""
     A, B = make_buffer("A", (n,), kind), make_buffer("B", (n,), kind)
-    temporaries = [make_buffer(f"T{i}", (n,), kind) for i in range(length)]
+    temporaries = [make_buffer(f"T{i}", (n,), kind, scope="local") for i in range(length)]
     steps = [A, *temporaries, B]
     body = seq(*(copy(nest, target, source, n) for source, target in itertools.pairwise(steps)))
     for temporary in temporaries:
@@ -60,7 +60,7 @@ def test_allocations_leave_serial_loops(nest):
     B = make_buffer("B", (4, 6), "int32")
 
     def row(i):
-        T = make_buffer("T", (6,), "int32")
+        T = make_buffer("T", (6,), "int32", scope="local")
         fill = nest.loop("j", 6, lambda j: Store(T, (j,), const(3, "int32")))
         use = nest.loop("j", 6, lambda j: Store(B, (i, j), Load(T, (5 - j,))))
         return Allocate(T, seq(fill, use))
@@ -75,7 +75,7 @@ def test_parallel_iterations_keep_memory_of_their_own(nest):
     B = make_buffer("B", (4, 6), "int32")
 
     def row(i):
-        T = make_buffer("T", (6,), "int32")
+        T = make_buffer("T", (6,), "int32", scope="local")
         fill = nest.loop("j", 6, lambda j: Store(T, (j,), const(3, "int32")))
         use = nest.loop("j", 6, lambda j: Store(B, (i, j), Load(T, (5 - j,))))
         return nest.loop("k", 2, lambda k: Allocate(T, seq(fill, use)))
@@ -90,7 +90,7 @@ def test_parallel_iterations_keep_memory_of_their_own(nest):
 def test_what_is_carried_over_a_loop_is_live_in_all_of_it(nest):
     """``kept`` is last accessed before ``fresh`` in the text, but read again in the next iteration."""
     B = make_buffer("B", (4,), "int32")
-    kept, fresh = make_buffer("kept", (1,), "int32"), make_buffer("fresh", (1,), "int32")
+    kept, fresh = (make_buffer(name, (1,), "int32", scope="local") for name in ("kept", "fresh"))
     zero = (const(0, "index"),)
 
     def step(i):
@@ -107,7 +107,7 @@ def test_what_is_carried_over_a_loop_is_live_in_all_of_it(nest):
 
 def test_different_dtypes_do_not_share(nest):
     A, B = make_buffer("A", (6,), "int32"), make_buffer("B", (6,), "int32")
-    S, T = make_buffer("S", (6,), "int32"), make_buffer("T", (6,), "int64")
+    S, T = make_buffer("S", (6,), "int32", scope="local"), make_buffer("T", (6,), "int64", scope="local")
     from loopwright.ir.expr import cast
 
     first = seq(copy(nest, S, A, 6), copy(nest, B, S, 6))
@@ -125,7 +125,7 @@ def test_sizes_that_depend_on_a_loop_stay_in_it(nest):
     B = make_buffer("B", (6,), "int32")
 
     def item(i):
-        T = make_buffer("T", (i + 1,), "int32")
+        T = make_buffer("T", (i + 1,), "int32", scope="local")
         return Allocate(T, seq(Store(T, (i,), const(2, "int32")), Store(B, (i,), Load(T, (i,)))))
 
     func = nest.kernel((B,), nest.loop("i", 6, item))
@@ -151,7 +151,7 @@ def test_registers_stay_where_they_are(nest):
 def test_random_programs(nest, program, sizes, kind):
     """Copies between temporaries of different sizes, some in loops that carry values from iteration to iteration."""
     A, B = make_buffer("A", (2,), "int32"), make_buffer("B", (3, 2), "int32")
-    temporaries = [make_buffer(f"T{i}", (size,), "int32") for i, size in enumerate(sizes)]
+    temporaries = [make_buffer(f"T{i}", (size,), "int32", scope="local") for i, size in enumerate(sizes)]
     written = {0}
     stmts = [nest.loop("j", 2, lambda j: Store(temporaries[0], (j,), Load(A, (j,))))]
     for source, target, repeat in program:

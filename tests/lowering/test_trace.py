@@ -75,6 +75,18 @@ def cache_write(s, A, C, D):
     s[D].split(s[D].op.axis[1], factor=4)
 
 
+def set_scope(s, A, C, D):
+    s[C].set_scope("global")
+
+
+def storage_align(s, A, C, D):
+    s[C].storage_align(C.op.axis[0], 16, offset=1)
+
+
+def transform_layout(s, A, C, D):
+    s[C].transform_layout(lambda i, j: (j // 4, i, j % 4))
+
+
 CASES = [
     split,
     fuse,
@@ -87,6 +99,9 @@ CASES = [
     compute_root,
     cache_read,
     cache_write,
+    set_scope,
+    storage_align,
+    transform_layout,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
 
