@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from ..ir.errors import InternalError
+from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
 from ..ir.target import Target
 from .cache import object_cache, object_key
@@ -60,6 +61,13 @@ def compile_text(
         if cache is not None:
             cache.put(key, code)
     return CompiledCode(code, entry, messages, text, target, options)
+
+
+def assembly_with_lines(module: IRModule, target: Target, options: CodegenOptions) -> str:
+    """The assembly of a module, in which ``.loc`` says what line of the module's text each instruction comes from."""
+    emitted = emit_module(module, target, options, module_lines(module))
+    optimized, machine = _optimized(emitted.text, target, options)
+    return str(machine.emit_assembly(optimized))
 
 
 def _optimized(text: str, target: Target, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:

@@ -8,6 +8,7 @@ stack, and its task function unpacks that and calls the launched body.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
@@ -15,10 +16,11 @@ from llvmlite import ir as llvm_ir
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import Var, const_int
-from ..ir.stmt import For, IRModule, Launch, PrimFunc
+from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
 from ..ir.target import Target
 from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
+from .debug_info import LineTable
 from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout
@@ -36,9 +38,14 @@ class EmittedModule:
     messages: tuple[str, ...]
 
 
-def emit_module(module: IRModule, target: Target, options: CodegenOptions) -> EmittedModule:
-    """Translate a module to LLVM IR, not yet optimised; the first function becomes the entry."""
-    return _ModuleEmitter(module, target, options).emit()
+def emit_module(
+    module: IRModule, target: Target, options: CodegenOptions, lines: Mapping[Stmt, int] | None = None
+) -> EmittedModule:
+    """Translate a module to LLVM IR, not yet optimised; the first function becomes the entry.
+
+    ``lines``, if given, are those of a source text that debug information says each instruction comes from.
+    """
+    return _ModuleEmitter(module, target, options, lines).emit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,9 @@ def symbol_name(name: str) -> str:
 
 
 class _ModuleEmitter:
-    def __init__(self, module: IRModule, target: Target, options: CodegenOptions) -> None:
+    def __init__(
+        self, module: IRModule, target: Target, options: CodegenOptions, lines: Mapping[Stmt, int] | None
+    ) -> None:
         self.source = module
         self.target = target
         self.options = options
@@ -82,6 +91,7 @@ class _ModuleEmitter:
         self.llvm = llvm_ir.Module(self.entry, context=llvm_ir.Context())
         self.llvm.triple = target.triple
         self.llvm.data_layout = data_layout(target)
+        self.line_table = None if lines is None else LineTable(self.llvm, lines)
         self.messages: dict[str, int] = {}
         self.signatures = {f.name: _signature(f, entry=f is module.entry) for f in module.functions}
         self.bodies: dict[str, llvm_ir.Function] = {}
@@ -119,7 +129,11 @@ class _ModuleEmitter:
     def _emit_body(self, func: PrimFunc) -> None:
         body = self.bodies[func.name]
         builder = llvm_ir.IRBuilder(body.append_basic_block("entry"))
-        emitter = StmtEmitter(builder, self.target, self.options, self._message_number, self._emit_launch)
+        if self.line_table is not None:
+            self.line_table.enter(builder, func.body)
+        emitter = StmtEmitter(
+            builder, self.target, self.options, self._message_number, self._emit_launch, self.line_table
+        )
         for arg, (var, buffer) in zip(body.args[1:], self.signatures[func.name].params, strict=True):
             if buffer is not None:
                 emitter.exprs.memory.pointers[var] = arg

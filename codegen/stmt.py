@@ -14,6 +14,7 @@ from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place
 from .checks import Checks
+from .debug_info import LineTable
 from .expr import ExprEmitter
 from .facts import VarFacts
 from .options import CodegenOptions
@@ -26,7 +27,7 @@ class StmtEmitter:
     """Emits statements at the builder's position.
 
     ``context`` is the caller's ctx pointer; ``message_number`` gives the code of an assertion's text; ``emit_launch``
-    emits a parallel launch and gives its result code.
+    emits a parallel launch and gives its result code; ``line_table`` marks instructions with the lines they come from.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class StmtEmitter:
         options: CodegenOptions,
         message_number: Callable[[str], int],
         emit_launch: LaunchEmitter,
+        line_table: LineTable | None = None,
     ) -> None:
         self.builder = builder
         self.exprs = ExprEmitter(builder, target, options)
@@ -44,10 +46,18 @@ class StmtEmitter:
             self.exprs.checks = Checks(builder, self.exprs.value, message_number, self._leave_if)
         self._message_number = message_number
         self._emit_launch = emit_launch
+        self._line_table = line_table
         self._heap: list[llvm_ir.Value] = []
 
     def emit(self, stmt: Stmt) -> None:
         """Emit a statement; the builder stands where control flow goes on."""
+        outside = self.builder.debug_metadata
+        if self._line_table is not None:
+            self._line_table.at(self.builder, stmt)
+        self._emit(stmt)
+        self.builder.debug_metadata = outside
+
+    def _emit(self, stmt: Stmt) -> None:
         self.exprs.forget_reads()
         if self.exprs.checks is not None:
             self.exprs.checks.statement = stmt

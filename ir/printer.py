@@ -5,6 +5,7 @@ Equal programs print equal text, whatever the order of imports or the hash seed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable
 from typing import TypeAlias, assert_never
 
@@ -264,6 +265,21 @@ def stmt_text(stmt: Stmt, marker: Marker | None = None) -> str:
 
 def func_text(func: PrimFunc, marker: Marker | None = None) -> str:
     return Printer(marker).func(func)
+
+
+def module_lines(module: IRModule) -> dict[Stmt, int]:
+    """The line of the module's text, from 1, on which each statement begins; a ``Seq`` is where its first part is."""
+    marked: list[Stmt] = []
+
+    def mark(stmt: Stmt) -> str | None:
+        if isinstance(stmt, Seq):
+            return None
+        marked.append(stmt)
+        return f"\0{len(marked) - 1}"
+
+    text = "\n\n".join(func_text(f, mark) for f in module.functions)
+    found = ((number, re.search(r"\0(\d+)$", line)) for number, line in enumerate(text.split("\n"), start=1))
+    return {marked[int(mark.group(1))]: number for number, mark in found if mark}
 
 
 def module_text(module: IRModule) -> str:

@@ -20,6 +20,7 @@ Semantics
   - The iterations of parallel and vectorized loops must be independent: none reads or writes what another writes.
     A vectorized loop runs its iterations in lock step; the unrolled one is a serial loop that will be copied out.
   - Statements of a ``Seq`` run in order.
+  - The ``origin`` of a loop or store, see ``origin.py``, has no meaning for what runs, and does not count in equality.
 
 Statements are immutable and not interned: two equal statements are two places in a program.
 """
@@ -55,6 +56,7 @@ class For(StmtNode):
     extent: Expr
     kind: LoopKind
     body: Stmt
+    origin: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,6 +78,7 @@ class Store(StmtNode):
     indices: tuple[Expr, ...]
     value: Expr
     mask: Expr | None = None
+    origin: int = 0
 
     def __post_init__(self) -> None:
         expected = access_dtype(self.buffer, self.indices, self.mask)

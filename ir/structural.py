@@ -59,7 +59,7 @@ def _program_rows(program: Program, free: FreeKey) -> list[list[Row]]:
 
 @cache
 def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.init)
+    return tuple(f.name for f in fields(cls) if f.init and f.name != "origin")
 
 
 class _Rows:

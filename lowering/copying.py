@@ -33,8 +33,8 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
                 return renamed.get(node)
             case Load(buffer, indices, mask) if (new := view(buffer)) is not buffer:
                 return Load(new, indices, mask)
-            case Store(buffer, indices, value, mask) if (new := view(buffer)) is not buffer:
-                return Store(new, indices, value, mask)
+            case Store(buffer) if (new := view(buffer)) is not buffer:
+                return replace(node, buffer=new)
             case Allocate(buffer, body) if (new := view(buffer)) is not buffer:
                 return Allocate(new, body)
             case _:

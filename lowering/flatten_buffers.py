@@ -40,7 +40,7 @@ class _Flattener:
             case Load(buffer, indices, mask) if (flat := self.view(buffer)) is not buffer:
                 return Load(flat, (_flat_index(buffer, indices),), mask)
             case Store(buffer, indices, value, mask) if (flat := self.view(buffer)) is not buffer:
-                return Store(flat, (_flat_index(buffer, indices),), value, mask)
+                return Store(flat, (_flat_index(buffer, indices),), value, mask, node.origin)
             case Allocate(buffer, body) if (flat := self.view(buffer)) is not buffer:
                 return Allocate(flat, body)
             case _:

@@ -162,7 +162,7 @@ def _bound(pick: Callable[[Expr, Expr], Expr], start: Expr, others: Sequence[Exp
 
 
 def _range(loop: For, body: Stmt, low: Expr, high: Expr) -> For:
-    return For(loop.var, low, simplify(subtract(high, low)), loop.kind, body)
+    return dataclasses.replace(loop, min=low, extent=simplify(subtract(high, low)), body=body)
 
 
 def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:

@@ -48,7 +48,8 @@ class _Outliner:
 
     def _launch(self, loop: For) -> Stmt:
         begin, end = index_var("begin"), index_var("end")
-        inner = For(loop.var, add(begin, loop.min), subtract(end, begin), "serial", rewrite(loop.body, _serial))
+        low, extent, serial = add(begin, loop.min), subtract(end, begin), rewrite(loop.body, _serial)
+        inner = dataclasses.replace(loop, min=low, extent=extent, kind="serial", body=serial)
         body = _hoist_allocations(inner)
         captures = tuple(dict.fromkeys((*_captures(body, {begin, end}), *self.loops)))
         written = {node.buffer.data for node in walk(body) if isinstance(node, Store)}

@@ -6,12 +6,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..ir.buffer import Buffer
 from ..ir.errors import ScheduleError
 from ..ir.expr import Var
+from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
 from ..ir.simplify import simplify_func
 from ..ir.stmt import PrimFunc, Stmt
@@ -22,7 +23,7 @@ from ..te.tensor import ComputeOp, Tensor
 from .flatten_buffers import flatten_buffers
 from .loop_partition import loop_partition
 from .promote_registers import promote_registers
-from .realize import realize
+from .realize import Realized, realize
 from .schedule import Schedule
 from .storage_rewrite import storage_rewrite
 from .unroll import unroll
@@ -86,6 +87,21 @@ def lower(
     func = realized_function(schedule, args, name)
     trace = _Trace(name, trace_passes)
     trace.record("realize", time.perf_counter() - start, func, changed=True)
+    return _run_passes(func, target, debug, trace)
+
+
+def lower_numbered(
+    schedule: Schedule, args: Sequence[Tensor], name: str, target: Target, debug: bool = False
+) -> tuple[PrimFunc, Nest]:
+    """Lower as ``lower`` does, but with loops and stores that know which ones of the nest they come from; see
+    ``ir/origin.py``. The second value is that nest."""
+    realized = realize(schedule.state)
+    numbered = replace(realized, body=with_origins(realized.body))
+    func = _run_passes(_function(schedule, args, name, numbered), target, debug, _Trace(name, False))
+    return func, nest_of(numbered.body, realized.loop_of)
+
+
+def _run_passes(func: PrimFunc, target: Target | None, debug: bool, trace: _Trace) -> PrimFunc:
     verify(func, "realize")
     for pass_name, run in passes(target, debug):
         start = time.perf_counter()
@@ -102,7 +118,10 @@ def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "m
     _check_name(name)
     if not isinstance(schedule, Schedule):
         raise ScheduleError(f"expected what create_schedule gives, found {schedule!r}")
-    realized = realize(schedule.state)
+    return _function(schedule, args, name, realize(schedule.state))
+
+
+def _function(schedule: Schedule, args: Sequence[Tensor], name: str, realized: Realized) -> PrimFunc:
     params = _parameters(schedule, args, realized.buffers)
     written = {t for stage in schedule.state.outputs for t in schedule.state.stage(stage).tensors}
     outputs = tuple(b for t, b in zip(args, params, strict=True) if t in written)

@@ -175,7 +175,7 @@ class _Registers:
         source = self.group.buffer
         store = initial.get((source.data, element))
         value = store.value if store is not None else Load(source, element.indices, element.mask)
-        return Store(self.buffer, self.place(element), value)
+        return Store(self.buffer, self.place(element), value, origin=0 if store is None else store.origin)
 
     def write_back(self, element: Element) -> Stmt:
         return Store(self.group.buffer, element.indices, self.load(element), element.mask)
@@ -201,8 +201,8 @@ def _replace_accesses(body: Stmt, promoted: list[_Registers]) -> Stmt:
         if isinstance(node, Store):
             value = node.value if node.mask is None else _without_choices(node.value, node.mask, masked)
             if registers := by_data.get(node.buffer.data):
-                return Store(registers.buffer, registers.place(element_of(node)), value)
-            return None if value is node.value else Store(node.buffer, node.indices, value, node.mask)
+                return Store(registers.buffer, registers.place(element_of(node)), value, origin=node.origin)
+            return None if value is node.value else dataclasses.replace(node, value=value)
         return None
 
     return rewrite(body, visit)

@@ -128,8 +128,8 @@ def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
         match node:
             case Load(buffer, indices, mask) if buffer.data in memory:
                 return Load(view(buffer), indices, mask)
-            case Store(buffer, indices, value, mask) if buffer.data in memory:
-                return Store(view(buffer), indices, value, mask)
+            case Store(buffer) if buffer.data in memory:
+                return replace(node, buffer=view(buffer))
             case _:
                 return None
 

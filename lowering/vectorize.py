@@ -7,6 +7,7 @@ the same in all lanes stays scalar, conditions become masks, memory private to a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from ..ir.dtype import INDEX
@@ -162,19 +163,20 @@ class _LoopVectorizer:
         value = self._expr(stmt.value, mask, stmt)
         indices = tuple(self._expr(i, mask, stmt) for i in stmt.indices)
         if buffer.data in self.widen.vector_elements:
-            return Store(self.widen.view(buffer), indices, broadcast_to(value, self.lanes))
+            return replace(stmt, buffer=self.widen.view(buffer), indices=indices, value=broadcast_to(value, self.lanes))
         if buffer.data in self.widen.varies.private:
             indices = self.widen.private_indices(buffer, indices)
         elif all(i.dtype.lanes == 1 for i in indices):
             if _only_value(self.loop.var, self.facts) is not None:
-                return Store(buffer, self._spread(indices), broadcast_to(value, self.lanes), mask)
+                return replace(stmt, indices=self._spread(indices), value=broadcast_to(value, self.lanes), mask=mask)
             raise self._error(
                 stmt,
                 f"all its iterations store to the same element of {buffer.name}: "
                 "a reduction needs rfactor before its loop can be vectorized",
             )
         own = None if stmt.mask is None else broadcast_to(self._expr(stmt.mask, mask, stmt), self.lanes)
-        return Store(self.widen.view(buffer), indices, broadcast_to(value, self.lanes), both(mask, own))
+        value = broadcast_to(value, self.lanes)
+        return Store(self.widen.view(buffer), indices, value, both(mask, own), stmt.origin)
 
     def _spread(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The indices as vectors, for a store by the one lane that is on."""
@@ -188,10 +190,10 @@ class _LoopVectorizer:
             raise self._error(stmt, f"the extent of the loop {stmt.var.name} inside it differs from lane to lane")
         low = self._expr(stmt.min, mask, stmt)
         if low.dtype.lanes == 1:
-            return For(stmt.var, low, extent, stmt.kind, self.stmt(stmt.body, mask))
+            return replace(stmt, min=low, extent=extent, body=self.stmt(stmt.body, mask))
         step = Var(stmt.var.name, stmt.var.dtype)
         self.widen.assign(stmt.var, add(low, step))
-        return For(step, ZERO, extent, stmt.kind, self.stmt(stmt.body, mask))
+        return For(step, ZERO, extent, stmt.kind, self.stmt(stmt.body, mask), stmt.origin)
 
     def _if(self, stmt: If, mask: Expr | None) -> Stmt:
         condition = self._expr(stmt.condition, mask, stmt)

@@ -104,7 +104,7 @@ class StatementVisitor(VisitorState):
         unchanged = buffer is store.buffer and value is store.value and mask is store.mask
         if unchanged and all(a is b for a, b in zip(indices, store.indices, strict=True)):
             return store
-        return Store(buffer, indices, value, mask)
+        return Store(buffer, indices, value, mask, store.origin)
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Visit:
         buffer = yield from self._simpler_buffer(stmt.buffer, facts)
