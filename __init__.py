@@ -85,9 +85,10 @@ def build(
 ) -> Kernel:
     """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
 
-    ``precision`` is ``"standard"`` (multiplications and additions may contract to fma), ``"strict"`` (they may not) or
-    ``"fast"`` (sums may be reassociated as well). A ``debug`` build checks each access before it is made, and raises
-    ``BoundsError`` with the tensor, its indices and the values of the loops around; it has no vector code.
+    ``precision`` is ``"standard"`` (multiplications and additions may contract to fma, the schedule may reassociate
+    reductions), ``"strict"`` (neither) or ``"fast"`` (LLVM may reassociate sums as well). A ``debug`` build checks each
+    access before it is made, and raises ``BoundsError`` with the tensor, its indices and the values of the loops
+    around; it has no vector code.
     Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
 
     >>> import numpy as np

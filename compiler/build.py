@@ -9,6 +9,7 @@ from ..codegen.compile import CompiledCode, compile_module
 from ..codegen.options import CodegenOptions
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
+from ..lowering.fold_order import require_order_of_definition
 from ..lowering.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower
 from ..lowering.schedule import Schedule
@@ -26,7 +27,13 @@ class CompiledSchedule:
 def compile_schedule(
     schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
 ) -> CompiledSchedule:
-    """Lower and compile; see ``lowering.pipeline.lower`` for the errors."""
+    """Lower and compile; see ``lowering.pipeline.lower`` for the errors.
+
+    With strict precision also ``ScheduleError`` where the schedule folds float reductions in another order than their
+    definitions.
+    """
+    if options.precision == "strict":
+        require_order_of_definition(schedule.state)
     func = lower(schedule, args, name, target, debug=options.debug)
     module = outline_parallel(func, keep_loops=options.debug)
     return CompiledSchedule(func, compile_module(module, target, options))

@@ -17,7 +17,7 @@ from .. import te
 from ..codegen.cache import compiler_version, object_cache
 from ..codegen.compile import compile_module
 from ..codegen.model import Choice, CompiledFunction
-from ..codegen.options import CodegenOptions
+from ..codegen.options import CodegenOptions, Precision
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.printer import graph_text
 from ..graph.types import TensorType
@@ -27,6 +27,7 @@ from ..ir.expr import Expr
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
+from ..lowering.fold_order import require_order_of_definition
 from ..lowering.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower
 from ..lowering.schedule import Schedule
@@ -123,7 +124,7 @@ def compile_group(function: Function, target: Target, options: CodegenOptions) -
     if stored is not None:
         return stored
     symbol = f"{function.name}_{hashlib.sha256(graph_text(function).encode()).hexdigest()[:12]}"
-    func, choices = lower_function(function, target, symbol)
+    func, choices = lower_function(function, target, symbol, options.precision)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     made = CompiledFunction(function.name, code.entry, choices, code.messages, str(func), code.llvm_ir, code.object)
     if options.cache:
@@ -131,7 +132,9 @@ def compile_group(function: Function, target: Target, options: CodegenOptions) -
     return made
 
 
-def lower_function(function: Function, target: Target, symbol: str) -> tuple[PrimFunc, tuple[Choice, ...]]:
+def lower_function(
+    function: Function, target: Target, symbol: str, precision: Precision = "standard"
+) -> tuple[PrimFunc, tuple[Choice, ...]]:
     """The loop nest of a closed function, scheduled by the implementation chosen for its anchor."""
     tensors: dict[Node, tuple[Tensor, ...]] = {}
     params: list[Tensor] = []
@@ -147,6 +150,8 @@ def lower_function(function: Function, target: Target, symbol: str) -> tuple[Pri
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     outputs = tuple(_computed(t) for result in results for t in tensors[result])
     schedule = _schedule(calls, lowered, outputs, target)
+    if precision == "strict":
+        require_order_of_definition(schedule.state)
     func = lower(schedule, [*params, *outputs], symbol, target)
     choices = tuple(Choice(x.selection.op, x.selection.chosen.name, x.selection.reason) for x in lowered)
     return func, choices

@@ -9,7 +9,7 @@ from ..ir.build import index_var
 from ..ir.dtype import INDEX
 from ..ir.expr import ONE, Expr, Var, const, const_int
 from ..ir.simplify import simplify
-from .state import FuseRelation, SplitRelation, Stage
+from .state import FactorRelation, FuseRelation, SplitRelation, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
                     extents[inner] = ceildiv(whole, extents[outer])
             case FuseRelation(outer, inner, fused):
                 extents[fused] = simplify(extents[outer] * extents[inner])
+            case FactorRelation():
+                pass  # its loop runs over an axis
     variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
     values: dict[str, Expr] = {**variables}
     guards: list[Guard] = []
@@ -65,6 +67,8 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
                 divisor = ONE if const_int(extents[inner]) == 0 else extents[inner]
                 values[outer] = values[fused] // divisor
                 values[inner] = values[fused] % divisor
+            case FactorRelation():
+                pass
     return StageLoops(extents, variables, values, tuple(guards))
 
 

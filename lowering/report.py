@@ -10,7 +10,7 @@ from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt
 from .realize import realize
-from .state import FuseRelation, ScheduleState, SplitRelation, Stage
+from .state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
 
 
 def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <-- here") -> str:
@@ -57,6 +57,8 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                     how = "split into"
                 case FuseRelation(outer, inner):
                     how = f"({stage.loops[outer].name} and {stage.loops[inner].name}) fused into"
+                case FactorRelation(stage=partial):
+                    how = f"(rfactor) moved it to {partial}, and left"
             made = " and ".join(f"{stage.loops[new].name} ({new})" for new in relation.made)
             return schedule_error(
                 state,

@@ -22,6 +22,7 @@ from .primitives import (
     Fuse,
     Parallel,
     Reorder,
+    RFactor,
     SetScope,
     Split,
     StorageAlign,
@@ -142,6 +143,18 @@ class Schedule:
         self.apply(CacheWrite(source.name, scope))
         (made,) = (stage for stage in self.state.stages if stage.name not in before)
         return made.tensors[tensor.index if isinstance(tensor, Tensor) else 0]
+
+    def rfactor(self, tensor: StageLike, loop: LoopLike, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
+        """Make a reduction loop an axis of a stage of its own, which can be vectorized or run in parallel.
+
+        Gives the tensor of the new stage, or the tuple of them if the reduction has several outputs. See
+        ``primitives/reduction.py``.
+        """
+        source = self[tensor]
+        before = {stage.name for stage in self.state.stages}
+        self.apply(RFactor(source.name, source.loop_id(loop), factor_axis))
+        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        return made.tensors if len(made.tensors) > 1 else made.tensors[0]
 
     def _stage(self, stage: StageLike) -> Stage:
         if isinstance(stage, str):
@@ -279,7 +292,7 @@ class StageView:
                 raise ScheduleError(
                     f"axis {loop.name} is not one of {self.name}: its axes are "
                     f"{', '.join(a.name for a in self._stage.axis_of.values()) or 'none'}"
-                    f" (after cache_write, use s[tensor].op.axis of the stage that computes)"
+                    f" (after cache_write or rfactor, use s[tensor].op.axis of the stage that computes)"
                 )
         raise ScheduleError(f"a loop is named by what split or fuse gave, by an axis or by its id, not by {loop!r}")
 

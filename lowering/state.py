@@ -3,6 +3,7 @@
     state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
+               | FactorRelation(moved, loop, stage)
     place ::= Root | Inlined | At(stage, loop)
 
 A stage begins with one loop for each axis of its compute. Relations derive loops from loops; the leaves are the loops
@@ -69,7 +70,24 @@ class FuseRelation:
         return (self.fused,)
 
 
-Relation: TypeAlias = SplitRelation | FuseRelation
+@dataclass(frozen=True, slots=True)
+class FactorRelation:
+    """The reduction loops ``moved`` went to another stage; ``loop`` runs over an axis of that stage's results."""
+
+    moved: tuple[str, ...]
+    loop: str
+    stage: str
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        return self.moved
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        return (self.loop,)
+
+
+Relation: TypeAlias = SplitRelation | FuseRelation | FactorRelation
 
 
 @dataclass(frozen=True, slots=True)

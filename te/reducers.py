@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from ..ir.dtype import BOOL, INDEX, DType, dtype
 from ..ir.errors import ExpressionError
@@ -19,6 +20,7 @@ from ..ir.expr import (
     Logical,
     Reduce,
     Select,
+    TensorRead,
     Var,
     as_expr,
     binary,
@@ -28,6 +30,7 @@ from ..ir.expr import (
 )
 from ..ir.expr import cast as cast_expr
 from ..ir.intrinsics import call
+from ..ir.visit import free_vars, walk
 from .math import max_value, min_value
 
 Combine = Callable[[tuple[Expr, ...], tuple[Expr, ...]], Sequence[Expr]]
@@ -38,9 +41,10 @@ Axes = Axis | Sequence[Axis]
 def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tuple[Expr, ...]]:
     """A reduction of one's own over tuples of values.
 
-    ``combine(lhs, rhs)`` gives the combined tuple; it must be associative and commutative. ``identity(dtypes)`` gives
-    its neutral element. The result is called as ``f(sources, axis=..., where=None)``, and gives one expression
-    an output.
+    ``combine(lhs, rhs)`` gives the combined tuple, from its arguments and constants. ``identity(dtypes)`` gives what a
+    fold begins with. ``combine`` should be associative and commutative, and the identity neutral: schedules that fold
+    terms in another order, or in groups (``rfactor``), try that on some values, and are refused if it fails.
+    The result is called as ``f(sources, axis=..., where=None)``, and gives one expression an output.
 
     >>> from loopwright import te
     >>> A = te.placeholder((8,), name="A")
@@ -49,23 +53,39 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tu
     >>> S, Q = te.compute((), lambda: moments((A[r], A[r] * A[r]), axis=r), name="S")
     """
 
-    def reduce(sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]:
-        values = tuple(as_expr(source) for source in sources)
-        where = None if where is None else as_expr(where)
-        kinds = tuple(value.dtype for value in values)
+    @cache
+    def combiner_of(*kinds: DType) -> Combiner:
         lhs = tuple(Var(f"lhs{k}", kind) for k, kind in enumerate(kinds))
         rhs = tuple(Var(f"rhs{k}", kind) for k, kind in enumerate(kinds))
         results = tuple(combine(lhs, rhs))
         neutral = tuple(identity(kinds))
         if [r.dtype for r in results] != list(kinds) or [e.dtype for e in neutral] != list(kinds):
             raise ExpressionError(f"reducer {name}: combine and identity must give values of the dtypes {kinds}")
-        combiner = Combiner(name, lhs, rhs, results, neutral)
+        _check_operands(name, results, (*lhs, *rhs))
+        _check_operands(name, neutral, ())
+        return Combiner(name, lhs, rhs, results, neutral)
+
+    def reduce(sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]:
+        values = tuple(as_expr(source) for source in sources)
+        where = None if where is None else as_expr(where)
+        combiner = combiner_of(*(value.dtype for value in values))
         axes = _check_axes(name, axis)
         if where is not None and where.dtype is not BOOL:
             raise ExpressionError(f"{name}: `where` must be bool, found {where.dtype}")
         return tuple(Reduce(combiner, values, axes, where, k) for k in range(len(values)))
 
     return reduce
+
+
+def _check_operands(name: str, values: Sequence[Expr], operands: Sequence[Var]) -> None:
+    for value in values:
+        foreign: list[Expr] = [node for node in walk(value) if isinstance(node, TensorRead)]
+        foreign += [var for var in free_vars(value) if var not in set(operands)]
+        if foreign:
+            raise ExpressionError(
+                f"reducer {name}: combine uses its two arguments and constants, and identity constants, but there is "
+                f"{foreign[0]}; give it to the reduction as a source of its own"
+            )
 
 
 def _as_axes(axis: Axes) -> tuple[Axis, ...]:

@@ -4,6 +4,7 @@ from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
 from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot
+from .reduction import RFactor
 from .storage import SetScope, StorageAlign, TransformLayout
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ComputeRoot",
     "Fuse",
     "Parallel",
+    "RFactor",
     "Reorder",
     "SetScope",
     "Split",

@@ -11,7 +11,7 @@ from ...ir.stmt import LoopKind
 from ..regions import loops_of
 from ..report import schedule_error
 from ..state import At, ScheduleState, Stage
-from ..step import Step, leaf_stage, require_serial
+from ..step import Step, leaf_stage, literal, require_serial
 
 MAX_UNROLL = 4096
 """Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
@@ -62,16 +62,32 @@ def check_vector_nesting(state: ScheduleState, stage_name: str, before: Schedule
             )
 
 
-def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, verb: str) -> None:
-    if stage.loops[loop].reduce:
-        name = stage.loops[loop].name
-        raise schedule_error(
-            state,
-            f"cannot {verb} loop {name} of {stage.name}: it runs over a reduction axis, whose iterations all write the "
-            "same elements",
-            f"{verb} a loop over a spatial axis instead.",
-            [loop],
-        )
+def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, primitive: str, verb: str) -> None:
+    if not stage.loops[loop].reduce:
+        return
+    name = stage.loops[loop].name
+    raise schedule_error(
+        state,
+        f"cannot {verb} loop {name} of {stage.name}: it runs over a reduction axis, whose iterations all write the "
+        "same elements",
+        f"Make it an axis of a stage of its own, and {verb} that: {_factored(state, stage, loop, primitive)}. "
+        f"Or {verb} a loop over a spatial axis.",
+        [loop],
+    )
+
+
+def _factored(state: ScheduleState, stage: Stage, loop: str, primitive: str) -> str:
+    """The calls that annotate a reduction loop legally: by way of rfactor, of a part of the loop if it is too long."""
+    calls = []
+    limit = _LIMITS.get("vectorized") if primitive == "vectorize" else None
+    extent = const_int(loops_of(state, stage).extents[loop])
+    if limit is not None and (extent is None or extent > limit):
+        calls.append(f"s[{literal(stage.name)}].split({literal(loop)}, factor=8)")
+        loop = f"{stage.name}#{len(stage.loops) + 1}"
+    partial = state.fresh_name(f"{stage.name}.rf")
+    calls.append(f"s.rfactor({literal(stage.name)}, {literal(loop)})")
+    calls.append(f"s[{literal(partial)}].{primitive}({literal(f'{partial}#0')})")
+    return "; ".join(calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +112,7 @@ class Vectorize(Step):
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = leaf_stage(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "vectorize")
-        _refuse_reduction(state, stage, self.loop, "vectorize")
+        _refuse_reduction(state, stage, self.loop, self.primitive, "vectorize")
         name = stage.loops[self.loop].name
         other = [loop for loop, kind in stage.kinds.items() if kind == "vectorized" and loop in stage.leaves]
         if other:
@@ -165,7 +181,7 @@ class Parallel(Step):
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = leaf_stage(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "parallelise")
-        _refuse_reduction(state, stage, self.loop, "parallelise")
+        _refuse_reduction(state, stage, self.loop, self.primitive, "parallelise")
         new = state.with_stage(_annotated(stage, self.loop, "parallel"))
         check_vector_nesting(new, self.stage, state)
         return new

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
+from ..fold_order import check_fold_order
 from ..report import schedule_error
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage
 from ..step import Step, leaf_stage, require_serial, require_unattached
@@ -134,8 +135,8 @@ class Reorder(Step):
     """Put loops into the given order, outermost first, in the places that they hold together.
 
     Preconditions: all stand, no stage is computed at a loop whose enclosing loops would change, and no parallel loop
-    comes to stand inside a vectorized one. Reordering reductions changes the order in which terms are folded, as a
-    schedule may (see the precision modes).
+    comes to stand inside a vectorized one. Reordering reductions changes the order in which terms are folded: not with
+    a reducer whose result depends on it but for rounding, nor in a build with strict precision.
 
     Rewrite, ``reorder(j, i)``::
 
@@ -168,4 +169,5 @@ class Reorder(Step):
                 )
         new = state.with_stage(replace(stage, leaves=leaves))
         check_vector_nesting(new, self.stage, state)
+        check_fold_order(new, self.stage, state)
         return new

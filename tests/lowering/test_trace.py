@@ -87,6 +87,13 @@ def transform_layout(s, A, C, D):
     s[C].transform_layout(lambda i, j: (j // 4, i, j % 4))
 
 
+def rfactor(s, A, C, D):
+    _, inner = s[C].split(C.op.reduce_axis[0], factor=4)
+    s[C].parallel(C.op.axis[0])
+    partial = s.rfactor(C, inner, factor_axis=1)
+    s[partial].vectorize(s[partial].op.axis[1])
+
+
 CASES = [
     split,
     fuse,
@@ -102,6 +109,7 @@ CASES = [
     set_scope,
     storage_align,
     transform_layout,
+    rfactor,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
 
