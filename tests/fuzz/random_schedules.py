@@ -15,6 +15,7 @@ from loopwright import te
 from loopwright.ir.expr import Const, Var, as_index
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
+from loopwright.lowering.fold_order import require_order_of_definition
 
 MAX_ELEMENTS = 400
 TARGETS = ("native", "x86-64", "x86-64-v3")
@@ -315,6 +316,11 @@ def apply_step(s, step):
     elif primitive == "reorder":
         shuffled = np.random.default_rng([x, y]).permutation(len(named))
         view.reorder(*(named[k] for k in shuffled[: 2 + number]))
+    elif primitive == "rfactor":
+        reductions = [c for c in computed if c.compute.reduction is not None] if number % 4 else computed
+        chosen = reductions[which % len(reductions)] if reductions else stage
+        loops = [leaf for leaf in chosen.leaves if chosen.loops[leaf].reduce or y % 4 == 3] or ["none#0"]
+        s.rfactor(chosen.name, loops[x % len(loops)], factor_axis=(0, -1, 1, 0)[y % 4])
     elif primitive in ("vectorize", "unroll", "parallel"):
         getattr(view, primitive)(loop)
     else:
@@ -336,12 +342,21 @@ def make_schedule(program, plan):
     return s, refusals
 
 
+def _precision(s):
+    """The strictest that allows the schedule."""
+    try:
+        require_order_of_definition(s.state)
+    except lw.ScheduleError:
+        return "standard"
+    return "strict"
+
+
 def run_native(plan):
     """The outputs of the native kernel, as nested lists."""
     program = make_program(plan)
     s, _ = make_schedule(program, plan)
     debug = plan["seed"] % 4 == 0
-    kernel = lw.build(s, program.args, target=TARGETS[plan["target"]], precision="strict", debug=debug)
+    kernel = lw.build(s, program.args, target=TARGETS[plan["target"]], precision=_precision(s), debug=debug)
     arrays = program.arrays(plan["seed"])
     kernel(*arrays)
     return [a.astype(float).tolist() for a in arrays[len(program.inputs) :]]
