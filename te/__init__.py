@@ -44,6 +44,7 @@ from .math import (
     tanh,
     trunc,
 )
+from .one_pass import max_and_sum_exp, welford
 from .reducers import all, any, argmax, argmin, max, min, prod, reducer, sum
 from .tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -82,6 +83,7 @@ __all__ = [
     "log2",
     "log10",
     "max",
+    "max_and_sum_exp",
     "max_value",
     "maximum",
     "min",
@@ -105,4 +107,5 @@ __all__ = [
     "tanh",
     "trunc",
     "var",
+    "welford",
 ]

@@ -191,15 +191,23 @@ def argmax(
 
 
 def _position(axis: Axes, index_dtype: str | DType) -> Expr:
-    axes = _as_axes(axis)
-    limits = dtype(index_dtype).int_range()
-    if limits is None or dtype(index_dtype).is_bool:
-        raise ExpressionError(f"index_dtype must be an integer dtype, found {index_dtype}")
-    count = math.prod(const_int(a.extent) or 1 for a in axes)
-    if count - 1 > limits[1]:
-        raise ExpressionError(f"{count} positions do not fit {index_dtype}: give a wider index_dtype")
+    check_holds(index_dtype, count_terms(axis) - 1, "index_dtype")
     position = const(0, INDEX)
-    for a in axes:
+    for a in _as_axes(axis):
         offset = a.var if a.min is ZERO else a.var - a.min
         position = offset if position is ZERO else position * a.extent + offset
     return cast_expr(index_dtype, position)
+
+
+def count_terms(axis: Axes) -> int:
+    """How many terms there are over the axes, as far as their extents are known."""
+    return math.prod(const_int(a.extent) or 1 for a in _as_axes(axis))
+
+
+def check_holds(kind: str | DType, largest: int, parameter: str) -> None:
+    """Raise ``ExpressionError`` if ``kind``, given for ``parameter``, is no integer dtype or cannot hold a number."""
+    limits = dtype(kind).int_range()
+    if limits is None or dtype(kind).is_bool:
+        raise ExpressionError(f"{parameter} must be an integer dtype, found {kind}")
+    if largest > limits[1]:
+        raise ExpressionError(f"numbers up to {largest} do not fit {kind}: give a wider {parameter}")
