@@ -147,9 +147,14 @@ def compile(
     return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate))
 
 
-def default_schedule(outputs: Tensor | Sequence[Tensor], target: str | Target | None = None) -> Schedule:
-    """A schedule from general rules, vectorized and parallel, for tensors that nobody scheduled by hand."""
-    return _default_schedule(outputs, resolve_target(target))
+def default_schedule(
+    outputs: Tensor | Sequence[Tensor], target: str | Target | None = None, reassociate: bool = True
+) -> Schedule:
+    """A schedule from general rules, vectorized and parallel, for tensors that nobody scheduled by hand.
+
+    ``reassociate`` lets it fold long reductions in several lanes; builds with strict precision need it to be False.
+    """
+    return _default_schedule(outputs, resolve_target(target), reassociate)
 
 
 __all__ = [

@@ -2,34 +2,104 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
-from ..ir.expr import Axis, Call, TensorRead, const_int
+from ..ir.expr import Axis, Call, TensorRead, Var, const_int
 from ..ir.target import Target
-from ..ir.visit import walk
+from ..ir.visit import free_vars, tensor_reads, walk
 from ..te.tensor import ComputeOp, Tensor
-from .access_strides import strides_along
+from .access_strides import stride_along, strides_along
+from .linear import affine_in
 from .register_tile import register_tile
 from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, ScheduleState, Stage
 
 UNKNOWN_EXTENT = 1 << 10
 """What tiles are made for where an extent is symbolic."""
+CHAINS = 4
+"""Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
+COPIED_USES = 4
+"""A tensor whose elements are used so often is worth copying into a better order."""
 
 
-def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target) -> Schedule:
+def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassociate: bool = True) -> Schedule:
     """A schedule for any tensors, from general rules alone.
 
     Cheap elementwise stages are inlined into their readers. Of each remaining stage a spatial axis becomes vector
     lanes; a reduction runs around a tile of rows and vectors, so that sums stay in registers; what is left of the
-    spatial axes is fused and runs on all threads.
+    spatial axes is fused and runs on all threads. What a reduction uses often, but reads with gaps, is first copied
+    into an order without gaps. Where ``reassociate`` allows it, long reductions along neighbours in memory are folded
+    in lanes of their own.
     """
     schedule = create_schedule(outputs)
     inline_cheap_stages(schedule)
     for stage in schedule.state.stages:
+        if not stage.is_input and not is_inlined(schedule.state, stage.name) and stage.compute.reduction is not None:
+            _close_gaps(schedule, stage.name)
+            if reassociate:
+                _fold_in_lanes(schedule, stage.name, target)
+    for stage in schedule.state.stages:
         if not stage.is_input and not is_inlined(schedule.state, stage.name):
             schedule_stage(schedule[stage.name], target)
     return schedule
+
+
+def _close_gaps(schedule: Schedule, name: str) -> None:
+    """Copy what a reduction uses often into an order in which its lanes read neighbours."""
+    op = schedule.state.stage(name).compute
+    if not op.axis:
+        return
+    lanes = _best_lanes(op).var
+    for tensor in op.inputs:
+        read = _only_read(op, tensor)
+        at = None if read is None or stride_along(read, lanes) in (0, 1) else _moving_index(read, lanes)
+        if at is None or _uses(op, tensor) < COPIED_USES:
+            continue
+        copy = schedule[schedule.cache_read(tensor, "global", [name])]
+        copy.transform_layout(_with_last(tensor.ndim, *at))
+
+
+def _with_last(rank: int, dimension: int, step: int) -> str:
+    """The index map under which elements that are ``step`` apart in a dimension become neighbours."""
+    names = [f"i{d}" for d in range(rank)]
+    moved = names[dimension]
+    phases = [f"{moved} % {step}", f"{moved} // {step}"] if step > 1 else [moved]
+    others = names[:dimension] + names[dimension + 1 :]
+    return f"lambda {', '.join(names)}: ({', '.join(others + phases)})"
+
+
+def _only_read(op: ComputeOp, tensor: Tensor) -> TensorRead | None:
+    reads = {read for body in op.body for read in tensor_reads(body) if read.tensor is tensor}
+    return reads.pop() if len(reads) == 1 else None
+
+
+def _moving_index(read: TensorRead, lanes: Var) -> tuple[int, int] | None:
+    """The one index that moves with the lanes, and by how much a lane."""
+    moving = [(d, affine_in(index, lanes)) for d, index in enumerate(read.indices) if lanes in set(free_vars(index))]
+    if len(moving) != 1 or moving[0][1] is None or moving[0][1][0] < 1:
+        return None
+    return moving[0][0], moving[0][1][0]
+
+
+def _uses(op: ComputeOp, tensor: Tensor) -> float:
+    """How often a compute reads an element of a tensor, on average."""
+    reads = math.prod(const_int(axis.extent) or UNKNOWN_EXTENT for axis in (*op.axis, *op.reduce_axis))
+    return reads / math.prod(const_int(extent) or UNKNOWN_EXTENT for extent in tensor.shape)
+
+
+def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
+    """Where no spatial axis makes good lanes, but a long reduction axis does, fold its terms in lanes of their own."""
+    stage, op = schedule[name], schedule.state.stage(name).compute
+    if op.axis and all(stride in (0, 1) for stride in strides_along(op.body, _best_lanes(op).var)):
+        return
+    lanes = _lanes(stage, target) * (1 if any(const_int(axis.extent) != 1 for axis in op.axis) else CHAINS)
+    for axis in reversed(op.reduce_axis):
+        long = (const_int(axis.extent) or UNKNOWN_EXTENT) >= 2 * lanes
+        if long and all(stride in (0, 1) for stride in strides_along(op.body, axis.var)):
+            _, lane = stage.split(axis, factor=lanes)
+            schedule.rfactor(name, lane, factor_axis=-1)
+            return
 
 
 def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
