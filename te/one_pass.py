@@ -33,10 +33,10 @@ def max_and_sum_exp(source: ExprLike, axis: Axes, where: Expr | None = None) -> 
 
 def _merge_sums(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, Expr]:
     (m_a, s_a), (m_b, s_b) = a, b
-    low, high = binary("min", m_a, m_b), binary("max", m_a, m_b)
-    # One of the two scales is 1; and so are both where infinities are equal, whose difference is NaN.
-    scale = Select(low == high, const(1, high.dtype), call("exp", low - high))
-    return high, Select(m_a >= m_b, s_a + s_b * scale, s_a * scale + s_b)
+    a_leads = m_a >= m_b
+    # One of the two scales is 1. So is the other where both maxima are one infinity, and their difference NaN.
+    scale = Select(m_a == m_b, const(1, m_a.dtype), call("exp", -call("abs", m_a - m_b)))
+    return binary("max", m_a, m_b), Select(a_leads, s_a, s_b) + Select(a_leads, s_b, s_a) * scale
 
 
 _max_and_sum_exp = reducer("max_and_sum_exp", _merge_sums, lambda kinds: (min_value(kinds[0]), const(0, kinds[1])))
