@@ -1,0 +1,422 @@
+"""The interpreter agrees with numpy on every operator of the registry, at small shapes: for each implementation, on
+the naive loop nest and by its own schedule. An operator or an implementation without a case here is a failure."""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph.types import TupleType
+from loopwright.lowering.pipeline import realized_function
+from loopwright.ops import nn, strategy
+from loopwright.ops.cumsum import cumsum
+from loopwright.ops.norm import batch_norm
+from loopwright.ops.registry import all_ops, get_op
+
+sys.path.insert(0, str(Path(__file__).parent))
+import windows
+
+TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
+rng = np.random.default_rng(0)
+
+
+def floats(*shape):
+    """Numbers that no float32 rounding puts beside a step of a step function."""
+    return rng.uniform(-3, 3, shape).astype(np.float32)
+
+
+def integers(*shape, low=-9, high=10, kind="int32"):
+    return rng.integers(low, high, shape).astype(kind)
+
+
+def counts(*shape):
+    return integers(*shape, low=1, high=7, kind="uint8")
+
+
+def bools(*shape):
+    return rng.integers(0, 2, shape).astype(bool)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.logaddexp(x, 0)
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def along_channels(v, x):
+    return v.astype(np.float64).reshape(1, -1, *[1] * (x.ndim - 2))
+
+
+def normalised(x, axes):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
+def local_response(x, size=3, alpha=0.3, beta=0.6, bias=2.0):
+    sums = [(x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2).sum(axis=1) for c in range(x.shape[1])]
+    return x / (bias + alpha / size * np.stack(sums, axis=1)) ** beta
+
+
+def depth_to_space(x, size):
+    batch, channels, height, width = x.shape
+    blocks = x.reshape(batch, size, size, channels // size**2, height, width)
+    return blocks.transpose(0, 3, 4, 1, 5, 2).reshape(batch, channels // size**2, height * size, width * size)
+
+
+def space_to_depth(x, size):
+    batch, channels, height, width = x.shape
+    blocks = x.reshape(batch, channels, height // size, size, width // size, size)
+    return blocks.transpose(0, 3, 5, 1, 2, 4).reshape(batch, channels * size**2, height // size, width // size)
+
+
+def one_hot(indices, off, on, depth):
+    return np.where(np.arange(depth) == indices[..., None] % depth, on, off)
+
+
+def window_case(make, oracle, x, w, strides, padding, dilations, *rest, **attrs):
+    """A convolution."""
+    return (
+        lambda a, b: make(a, b, strides=strides, padding=padding, dilations=dilations, **attrs),
+        lambda a, b: oracle(a, b, strides, padding, dilations, *rest),
+        floats(*x),
+        floats(*w),
+    )
+
+
+def conv_case(x, w, strides=(1, 1), padding=(0,) * 4, dilations=(1, 1), groups=1):
+    return window_case(nn.conv, windows.conv, x, w, strides, padding, dilations, groups, groups=groups)
+
+
+def transposed_case(x, w, strides=(1, 1), padding=(0,) * 4, extra=(0, 0), groups=1):
+    attrs = {"output_padding": extra, "groups": groups}
+    return window_case(
+        nn.conv_transpose, windows.conv_transpose, x, w, strides, padding, (1, 1), extra, groups, **attrs
+    )
+
+
+def pool_case(make, fold, x=(1, 2, 7, 6), window=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1), ceil=False, **attrs):
+    return (
+        lambda a: make(a, window=window, strides=strides, padding=padding, ceil_mode=ceil, **attrs),
+        lambda a: windows.pool(a, window, strides, padding, (1, 1), ceil, fold),
+        floats(*x),
+    )
+
+
+def pool_indices(x):
+    window = ((3, 2), (2, 1), (1, 0, 1, 1), (1, 1), False)
+    return windows.pool(x, *window, lambda v, padded: v.max(-1)), windows.max_pool_indices(x, *window)
+
+
+# Operators with one argument and no attributes, and the range in which they have a value.
+UNARY = {
+    "abs": np.abs, "negative": np.negative, "sign": np.sign, "relu": lambda x: np.maximum(x, 0), "exp": np.exp,
+    "reciprocal": lambda x: 1 / x, "erf": np.vectorize(math.erf), "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "round": np.rint, "sin": np.sin, "cos": np.cos, "tan": np.tan, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "sigmoid": sigmoid, "softplus": softplus,
+    "softsign": lambda x: x / (1 + np.abs(x)), "mish": lambda x: x * np.tanh(softplus(x)), "identity": lambda x: x,
+    "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+}  # fmt: skip
+UNARY_WITHIN = {
+    "sqrt": (np.sqrt, 0, 9), "rsqrt": (lambda x: 1 / np.sqrt(x), 0.1, 9), "log": (np.log, 0.1, 9),
+    "asin": (np.arcsin, -1, 1), "acos": (np.arccos, -1, 1), "acosh": (np.arccosh, 1, 9),
+    "atanh": (np.arctanh, -0.9, 0.9),
+}  # fmt: skip
+WITH_ATTRIBUTES = {
+    "leaky_relu": ({"alpha": 0.1}, lambda x: np.where(x > 0, x, 0.1 * x)),
+    "thresholded_relu": ({"alpha": 0.5}, lambda x: np.where(x > 0.5, x, 0)),
+    "elu": ({"alpha": 2.0}, lambda x: np.where(x > 0, x, 2 * np.expm1(x))),
+    "selu": ({"alpha": 1.5, "gamma": 1.2}, lambda x: 1.2 * np.where(x > 0, x, 1.5 * np.expm1(x))),
+    "celu": ({"alpha": 2.0}, lambda x: np.maximum(x, 0) + np.minimum(0, 2 * np.expm1(x / 2))),
+    "hard_sigmoid": ({"alpha": 0.3, "beta": 0.4}, lambda x: np.clip(0.3 * x + 0.4, 0, 1)),
+    "swish": ({"alpha": 1.5}, lambda x: x * sigmoid(1.5 * x)),
+    "gelu": ({}, lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
+    "shrink": ({"lambd": 1.0, "bias": 0.5}, lambda x: np.where(x < -1, x + 0.5, np.where(x > 1, x - 0.5, 0))),
+    "clip": ({"min": -1.0, "max": 2.0}, lambda x: np.clip(x, -1, 2)),
+    "cast": ({"to": "int32"}, np.trunc),
+    "broadcast_to": ({"shape": (2, 1, 4, 3)}, lambda x: np.broadcast_to(x, (2, 5, 4, 3))),
+    "expand_dims": ({"axes": (0, 2)}, lambda x: np.expand_dims(x, (0, 2))),
+    "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
+    "tile": ({"repeats": (2, 1, 3)}, lambda x: np.tile(x, (2, 1, 3))),
+    "transpose": ({"axes": (2, 0, 1)}, lambda x: x.transpose(2, 0, 1)),
+    "trilu": ({"k": 1, "upper": False}, lambda x: np.tril(x, 1)),
+    "strided_slice": ({"starts": [4, 1], "ends": [-6, 9], "axes": [0, 2], "steps": [-2, 1]}, lambda x: x[4::-2, :, 1:]),
+    "pad": ({"before": (1, 0, 2), "after": (0, 3, 1), "value": 7.0},
+            lambda x: np.pad(x, ((1, 0), (0, 3), (2, 1)), constant_values=7)),
+}  # fmt: skip
+ARITHMETIC = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "maximum": np.maximum,
+    "minimum": np.minimum, "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "greater": np.greater,
+    "less_equal": np.less_equal, "greater_equal": np.greater_equal,
+}  # fmt: skip
+OF_BITS = {
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "mod": np.mod,
+    "left_shift": np.left_shift, "right_shift": np.right_shift,
+}  # fmt: skip
+OF_BOOLS = {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
+REDUCTIONS = {
+    "sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min,
+    "l1": lambda x, **k: np.abs(x).sum(**k), "l2": lambda x, **k: np.sqrt((x**2).sum(**k)),
+    "sum_square": lambda x, **k: (x**2).sum(**k), "log_sum": lambda x, **k: np.log(x.sum(**k)),
+    "log_sum_exp": lambda x, **k: np.log(np.exp(x).sum(**k)),
+}  # fmt: skip
+POOLS = {
+    "nn.max_pool": (nn.max_pool, lambda v, padded: v.max(-1)),
+    "nn.avg_pool": (nn.avg_pool, lambda v, padded: v.mean(-1)),
+    "nn.lp_pool": (nn.lp_pool, lambda v, padded: np.sqrt((v**2).sum(-1))),
+}
+
+CASES = {
+    # An operator's cases: a function from variables to the call, one from arrays (float64 for floats) to what numpy
+    # gives, and the arrays.
+    **{name: [(getattr(nn, name), oracle, floats(5, 4, 3))] for name, oracle in UNARY.items()},
+    **{
+        name: [(getattr(nn, name), oracle, rng.uniform(low, high, (3, 7)).astype(np.float32))]
+        for name, (oracle, low, high) in UNARY_WITHIN.items()
+    },
+    **{
+        name: [(lambda x, name=name, attrs=attrs: getattr(nn, name)(x, **attrs), oracle, floats(5, 4, 3))]
+        for name, (attrs, oracle) in WITH_ATTRIBUTES.items()
+    },
+    **{
+        name: [
+            (getattr(nn, name), oracle, floats(2, 1, 5), floats(3, 1)),
+            (getattr(nn, name), oracle, np.array([1.5, -2, 0.25], "f4"), np.array([1.5, 3, -0.5], "f4")),
+        ]
+        for name, oracle in ARITHMETIC.items()
+    },
+    **{
+        name: [(getattr(nn, name), oracle, counts(4, 5), counts(5))]
+        for name, oracle in OF_BITS.items()
+    },
+    **{
+        name: [(getattr(nn, name), oracle, bools(4, 5), bools(5))]
+        for name, oracle in OF_BOOLS.items()
+    },
+    **{
+        name: [
+            (
+                lambda x, name=name, axes=axes, keep=keep: getattr(nn, name)(x, axes, keepdims=keep),
+                lambda x, oracle=oracle, axes=axes, keep=keep: oracle(x, axis=axes, keepdims=keep),
+                np.abs(floats(2, 3, 9)) + 0.1,
+            )
+            for axes, keep in (((2,), False), ((0, 1), True), ((0, 1, 2), False))
+        ]
+        for name, oracle in REDUCTIONS.items()
+    },
+    "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(4, 3))],
+    "all": [(lambda x: nn.all(x, (0,)), lambda x: x.all(0), bools(2, 9))],
+    "argmax": [(lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(3, 8, 2))],
+    "argmin": [(lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), integers(3, 2, 8))],
+    "isnan": [(nn.isnan, np.isnan, np.array([np.nan, 1, np.inf], "f4"))],
+    "isinf": [(nn.isinf, np.isinf, np.array([np.nan, 1, np.inf, -np.inf], "f4"))],
+    "isfinite": [(nn.isfinite, np.isfinite, np.array([np.nan, 1, np.inf, -np.inf], "f4"))],
+    "bitwise_not": [(nn.bitwise_not, np.bitwise_not, integers(7, kind="int8"))],
+    "logical_not": [(nn.logical_not, np.logical_not, bools(7))],
+    "power": [(nn.power, np.power, np.abs(floats(4, 3)), floats(3))],
+    "prelu": [(nn.prelu, lambda x, s: np.where(x < 0, s * x, x), floats(2, 3, 4), floats(3, 1))],
+    "where": [(nn.where, np.where, bools(4, 1), floats(4, 3), floats(3))],
+    "full": [(lambda: nn.full((2, 3), 1.5), lambda: np.full((2, 3), 1.5))],
+    "arange": [(lambda: get_op("arange")(attrs=get_op("arange").attrs(2, 3, 5)), lambda: np.arange(2, 17, 3))],
+    "one_hot": [
+        (
+            lambda i, off, on: nn.one_hot(i, off, on, depth=4),
+            lambda i, off, on: one_hot(i, off, on, 4),
+            integers(2, 3, low=-4, high=4),
+            np.float32(-1.0),
+            np.float32(5.0),
+        )
+    ],
+    "concatenate": [(lambda *x: nn.concatenate(x, 1), lambda *x: np.concatenate(x, 1), floats(2, 3), floats(2, 4))],
+    "cumsum": [(lambda x: cumsum(x, 1, exclusive=True), lambda x: np.cumsum(x, 1) - x, floats(3, 5, 2))],
+    "squeeze": [(lambda x: nn.squeeze(x, (1,)), lambda x: x.squeeze(1), floats(3, 1, 4))],
+    "einsum": [
+        (
+            lambda *x: nn.einsum("bij,bjk->ki", x),
+            lambda *x: np.einsum("bij,bjk->ki", *x),
+            floats(2, 3, 4),
+            floats(2, 4, 5),
+        )
+    ],
+    "take": [
+        (lambda x, i: nn.take(x, i, 1), lambda x, i: x.take(i, 1), floats(3, 4, 2), integers(2, 2, low=-4, high=4))
+    ],
+    "gather_elements": [
+        (
+            lambda x, i: nn.gather_elements(x, i, axis=1),
+            lambda x, i: np.take_along_axis(x, i, 1),
+            floats(3, 4),
+            integers(3, 2, low=-4, high=4),
+        )
+    ],
+    "gather_nd": [
+        (nn.gather_nd, lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], floats(3, 3, 2), integers(4, 2, low=-3, high=3))
+    ],
+    "softmax": [
+        (lambda x: nn.softmax(x, -1), lambda x: softmax(x, -1), floats(2, 3, 19)),
+        (lambda x: nn.softmax(x, 0), lambda x: softmax(x, 0), floats(4, 3)),
+    ],
+    "log_softmax": [(lambda x: nn.log_softmax(x, -1), lambda x: np.log(softmax(x, -1)), floats(3, 19))],
+    "nn.batch_norm": [
+        (
+            batch_norm,
+            lambda x, scale, bias, mean, variance: (x - along_channels(mean, x))
+            / np.sqrt(along_channels(variance, x) + 1e-5)
+            * along_channels(scale, x)
+            + along_channels(bias, x),
+            floats(2, 3, 4),
+            floats(3),
+            floats(3),
+            floats(3),
+            np.abs(floats(3)) + 0.5,
+        )
+    ],
+    "nn.instance_norm": [
+        (
+            nn.instance_norm,
+            lambda x, scale, bias: normalised(x, (2, 3)) * along_channels(scale, x) + along_channels(bias, x),
+            floats(2, 3, 4, 5),
+            floats(3),
+            floats(3),
+        )
+    ],
+    "nn.layer_norm": [
+        (nn.layer_norm, lambda x, s, b: normalised(x, (-1,)) * s + b, floats(3, 19), floats(19), floats(19))
+    ],
+    "nn.lp_normalize": [
+        (
+            lambda x: nn.lp_normalize(x, axis=1, p=2),
+            lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
+            floats(2, 5, 3),
+        )
+    ],
+    "nn.lrn": [(lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0), local_response, floats(1, 5, 3, 2))],
+    "nn.depth_to_space": [(lambda x: nn.depth_to_space(x, 2), lambda x: depth_to_space(x, 2), floats(1, 8, 2, 3))],
+    "nn.space_to_depth": [(lambda x: nn.space_to_depth(x, 2), lambda x: space_to_depth(x, 2), floats(1, 2, 4, 6))],
+    "nn.global_avg_pool": [
+        (nn.global_avg_pool, lambda x: x.mean((2, 3), keepdims=True), floats(2, 3, 4, 5)),
+    ],
+    "nn.global_max_pool": [(nn.global_max_pool, lambda x: x.max((2, 3), keepdims=True), floats(2, 3, 4, 5))],
+    "nn.global_lp_pool": [
+        (nn.global_lp_pool, lambda x: np.sqrt((x**2).sum((2, 3), keepdims=True)), floats(2, 3, 4, 5))
+    ],
+    **{name: [pool_case(make, fold), pool_case(make, fold, ceil=True)] for name, (make, fold) in POOLS.items()},
+    "nn.max_pool_with_indices": [
+        (
+            lambda x: nn.max_pool_with_indices(x, window=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1)),
+            pool_indices,
+            floats(1, 2, 5, 6),
+        )
+    ],
+    "nn.matmul": [
+        (nn.matmul, np.matmul, floats(3, 5), floats(5, 7)),
+        (nn.matmul, np.matmul, floats(2, 3, 4), floats(4, 9)),
+        (nn.matmul, np.matmul, integers(2, 3, kind="int8"), integers(3, 2, kind="int8")),
+    ],
+    "nn.dense": [
+        (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),
+        (lambda x, w: nn.dense(x, w, transposed=False), np.matmul, floats(3, 5), floats(5, 9)),
+    ],
+    "nn.conv": [
+        conv_case((1, 2, 5, 6), (3, 2, 3, 3), padding=(1, 1, 1, 1)),
+        conv_case((2, 3, 4, 3), (5, 3, 1, 1)),
+        conv_case((1, 2, 7, 6), (2, 2, 3, 2), strides=(2, 1), dilations=(1, 2), padding=(0, 1, 1, 0)),
+        conv_case((1, 4, 5, 4), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
+        conv_case((1, 4, 4, 5), (6, 2, 2, 2), groups=2),
+    ],
+    "nn.conv_transpose": [
+        transposed_case((1, 2, 3, 4), (2, 3, 3, 2)),
+        transposed_case((1, 2, 3, 3), (2, 2, 3, 3), strides=(2, 2), padding=(1, 1, 1, 1), extra=(1, 0)),
+        transposed_case((1, 4, 3, 2), (4, 1, 2, 2), groups=2),
+    ],
+}  # fmt: skip
+
+
+def candidates(call, target):
+    """The implementations that a target has for a call, and which of them serve it."""
+    for condition, implementation in strategy.strategy_of(
+        call.op, call.attrs, [a.type for a in call.args], call.type, target
+    ).candidates():
+        yield implementation, condition is None or not (condition.failed() or condition.undecided())
+
+
+def implement(call, implementation):
+    tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
+    made = implementation.compute(call.attrs, tensors, call.type)
+    return tensors, made if isinstance(made, tuple) else (made,)
+
+
+def programs(call, target):
+    """By name, the nests to interpret: of each implementation the naive one, and its schedule's before and after the
+    passes; with the shapes of the outputs."""
+    for implementation, serves in candidates(call, target):
+        if not serves:
+            continue
+        for kind in ("naive", "scheduled", "lowered"):
+            tensors, outputs = implement(call, implementation)
+            if kind == "naive":
+                s = lw.create_schedule(list(outputs))
+            else:
+                s = implementation.schedule(call.attrs, outputs, outputs, target)
+            args = [*tensors, *outputs]
+            func = lw.lower(s, args, target=target) if kind == "lowered" else realized_function(s, args)
+            yield f"{implementation.name}, {kind}", func, outputs
+
+
+def same(found, wanted):
+    assert found.shape == np.shape(wanted)
+    if found.dtype.kind == "f":
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+    else:
+        np.testing.assert_array_equal(found, np.asarray(wanted).astype(found.dtype))
+
+
+def exact(array):
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+CALLS = [pytest.param(name, k, id=f"{name}-{k}") for name in sorted(CASES) for k in range(len(CASES[name]))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "number"), CALLS)
+def test_the_interpreter_agrees_with_numpy(ops, name, number, target):
+    make, oracle, *arrays = CASES[name][number]
+    arrays = [np.asarray(a) for a in arrays]
+    call = make(*(ops.var(a.shape, a.dtype.name, f"x{k}") for k, a in enumerate(arrays)))
+    assert call.op.name == name
+    wanted = oracle(*map(exact, arrays))
+    wanted = wanted if isinstance(call.type, TupleType) else (wanted,)
+    for title, func, outputs in programs(call, TARGETS[target]):
+        results = [np.zeros([int(e) for e in o.shape], o.dtype.to_numpy()) for o in outputs]
+        lw.interpret(func)(*arrays, *results)
+        for found, expected in zip(results, wanted, strict=True):
+            try:
+                same(found, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{title}: {error}\n{func}") from None
+
+
+def test_every_operator_has_a_case():
+    assert set(CASES) == {op.name for op in all_ops()}
+
+
+def test_every_implementation_serves_a_case(ops):
+    offered, served = set(), set()
+    for cases in CASES.values():
+        for make, _, *arrays in cases:
+            call = make(*(ops.var(np.shape(a), np.asarray(a).dtype.name) for a in arrays))
+            for target in TARGETS.values():
+                for implementation, serves in candidates(call, target):
+                    offered.add(implementation.name)
+                    served |= {implementation.name} if serves else set()
+    assert offered == served
