@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from onnx import ModelProto
@@ -15,7 +16,8 @@ from onnx import ModelProto
 from . import te
 from .codegen.host import resolve_target
 from .codegen.options import CodegenOptions, Precision
-from .compiler.build import compile_schedule
+from .codegen.report.report import VectorReport
+from .compiler.build import compile_schedule, report_schedule
 from .compiler.model import Progress, compile_model
 from .compiler.specialize import specialize
 from .frontend import from_onnx
@@ -103,8 +105,10 @@ def build(
     array([0., 2., 4., 6.], dtype=float32)
     """
     resolved = resolve_target(target)
-    compiled = compile_schedule(schedule, args, resolved, name, CodegenOptions(precision=precision, debug=debug))
-    return Kernel(compiled.func, compiled.code)
+    options = CodegenOptions(precision=precision, debug=debug)
+    compiled = compile_schedule(schedule, args, resolved, name, options)
+    report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
+    return Kernel(compiled.func, compiled.code, report)
 
 
 def var(name: str, shape: Sequence[ExprLike], dtype: str = "float32") -> Var:
@@ -187,6 +191,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "TypeInferenceError",
+    "VectorReport",
     "VerificationError",
     "build",
     "compile",

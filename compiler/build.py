@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from ..codegen.compile import CompiledCode, compile_module
 from ..codegen.options import CodegenOptions
+from ..codegen.report.report import VectorReport
+from ..codegen.report.verdicts import vector_report
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.fold_order import require_order_of_definition
 from ..lowering.outline_parallel import outline_parallel
-from ..lowering.pipeline import lower
+from ..lowering.pipeline import lower, lower_numbered
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor
 
@@ -37,3 +39,11 @@ def compile_schedule(
     func = lower(schedule, args, name, target, debug=options.debug)
     module = outline_parallel(func, keep_loops=options.debug)
     return CompiledSchedule(func, compile_module(module, target, options))
+
+
+def report_schedule(
+    schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
+) -> VectorReport:
+    """What becomes of the loops of a schedule when it is compiled so: it is lowered and compiled again to find out."""
+    func, nest = lower_numbered(schedule, args, name, target, options.debug)
+    return vector_report(nest, outline_parallel(func, keep_loops=options.debug), target, options)

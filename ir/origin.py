@@ -1,7 +1,7 @@
 """Where the loops and stores of a lowered function come from: from which ones of the nest that the schedule prints.
 
-``with_origins`` numbers those, and the passes hand the numbers on, to copies and vectors too; ``nest_of`` says what
-each number stands for. So a report can tell what became of each loop of a schedule.
+``with_origins`` numbers those, and the passes hand the numbers on, to copies and vectors too; copies for the borders of
+a range get a minus sign. ``nest_of`` says what each number stands for. So a report can tell what became of each loop.
 """
 
 from __future__ import annotations
@@ -45,6 +45,15 @@ def with_origins(body: Stmt) -> Stmt:
         return replace(node, origin=next(numbers)) if isinstance(node, (For, Store)) else None
 
     return rewrite(body, numbered)
+
+
+def as_border(stmt: Stmt) -> Stmt:
+    """A copy of a numbered statement that is made for the iterations at the borders: its numbers are negative."""
+
+    def negative(node: Node) -> Node | None:
+        return replace(node, origin=-abs(node.origin)) if isinstance(node, (For, Store)) and node.origin else None
+
+    return rewrite(stmt, negative)
 
 
 def enclosed(root: Stmt) -> Iterator[tuple[Stmt, tuple[Stmt, ...]]]:

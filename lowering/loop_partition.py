@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from ..ir.expr import TRUE, Expr, Var, logical_and, maximum, minimum
 from ..ir.facts import Facts, entry_facts, prove
+from ..ir.origin import as_border
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
 from ..ir.visit import Node, free_vars, rewrite, with_body
@@ -93,7 +94,7 @@ class _Partitioner:
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail."""
         outside, self._in_border = self._in_border, True
-        result = self.stmt(simplify(fresh_copy(stmt, {}), facts), facts)
+        result = self.stmt(simplify(as_border(fresh_copy(stmt, {})), facts), facts)
         self._in_border = outside
         return result
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
 from ..codegen.compile import CompiledCode
 from ..codegen.jit import load
+from ..codegen.report.report import VectorReport
 from ..ir.errors import BoundsError, InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
@@ -44,9 +45,10 @@ class Kernel:
     interpreter run it.
     """
 
-    def __init__(self, func: PrimFunc, code: CompiledCode) -> None:
+    def __init__(self, func: PrimFunc, code: CompiledCode, report: Callable[[], VectorReport] | None = None) -> None:
         self.func = func
         self.code = code
+        self._report = report
         self._arguments = Arguments(func)
         self._pack = struct.Struct(f"{len(func.buffers) + len(self._arguments.dims)}q").pack
         self._threads = code.target.threads or default_threads()
@@ -157,6 +159,16 @@ class Kernel:
     def assembly(self) -> str:
         """The target's assembly."""
         return self.code.assembly
+
+    def vector_report(self) -> VectorReport:
+        """What became of each loop of the schedule: vector width, fma, spills, tails, and why code is scalar.
+
+        It is read from the lowered function and from assembly, for which the schedule is compiled once more. Raises
+        ``LoopwrightError`` for a kernel that was not built from a schedule.
+        """
+        if self._report is None:
+            raise LoopwrightError(f"{self.name} was not built from a schedule: nothing is known of its loops")
+        return self._report()
 
     def __repr__(self) -> str:
         how = "interpreted" if self._interpreted else f"for {self.target.cpu}, {self._threads} threads"

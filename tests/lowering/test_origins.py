@@ -43,18 +43,28 @@ def test_loops_and_stores_know_where_they_come_from():
     lost = []
     for part in outline_parallel(func).functions:
         for stmt, around in enclosed(part.body):
-            loops = tuple(loop.origin for loop in around if isinstance(loop, For))
+            loops = tuple(abs(loop.origin) for loop in around if isinstance(loop, For))
             if isinstance(stmt, For):
-                assert stmt.var.name.startswith(nest.loops[stmt.origin].name)
-                assert loops == tuple(n for n in nest.loops[stmt.origin].around if n in loops)
+                assert stmt.var.name.startswith(nest.loops[abs(stmt.origin)].name)
+                assert loops == tuple(n for n in nest.loops[abs(stmt.origin)].around if n in loops)
             if isinstance(stmt, Store) and stmt.origin:
-                assert set(loops) <= set(nest.stores[stmt.origin])
-                origin_of_buffer[stmt.buffer.name[0]].add(stmt.origin)
+                assert set(loops) <= set(nest.stores[abs(stmt.origin)])
+                origin_of_buffer[stmt.buffer.name[0]].add(abs(stmt.origin))
             elif isinstance(stmt, Store):
                 lost.append(stmt)
     assert len(origin_of_buffer["C"]) == 2
     assert len(origin_of_buffer["D"]) == 1
     assert all(store.value.buffer.scope == "register" for store in lost), "only registers are written back unnumbered"
+
+
+def test_copies_for_borders_are_told_from_the_main_part():
+    X = te.placeholder((61,), name="X")
+    Y = te.compute((61,), lambda i: X[i] * 2.0, name="Y")
+    s = lw.create_schedule(Y)
+    s[Y].split(Y.op.axis[0], factor=8)
+    func, _ = lower_numbered(s, [X, Y], "main", TARGET)
+    found = [(stmt.origin, str(stmt).partition(":")[0]) for stmt, _ in enclosed(func.body) if isinstance(stmt, For)]
+    assert found == [(3, "for i_outer in range(7)"), (2, "for i_inner in range(8)"), (-2, "for i_inner in range(5)")]
 
 
 def test_numbering_changes_nothing_of_the_program():

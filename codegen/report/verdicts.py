@@ -1,0 +1,199 @@
+"""The verdict on each loop of a schedule: from the nest, over the lowered module, to the machine's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...ir.expr import const_int
+from ...ir.origin import Nest, NestLoop
+from ...ir.stmt import IRModule
+from ...ir.target import Target
+from ..compile import assembly_with_lines
+from ..options import CodegenOptions
+from .access import costly_accesses, is_contiguous_store, step_of
+from .lowered import PlacedLoop, PlacedStore, read_lowered
+from .machine import CodeOfLoop, Machine
+from .report import CodeLoop, LoopReport, VectorReport
+from .x86 import Counts
+
+_OURS = ("lw_parallel_for", "aligned_alloc", "free", "memset", "memcpy", "memmove")
+
+
+def vector_report(nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> VectorReport:
+    """The report on a module whose loops and stores are numbered as in the nest. Compiles it, to read the assembly."""
+    reporter = _Reporter(nest, module, target, options)
+    loops = tuple(reporter.report(loop) for loop in nest.loops.values())
+    name = target.cpu or target.arch
+    line = f"{name}: {target.vector_registers} vector registers of {target.vector_bits} bits"
+    note = "" if reporter.machine else f"(the assembly of {target.arch} is not read: what follows is from the loop IR)"
+    return VectorReport(module.entry.name, line, loops, tuple(reporter.code_loops()), note)
+
+
+class _Reporter:
+    def __init__(self, nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> None:
+        self.nest = nest
+        self.target = target
+        self.options = options
+        self.entry = module.entry.name
+        self.lowered = read_lowered(module)
+        readable = target.arch == "x86_64"
+        self.machine = Machine(assembly_with_lines(module, target, options), self.lowered) if readable else None
+
+    def report(self, loop: NestLoop) -> LoopReport:
+        placed = [p for p in self.lowered.loops if p.number == loop.number]
+        stores = [s for s in self.lowered.stores if loop.number in self.nest.stores.get(s.number, ())]
+        if loop.kind == "vectorized":
+            code = self._on_lines(stores)
+            became, costs = self._vector(stores, code)
+        else:
+            codes = [code for p in placed for code in (self.machine.of_loop(p) if self.machine else ())]
+            code = sum((c.counts for c in codes), Counts()) if codes else None
+            costs = [*self._spills(codes), *self._scalar(loop, placed, stores)]
+            became = self._loop(loop, placed, codes) + ", scalar" * any(c.startswith("scalar") for c in costs)
+        unique = tuple(dict.fromkeys(costs))
+        return LoopReport(loop.id, loop.name, loop.kind, loop.extent, len(loop.around), became, unique, code)
+
+    def code_loops(self) -> Iterator[CodeLoop]:
+        for code in self.machine.loops if self.machine else ():
+            loop = self.nest.loops.get(code.source.number) if code.source else None
+            name, number = (loop.name, loop.id) if loop else ("", "")
+            tail = code.source is not None and code.source.is_border
+            yield CodeLoop(number, name, code.function.removesuffix(".body"), code.innermost, tail, code.counts)
+
+    # Vectorized loops.
+
+    def _on_lines(self, stores: Sequence[PlacedStore]) -> Counts | None:
+        lines = [line for s in stores for line in s.lines]
+        return self.machine.on_lines(lines) if self.machine and lines else None
+
+    def _vector(self, stores: list[PlacedStore], code: Counts | None) -> tuple[str, list[str]]:
+        vectors = [s for s in stores if s.lanes > 1]
+        scalars = [s for s in stores if s.lanes == 1]
+        if not vectors:
+            return ("one iteration: scalar code" if scalars else "gone: it stores nothing that is used"), []
+        masked = [s for s in vectors if s.is_masked]
+        parts = [self._width(vectors[0], code)]
+        if code is not None and code.fused:
+            parts.append("fma")
+        if masked:
+            parts.append("masked tail" if len(masked) < len(vectors) else "masked")
+        if scalars:
+            parts.append("scalar tail")
+        costs = [*self._vector_costs(vectors, code), *self._mask_costs(masked)]
+        if scalars:
+            costs.append("scalar tail: what does not fill a vector runs one element at a time")
+        return ", ".join(parts), costs
+
+    def _width(self, placed: PlacedStore, code: Counts | None) -> str:
+        kind = placed.store.value.dtype
+        text = f"{placed.lanes} lanes of {kind.element}"
+        if code is None:
+            return text
+        if not code.registers:
+            return f"{text}, in scalar code" if code.scalar else f"{text}, no instructions of their own"
+        bits = {"zmm": 512, "ymm": 256, "xmm": 128}[code.registers]
+        several = -(-placed.lanes * kind.element.storage_bits // bits)
+        return f"{text} in {f'{several} ' if several > 1 else ''}{code.registers}"
+
+    def _vector_costs(self, vectors: list[PlacedStore], code: Counts | None) -> Iterator[str]:
+        accesses = dict.fromkeys(cost for placed in vectors for cost in costly_accesses(placed))
+        for cost in accesses:
+            wanted = "gathers" if cost.startswith("gather") else "scatters" if cost.startswith("scatter") else None
+            lacking = self.machine is not None and wanted is not None and not getattr(self.machine.total, wanted)
+            yield f"{cost}, one at a time" if lacking else cost
+        if code is None:
+            return
+        foreign = [name for name in code.calls if not name.startswith(_OURS)]
+        if foreign:
+            yield f"no vector form: calls {', '.join(dict.fromkeys(foreign))} for each lane"
+        if code.divisions:
+            yield f"no vector form: integer division, {code.divisions} times one lane"
+        if code.products and code.sums and not code.fused:
+            reason = "the target has no fma" if not self.target.has_fma else f"precision is {self.options.precision}"
+            yield f"products and sums are not fused: {reason}"
+        if code.scalar and not code.vectors:
+            yield "the instructions are scalar, though the loop IR is in vectors"
+
+    def _mask_costs(self, masked: list[PlacedStore]) -> Iterator[str]:
+        stores = [s for s in masked if s.store.mask is not None and is_contiguous_store(s)]
+        code = self._on_lines(stores)
+        if code is not None and code.branches and not code.masked:
+            kind = stores[0].store.buffer.dtype.element
+            yield f"scalar tail: the target has no masked stores of {kind}, so each lane is stored behind a branch"
+
+    # Other loops.
+
+    def _loop(self, loop: NestLoop, placed: list[PlacedLoop], codes: list[CodeOfLoop]) -> str:
+        if not placed:
+            if loop.kind == "unrolled":
+                return f"written out {loop.extent} times"
+            return "one iteration: no loop" if loop.extent == "1" else "no loop: its parts stand one after the other"
+        if self.machine is not None and not codes:
+            return "a loop in the loop IR, which LLVM has removed or written out"
+        tails = sum(p.is_border for p in placed)
+        parts = ["a loop" if len(placed) == 1 else f"{len(placed)} loops"]
+        if tails and tails < len(placed):
+            parts.append(f"{tails} of them for the borders")
+        if loop.kind == "parallel":
+            spread = all(p.outer is None and p.function != self.entry for p in placed)
+            parts.append("spread over threads" if spread else "serial, inside another parallel loop")
+        tiles = [(self._tile(c), c.counts.stack) for c in codes if c.innermost]
+        tile = max((size for size, _ in tiles), default=0)
+        if tile:
+            spilled = any(size and stack for size, stack in tiles)
+            parts.append(f"register tile of {tile} vectors {'spilled' if spilled else 'kept in registers'}")
+        return ", ".join(parts)
+
+    def _tile(self, code: CodeOfLoop) -> int:
+        """The vector registers that the accumulators of a loop take, 0 if it has none."""
+        elements = {
+            (s.store.buffer.data, const_int(s.store.indices[0])): s.store.buffer.dtype
+            for s in self.lowered.stores
+            if s.loop is code.source and s.store.buffer.scope == "register"
+        }
+        return sum(-(-kind.lanes * kind.element.storage_bits // self.target.vector_bits) for kind in elements.values())
+
+    def _spills(self, codes: list[CodeOfLoop]) -> Iterator[str]:
+        for code in codes:
+            if not code.innermost or not code.counts.stack:
+                continue
+            where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
+            text = f"spills: {code.counts.stored} stores to the stack and {code.counts.reloaded} loads in {where}"
+            tile, each = self._tile(code), self._registers_of_a_vector(code)
+            if tile:
+                text += f"; its tile takes {tile} of {self.target.vector_registers} vector registers"
+            yield f"{text}; each of its vectors takes {each} registers: shorter ones take fewer" if each > 1 else text
+
+    def _registers_of_a_vector(self, code: CodeOfLoop) -> int:
+        bits = [
+            s.lanes * s.store.value.dtype.element.storage_bits for s in self.lowered.stores if s.loop is code.source
+        ]
+        return -(-max(bits, default=1) // self.target.vector_bits)
+
+    def _scalar(self, loop: NestLoop, placed: list[PlacedLoop], stores: list[PlacedStore]) -> Iterator[str]:
+        """Why the statements directly in this loop are scalar."""
+        for store in stores:
+            around = self.nest.stores[store.number]
+            if around[-1] != loop.number or store.loop not in placed or store.loop is None:
+                continue
+            if any(p.outer is store.loop for p in self.lowered.loops):
+                continue  # what stands beside an inner loop runs seldom
+            if store.lanes == 1:
+                yield self._why_scalar(loop, store, store.loop)
+            if store.conditions:
+                yield f"a test in each iteration: if {store.conditions[-1]}"
+
+    def _why_scalar(self, loop: NestLoop, store: PlacedStore, placed: PlacedLoop) -> str:
+        name = store.store.buffer.name
+        step = step_of(store, placed.loop.var)
+        if step == 0:
+            kept = store.store.buffer.scope == "register"
+            where = "in a register" if kept else f"of {name} in memory"
+            return f"scalar: all iterations add to one element {where}: rfactor it, or vectorize a loop around"
+        if step == 1:
+            lanes = self.target.lanes(store.store.buffer.dtype)
+            return (
+                f"scalar: not vectorized, though its stores to {name} are contiguous: split by {lanes}, vectorize that"
+            )
+        how = "at computed places" if step is None else f"at a stride of {step}"
+        return f"scalar: its iterations store to {name} {how}: let the contiguous loop be innermost, and vectorize it"
