@@ -49,6 +49,7 @@ from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
 from .lowering.pipeline import lower as _lower
 from .lowering.schedule import Schedule, create_schedule
+from .lowering.tensor_intrinsic import TensorIntrinsic, declare_intrinsic
 from .lowering.trace import Trace
 from .ops import nn
 from .runtime.engine import Array, Engine
@@ -187,6 +188,7 @@ __all__ = [
     "Target",
     "TargetError",
     "Tensor",
+    "TensorIntrinsic",
     "Timing",
     "Trace",
     "TraceError",
@@ -197,6 +199,7 @@ __all__ = [
     "compile",
     "const",
     "create_schedule",
+    "declare_intrinsic",
     "default_schedule",
     "from_onnx",
     "interpret",

@@ -6,33 +6,37 @@ the caller passes; memory that the function allocates becomes 1-d.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import ONE, ZERO, Const, Expr, Load, const_int, is_const, maximum
+from ..ir.expr import ONE, ZERO, Const, Expr, Load, Var, const_int, is_const, maximum
 from ..ir.facts import entry_facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, PrimFunc, Store
-from ..ir.visit import Node, rewrite, with_body
+from ..ir.visit import Node, rewrite, walk, with_body
 from .folding import add, multiply, subtract
 
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
     """The function with 1-d accesses only. A 0-d buffer becomes one of shape (1,)."""
-    return with_body(func, simplify(rewrite(func.body, _Flattener().visit), entry_facts(func)))
+    return with_body(func, simplify(rewrite(func.body, _Flattener(_owners(func)).visit), entry_facts(func)))
 
 
 @dataclass(slots=True)
 class _Flattener:
-    """Keeps the view made for each buffer: equal accesses stay equal."""
+    """Keeps the view made of each memory: equal accesses stay equal, through whatever views they were."""
 
+    owners: Mapping[Var, Buffer]
     views: dict[Buffer, Buffer] = field(default_factory=dict)
 
     def view(self, buffer: Buffer) -> Buffer:
         if buffer not in self.views:
-            self.views[buffer] = _flat_view(buffer)
+            owner = self.owners.get(buffer.data, buffer)
+            own = self.views.setdefault(owner, flat_view(owner))
+            self.views[buffer] = own if owner.dtype is buffer.dtype else flat_view(buffer)
         return self.views[buffer]
 
     def visit(self, node: Node) -> Node | None:
@@ -47,11 +51,18 @@ class _Flattener:
                 return None
 
 
+def _owners(func: PrimFunc) -> dict[Var, Buffer]:
+    """The buffers that describe the memory that there is: parameters, and what is allocated."""
+    allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    return {buffer.data: buffer for buffer in (*func.buffers, *allocated)}
+
+
 def _is_flat(buffer: Buffer) -> bool:
     return buffer.ndim == 1 and is_const(buffer.elem_offset, 0) and buffer.strides is None
 
 
-def _flat_view(buffer: Buffer) -> Buffer:
+def flat_view(buffer: Buffer) -> Buffer:
+    """The memory that a buffer reaches over as a 1-d buffer; the buffer itself if it is that."""
     if _is_flat(buffer):
         return buffer
     return replace(

@@ -72,7 +72,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
 
 
 def _guard(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | None:
-    margin = _margin(condition)
+    margin = margin_of(condition)
     if margin is None:
         return None
     for nested in reversed(inner):
@@ -88,7 +88,7 @@ def _guard(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | Non
     return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
 
 
-def _margin(condition: Compare) -> Expr | None:
+def margin_of(condition: Compare) -> Expr | None:
     """An expression that is >= 0 exactly if the condition holds."""
     a, b = condition.a, condition.b
     match condition.op:

@@ -115,14 +115,15 @@ def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -
 
     Where the loops from some reduction loop inwards hold but a tile of unrolled and vector loops, the tile is
     initialised just before that loop, when the reduction loops further out are at 0: it is in cache then, or stays
-    in registers. That needs those loops to run at least once, whatever the guards.
+    in registers. That needs those loops to run at least once, whatever the guards. It never is inside of an intrinsic.
     """
     leaves = stage.leaves
+    innermost = len(leaves) - len(stage.tensorized_leaves)
     depths = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
     if not depths:
         return len(leaves)
     extents = known.loops[stage.name].extents
-    for depth in depths:
+    for depth in (d for d in depths if d <= innermost):
         inside = [leaf for leaf in leaves[depth:] if not stage.loops[leaf].reduce]
         outer = [leaf for leaf in leaves[:depth] if stage.loops[leaf].reduce]
         if (
@@ -131,4 +132,4 @@ def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -
             and not any(p.guard.reduce and depths[0] < p.depth <= depth for p in placed)
         ):
             return depth
-    return depths[0]
+    return min(depths[0], innermost)

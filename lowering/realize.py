@@ -13,6 +13,7 @@ from ..ir.stmt import Allocate, For, If, Stmt, seq
 from ..ir.visit import substitute
 from ..te.tensor import Tensor
 from .loops import Guard
+from .match_intrinsic import Match, find_match
 from .placed_guards import NestPlan, guarded, plan_nest
 from .regions import Inference, infer
 from .stage_code import StageCode
@@ -65,11 +66,14 @@ class _NestBuilder:
     def _nest(self, stage: Stage) -> Stmt:
         """The loops of a stage, from the inside outwards: at each depth what is computed there, then its guards."""
         plan = plan_nest(self.state, self.known, self.code, stage)
+        match = self._match(stage, plan)
         body = self.code.update(stage)
         for depth in range(len(stage.leaves), -1, -1):
+            if match is not None and depth == match.depth:
+                body = match.update_or_loops(body)
             reduction = self.known.reduction(stage)
             if reduction is not None and depth == plan.init_depth:
-                body = seq(self._init(stage, reduction, plan), guarded(plan.of_terms(), body))
+                body = seq(self._init(stage, reduction, plan, match), guarded(plan.of_terms(), body))
             body = guarded(plan.at(depth, reads_attached=True), body)
             if depth == 0:
                 return guarded(plan.at(0, reads_attached=False), body)
@@ -79,7 +83,14 @@ class _NestBuilder:
             body = self._loop(stage, leaf, self.known.loops[stage.name].vars[leaf], body)
         return body
 
-    def _init(self, stage: Stage, reduction: Reduce, plan: NestPlan) -> Stmt:
+    def _match(self, stage: Stage, plan: NestPlan) -> Match | None:
+        """The code in place of the stage's inner loops, if an intrinsic takes it."""
+        if stage.tensorized is None:
+            return None
+        depth = len(stage.leaves) - len(stage.tensorized_leaves)
+        return find_match(self.code, stage, [p.guard for p in plan.guards if p.depth > depth])
+
+    def _init(self, stage: Stage, reduction: Reduce, plan: NestPlan, match: Match | None) -> Stmt:
         """Store the reduction's identity, in loops of its own over the spatial leaves inside its place.
 
         Where that place is inside other reduction loops, it is stored in the first of their iterations only.
@@ -90,12 +101,20 @@ class _NestBuilder:
         fresh: dict[Var, Expr] = {loop_vars[leaf]: Var(f"{loop_vars[leaf].name}_init") for leaf in spatial}
         body = self.code.init(stage, reduction.combiner.identity, fresh)
         body = guarded([Guard(substitute(g.condition, fresh), g.reduce) for g in plan.of_init()], body)
-        for leaf in reversed(spatial):
-            var = fresh[loop_vars[leaf]]
-            assert isinstance(var, Var)
-            body = self._loop(stage, leaf, var, body)
+        replaced = set(stage.tensorized_leaves)
+        body = self._init_loops(stage, [leaf for leaf in spatial if leaf in replaced], fresh, body)
+        if match is not None:
+            body = match.reset_or_loops(body, fresh)
+        body = self._init_loops(stage, [leaf for leaf in spatial if leaf not in replaced], fresh, body)
         first = [loop_vars[leaf] == ZERO for leaf in outside if stage.loops[leaf].reduce]
         return If(logical_and(first), body) if first else body
+
+    def _init_loops(self, stage: Stage, leaves: Sequence[str], fresh: Mapping[Var, Expr], body: Stmt) -> Stmt:
+        for leaf in reversed(leaves):
+            var = fresh[self.known.loops[stage.name].vars[leaf]]
+            assert isinstance(var, Var)
+            body = self._loop(stage, leaf, var, body)
+        return body
 
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:
         self.loop_of[var] = leaf

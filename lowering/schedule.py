@@ -26,6 +26,7 @@ from .primitives import (
     SetScope,
     Split,
     StorageAlign,
+    Tensorize,
     TransformLayout,
     Unroll,
     Vectorize,
@@ -33,6 +34,7 @@ from .primitives import (
 from .report import nest_diff, nest_text
 from .state import ScheduleState, Stage, initial_state
 from .step import Step
+from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace
 
 
@@ -254,6 +256,11 @@ class StageView:
     def compute_root(self) -> None:
         """Compute this stage whole, before the stages that read it. See ``ComputeRoot``."""
         self._schedule.apply(ComputeRoot(self.name))
+
+    def tensorize(self, loop: LoopLike, intrinsic: TensorIntrinsic | str) -> None:
+        """Replace a loop and all inside it by an intrinsic, given itself or by its name. See ``Tensorize``."""
+        name = intrinsic.name if isinstance(intrinsic, TensorIntrinsic) else intrinsic
+        self._schedule.apply(Tensorize(self.name, self.loop_id(loop), name))
 
     def set_scope(self, scope: str) -> None:
         """Say in which kind of memory the elements are kept. See ``SetScope``."""

@@ -1,7 +1,7 @@
 """The state of a schedule: an immutable value. Primitives (``primitives/``) map a state and a step to a new state.
 
     state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
-    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments)
+    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
                | FactorRelation(moved, loop, stage)
     place ::= Root | Inlined | At(stage, loop)
@@ -99,6 +99,14 @@ class StrideAlignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Tensorized:
+    """An intrinsic, by name, takes the place of a loop and of all loops inside it."""
+
+    loop: str
+    intrinsic: str
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """Computed whole, before the stages that read it."""
 
@@ -135,6 +143,7 @@ class Stage:
     scope: Scope | None = None
     layout: IndexMap | None = None
     alignments: Mapping[int, StrideAlignment] = field(default_factory=lambda: MappingProxyType({}))
+    tensorized: Tensorized | None = None
 
     @property
     def is_input(self) -> bool:
@@ -146,6 +155,11 @@ class Stage:
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(f"{self.name} is an input: it has no loops to schedule; cache_read gives it some")
         return self.op
+
+    @property
+    def tensorized_leaves(self) -> tuple[str, ...]:
+        """The loops that an intrinsic takes the place of, outermost first."""
+        return () if self.tensorized is None else self.leaves[self.leaves.index(self.tensorized.loop) :]
 
     def kind(self, loop: str) -> LoopKind:
         return self.kinds.get(loop, "serial")

@@ -103,6 +103,14 @@ def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) ->
     for loop in loops:
         if loop not in stage.leaves:
             raise stale_loop_error(state, stage, loop)
+        if loop in stage.tensorized_leaves:
+            assert stage.tensorized is not None
+            raise schedule_error(
+                state,
+                f"loop {stage.loops[loop].name} of {stage.name} is part of the intrinsic {stage.tensorized.intrinsic}",
+                "Call tensorize last, when the loops inside are as the intrinsic needs them.",
+                [loop],
+            )
     if len(set(loops)) != len(loops):
         raise schedule_error(state, f"a loop of {stage.name} is named twice", "Name each loop once.", loops)
     return stage

@@ -6,6 +6,7 @@ from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot
 from .reduction import RFactor
 from .storage import SetScope, StorageAlign, TransformLayout
+from .tensorize import Tensorize
 
 __all__ = [
     "CacheRead",
@@ -20,6 +21,7 @@ __all__ = [
     "SetScope",
     "Split",
     "StorageAlign",
+    "Tensorize",
     "TransformLayout",
     "Unroll",
     "Vectorize",

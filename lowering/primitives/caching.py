@@ -117,6 +117,7 @@ class CacheWrite(Step):
             or stage.kinds
             or stage.layout is not None
             or stage.alignments
+            or stage.tensorized is not None
             or stage.leaves != pristine.leaves
             or isinstance(stage.place, Inlined)
             or state.attached(stage.name)

@@ -6,6 +6,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.expr import Load
+from loopwright.ir.stmt import Store, seq
 from loopwright.lowering.same_state import same_state
 from loopwright.lowering.schedule import Schedule
 from loopwright.lowering.step import primitives
@@ -75,6 +77,16 @@ def cache_write(s, A, C, D):
     s[D].split(s[D].op.axis[1], factor=4)
 
 
+def tensorize(s, A, C, D):
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] + 1.0, name="y")
+    each = [te.const(i, "index") for i in range(4)]
+    lw.declare_intrinsic(
+        "add_one", y, lambda x, y: seq(*(Store(y, (i,), Load(x, (i,)) + 1.0) for i in each)), override=True
+    )
+    s[D].tensorize(s[D].split(D.op.axis[1], factor=4)[1], "add_one")
+
+
 def set_scope(s, A, C, D):
     s[C].set_scope("global")
 
@@ -109,6 +121,7 @@ CASES = [
     set_scope,
     storage_align,
     transform_layout,
+    tensorize,
     rfactor,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
