@@ -1,9 +1,10 @@
 """Polynomial normal forms of integer expressions: what the simplifier sorts sums into, and what bounds are proved on.
 
 A ``Linear`` is ``sum(coefficient * product of factors) + constant``. A factor is an expression that is itself no sum,
-difference or product (an *atom*). For ``index`` this is algebra over the integers; for the wrapping data integers it is
-algebra modulo 2^bits, which is a ring too, so the same form serves. Vectors: a broadcast counts as its scalar, and
-``ramp(b, s, lanes)`` as ``b + s*lane``, where the lane number is the factor ``ramp(0, 1, lanes)``.
+difference or product (an *atom*), or a sum, in a product that is not multiplied out. For ``index`` this is algebra over
+the integers; for the wrapping data integers it is algebra modulo 2^bits, which is a ring too, so the same form serves.
+Vectors: a broadcast counts as its scalar, and ``ramp(b, s, lanes)`` as ``b + s*lane``, where the lane number is the
+factor ``ramp(0, 1, lanes)``.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _linear_of_shared(root: Expr) -> Linear:
 
 def atoms_of(form: Linear) -> list[Expr]:
     """The factors of all terms, in order of appearance, each once; lane numbers are none."""
-    return list(dict.fromkeys(f for t in form.terms.values() for f in t.factors if not isinstance(f, Ramp)))
+    return list(dict.fromkeys(f for t in form.terms.values() for f in t.factors if not is_lane_number(f)))
 
 
 def _terms(root: Expr) -> Iterator[tuple[int, Factors]]:
@@ -200,10 +201,11 @@ def _parts(e: Expr) -> list[tuple[Expr, int, Factors]]:
 
 
 def _product(e: Binary) -> tuple[int, Factors, Expr | None]:
-    """A product as (coefficient, atoms, the sum to multiply out or None). Otherwise the product itself is the atom.
+    """A product as (coefficient, factors, the sum to multiply out or None).
 
-    It is multiplied out only where that does not copy work: by at most one sum. The products of wrapping integers stay
-    as they are, but for constants: their arithmetic is the program's own.
+    It is multiplied out only where that does not copy work: by at most one sum, and a ramp not by other vectors. The
+    sums that stay are factors, after the others. The products of wrapping integers stay as they are, but for constants:
+    their arithmetic is the program's own.
     """
     coefficient = 1
     leaves: list[Expr] = []
@@ -221,21 +223,25 @@ def _product(e: Binary) -> tuple[int, Factors, Expr | None]:
                 stack.append(inner)
             case Broadcast(inner):
                 stack.append(inner)
-            case Binary("+" | "-") | Ramp():
-                sums.append(x)
+            case Ramp(Const(value=0), stride, lanes):
+                leaves.append(lane_number(e.dtype.element, lanes))
+                stack.append(stride)
             case _:
-                leaves.append(x)
+                (sums if _is_sum(x) else leaves).append(x)
     if coefficient == 0:
         return 0, (), None
-    if stack or len(sums) > 1 or (not e.dtype.is_index and len(leaves) + len(sums) > 1):
+    if stack or (not e.dtype.is_index and len(leaves) + len(sums) > 1):
         return 1, (e,), None
-    if not sums:
-        return coefficient, tuple(leaves), None
-    if isinstance(sums[0], Ramp) and any(x.dtype.lanes > 1 for x in leaves):
-        return 1, (e,), None
+    if len(sums) != 1 or (isinstance(sums[0], Ramp) and any(x.dtype.lanes > 1 for x in leaves)):
+        return coefficient, (*leaves, *sums), None
     if not e.dtype.is_index and coefficient not in (1, -1):
         return 1, (e,), None
     return coefficient, tuple(leaves), sums[0]
+
+
+def _is_sum(e: Expr) -> bool:
+    """Whether the expression, if it is a factor, is one that could be multiplied out."""
+    return (isinstance(e, Binary) and e.op in ("+", "-")) or (isinstance(e, Ramp) and not is_lane_number(e))
 
 
 def product_is_atom(e: Binary) -> bool:
@@ -283,10 +289,9 @@ def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
     result = Linear(form.kind, {}, form.constant)
     for term in form.terms.values():
         if any(f in values for f in term.factors):
-            lane = tuple(f for f in term.factors if is_lane_number(f))  # products do not multiply it out
-            rest = tuple(values.get(f, f) for f in term.factors if not is_lane_number(f))
-            for coefficient, factors in _terms(term_expr(term.coefficient, rest)):
-                result.accumulate(coefficient, factors + lane)
+            replaced = tuple(values.get(f, f) for f in term.factors)
+            for coefficient, factors in _terms(term_expr(term.coefficient, replaced)):
+                result.accumulate(coefficient, factors)
         else:
             result.accumulate(term.coefficient, term.factors)
     return result
@@ -334,15 +339,15 @@ def _adds(kind: DType, coefficient: int) -> bool:
 
 def term_expr(coefficient: int, factors: Factors) -> Expr:
     """``factors * coefficient``: scalars are multiplied before they are broadcast to the lanes of the others."""
-    lanes = max(f.dtype.lanes for f in factors)
     kind = factors[0].dtype.element
-    scalars = [f for f in factors if f.dtype.lanes == 1]
+    ordered = sorted(factors, key=_is_sum)
+    vectors = [f for f in ordered if f.dtype.lanes > 1]
+    scalars = [f for f in ordered if f.dtype.lanes == 1]
     if coefficient != 1:
         scalars.append(Const(wrap(kind, coefficient), kind))
-    if lanes == 1:
-        return _multiply(scalars)
-    vectors = [f for f in factors if f.dtype.lanes > 1]
-    return _multiply([*vectors, Broadcast(_multiply(scalars), lanes)] if scalars else vectors)
+    if vectors and scalars:
+        vectors.append(Broadcast(_multiply(scalars), vectors[0].dtype.lanes))
+    return _multiply(vectors or scalars)
 
 
 def _multiply(factors: list[Expr]) -> Expr:

@@ -137,6 +137,8 @@ class _Relaxer:
                 if low is None or high is None:
                     return ZERO, None
                 return maximum(maximum(low, -high), 0), maximum(high, -low)
+            case Binary("+" | "-"):
+                return self.bounds(e)
             case _:
                 return self._constants(e)
 

@@ -1,7 +1,6 @@
 """How rules are applied: bottom-up, until none applies, with facts from the surroundings; same object back if none did.
 
-The result of a rule is visited again, so that simplifying what comes out changes nothing. Sums of vectors are the
-exception, which ``simplify`` mends for expressions by running again; inside statements they may still change once more.
+The result of a rule is visited again, so that simplifying what comes out changes nothing.
 Visits are generators, run by ``run`` on a stack of its own: ``x = yield child, facts`` reads like recursion, but knows
 no recursion limit. What has been visited under some facts is remembered for these facts.
 """
@@ -21,20 +20,10 @@ from .visitor import Request, Visit
 N = TypeVar("N", bound=Node)
 
 
-_MOST_ROUNDS = 4
-
-
 def simplify(node: N, facts: Facts = NO_FACTS) -> N:
     """An equal, simpler expression or statement, under facts about its variables; the same object if there is none."""
     known = Facts() if facts is NO_FACTS else facts
-    result = _Simplifier().run(node, known)
-    if isinstance(result, ExprNode) and result.dtype.lanes > 1:
-        # Sums of vectors may meet a rule only when their parts are put together: go on until nothing changes.
-        for _ in range(_MOST_ROUNDS):
-            before, result = result, _Simplifier().run(result, known)
-            if result is before:
-                break
-    return cast(N, result)
+    return cast(N, _Simplifier().run(node, known))
 
 
 def simplify_func(func: PrimFunc) -> PrimFunc:

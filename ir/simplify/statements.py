@@ -135,14 +135,15 @@ class StatementVisitor(VisitorState):
         return stmt if value is stmt.value and body is stmt.body else LetStmt(stmt.var, value, body)
 
     def _seq(self, stmt: Seq, facts: Facts) -> Visit:
-        """An assertion is a fact for all that follows it."""
+        """An assertion is a fact for all that follows it, also out of a sequence within this one."""
         done: list[Stmt] = []
         for part in stmt.stmts:
             result = cast(Stmt, (yield part, facts))
             if not is_nothing(result):
                 done.append(result)
-            if isinstance(result, Assert):
-                facts = self._lasting(facts, result.condition, True)
+            for asserted in result.stmts if isinstance(result, Seq) else (result,):
+                if isinstance(asserted, Assert):
+                    facts = self._lasting(facts, asserted.condition, True)
         same = len(done) == len(stmt.stmts) > 1 and all(a is b for a, b in zip(done, stmt.stmts, strict=True))
         if same and not any(isinstance(s, Seq) for s in done):
             return stmt

@@ -1,7 +1,7 @@
-"""Random expressions keep their value when simplified, and simplifying twice changes nothing.
+"""Random expressions and statements keep their meaning when simplified, and simplifying twice changes nothing.
 
 The oracle is the evaluator below: a direct reading of the semantics in ``ir/expr.py`` over lists of lanes, on top
-of the scalar operations of ``ir/scalar.py``.
+of the scalar operations of ``ir/scalar.py``; for statements it is the interpreter.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import math
 import random
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopwright.ir.build import index_var
+from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.dtype import BOOL, INDEX, DType, dtype
+from loopwright.ir.errors import InterpretError
 from loopwright.ir.expr import (
     Binary,
     Broadcast,
@@ -27,6 +29,7 @@ from loopwright.ir.expr import (
     Expr,
     IfThenElse,
     Let,
+    Load,
     Logical,
     Ramp,
     Select,
@@ -34,12 +37,16 @@ from loopwright.ir.expr import (
     Var,
     broadcast_to,
     const,
+    maximum,
+    minimum,
 )
 from loopwright.ir.facts import NO_FACTS, Facts, prove
+from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import call as intrinsic
 from loopwright.ir.modular import modulus_of
 from loopwright.ir.scalar import eval_binary, eval_cast, eval_compare, eval_unary
 from loopwright.ir.simplify import simplify
+from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store
 from loopwright.ir.visit import walk
 
 Value = bool | int | float
@@ -253,3 +260,68 @@ def test_what_is_proved_is_true(seed: int) -> None:
         env = generator.environment()
         if evaluate(premise, env)[0]:
             assert evaluate(claim, env)[0], f"{claim} was proved from {premise}, but fails at {env}"
+
+
+# Statements: nests over the variables of FACTS, which write a buffer wherever an index lands when it is clamped.
+SIZE = 16
+MEMORY = make_buffer("A", (const(SIZE, INDEX),), "index")
+
+
+class StatementGenerator(Generator):
+    """Random statements; ``bound`` are the variables of the loops and lets around."""
+
+    def stmt(self, depth: int, bound: tuple[Var, ...]) -> Stmt:
+        shape = self.rng.choice(
+            ["store"] if depth == 0 else ["store", "for", "for", "if", "let", "seq", "seq", "local"]
+        )
+        below = depth - 1
+        if shape == "for":
+            var = index_var("v")
+            low, extent = self.expr(INDEX, 1, bound), minimum(self.expr(INDEX, 1, bound), 3)
+            return For(var, low, extent, "serial", self.stmt(below, (*bound, var)))
+        if shape == "if":
+            orelse = self.stmt(below, bound) if self.rng.random() < 0.5 else None
+            return If(self.expr(BOOL, 2, bound), self.stmt(below, bound), orelse)
+        if shape == "let":
+            var = index_var("w")
+            return LetStmt(var, self.expr(INDEX, 2, bound), self.stmt(below, (*bound, var)))
+        if shape == "local":
+            local = make_buffer("L", (const(1, INDEX),), "index", "local")
+            fill = Store(local, (const(0, INDEX),), self.expr(INDEX, 2, bound))
+            return Allocate(local, Seq((fill, self._store(bound, Load(local, (const(0, INDEX),))))))
+        if shape == "seq":
+            parts = [self.stmt(below, bound) for _ in range(self.rng.randint(1, 3))]
+            if self.rng.random() < 0.5:
+                parts.insert(0, Assert(self.expr(BOOL, 2, bound), "must hold"))
+            return Seq(tuple(parts))
+        return Evaluate(self.expr(INDEX, 1, bound)) if self.rng.random() < 0.1 else self._store(bound)
+
+    def _store(self, bound: tuple[Var, ...], value: Expr | None = None) -> Stmt:
+        at = maximum(minimum(self.expr(INDEX, 2, bound), SIZE - 1), 0)
+        return Store(MEMORY, (at,), self.expr(INDEX, 2, bound) if value is None else value)
+
+
+def run(body: Stmt, env: Env) -> list[int] | str:
+    """What is in memory afterwards; where the statement fails, how."""
+    for var, number in env.items():
+        body = LetStmt(var, const(number, var.dtype), body)
+    memory = np.full(SIZE, 77, np.int64)
+    try:
+        interpret(PrimFunc("f", (MEMORY,), body, (MEMORY,)))(memory)
+    except InterpretError as error:
+        return str(error).splitlines()[0]
+    return memory.tolist()
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(seed=SEEDS)
+def test_simplified_statements_keep_their_meaning(seed: int) -> None:
+    generator = StatementGenerator(seed)
+    body = generator.stmt(generator.rng.randint(1, 4), ())
+    simpler = simplify(body, FACTS)
+    twice = simplify(simpler, FACTS)
+    assert twice is simpler, f"{body}\nonce:\n{simpler}\ntwice:\n{twice}"
+    for _ in range(3):
+        env = generator.environment()
+        expected = run(body, env)
+        assert run(simpler, env) == expected, f"{body}\nbecame\n{simpler}\nat {env}"

@@ -75,6 +75,7 @@ SUMS = [
     ((I + 1) * N - N, "i * n"),
     (-(I - J), "j - i"),
     ((I + M) * (J + N) - (I + M) * (J + N), "0"),
+    ((I + M) * (J + N) * 4 * K - (I + M) * K * (J + N) * 3, "k * (i + m) * (j + n)"),
     (M // 4 * 4 + M % 4, "m"),
     (M // 4 * 8 + M % 4 * 2, "m * 2"),
     (M // N * N + M % N, "m"),
@@ -212,6 +213,9 @@ CASTS = [
     (Let(K, idx(3), K + M), "m + 3"),
 ]
 
+LANES = maximum(Ramp(M, idx(3), 16), vec(N))
+"""A vector that is no ramp: no product with it can be multiplied out into one."""
+
 VECTORS = [
     (Ramp(M, idx(1), 16) + vec(N), "ramp(m + n, 1, 16)"),
     (Ramp(M, idx(1), 16) * vec(idx(4)), "ramp(m * 4, 4, 16)"),
@@ -222,6 +226,10 @@ VECTORS = [
     (Ramp(I * 16, idx(1), 16) < vec(idx(512)), "broadcast(True, 16)"),
     (Ramp(I * 16, idx(1), 16) < vec(N), "ramp(i * 16, 1, 16) < broadcast(n, 16)"),
     (Ramp(M, idx(0), 16), "broadcast(m, 16)"),
+    (vec(K * 4) * Ramp(idx(0), idx(1), 16) * LANES, f"ramp(0, 1, 16) * {LANES} * broadcast(k * 4, 16)"),
+    (Ramp(idx(0), K * 4, 16) * LANES, f"ramp(0, 1, 16) * {LANES} * broadcast(k * 4, 16)"),
+    (vec(K) * Ramp(M, N, 16) * LANES * vec(idx(4)), f"{LANES} * ramp(m, n, 16) * broadcast(k * 4, 16)"),
+    ((LANES + vec(N)) * Ramp(idx(0), K, 16), f"{LANES} * ramp(0, 1, 16) * broadcast(k, 16) + ramp(0, n * k, 16)"),
     (vec(F) * vec(G) + vec(f32(0.0)), "broadcast(f * g + 0.0, 16)"),
     (Load(A, (vec(M),)), "broadcast(A[m], 16)"),
     (Load(A, (Ramp(M, idx(1), 16),), vec(TRUE)), "A[ramp(m, 1, 16)]"),
@@ -313,6 +321,11 @@ def test_conditions_on_memory_are_no_facts_for_statements() -> None:
 def test_assertions_hold_from_there_on() -> None:
     stmt = seq(store(minimum(N, 4)), Assert(N < 4, "too long"), store(minimum(N, 4)))
     assert text(stmt) == "A[min(n, 4)] = 1.0\nassert n < 4, 'too long'\nA[n] = 1.0"
+
+
+def test_assertions_hold_after_the_sequence_they_stand_in() -> None:
+    stmt = Seq((Seq((Assert(N < 4, "too long"), store(N))), store(minimum(N, 4))))
+    assert text(stmt) == "assert n < 4, 'too long'\nA[n] = 1.0\nA[n] = 1.0"
 
 
 def test_dead_and_nested_statements_are_cleared() -> None:
