@@ -65,9 +65,10 @@ class InterpretError(LoopwrightError):
 
 
 class InternalError(LoopwrightError):
-    """A bug in loopwright itself."""
+    """A bug in loopwright itself. ``problem`` is the message without the request to report it."""
 
     def __init__(self, message: str) -> None:
+        self.problem = message
         super().__init__(
             f"{message}\nThis is a bug in loopwright. Please report it with the program and the text of this error; "
             "LOOPWRIGHT_DUMP_IR=<folder> writes the intermediate programs that help to find it."

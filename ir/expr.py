@@ -432,7 +432,7 @@ class Axis(Operand):
     var: Var
     min: Expr
     extent: Expr
-    kind: Literal["spatial", "reduce"]
+    kind: Literal["spatial", "reduce", "scan"]
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ from .linear import Factors, Linear, linear_of, monomial_key
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search, is_plain
 from .stmt import PrimFunc
+from .visit import reads_memory
 
 _MAX_CONDITIONS = 100
 """Conditions nested deeper than this are forgotten: each costs time wherever something is to be proved."""
@@ -53,11 +54,21 @@ class Facts:
     _plain: list[bool] = field(default_factory=list, init=False)
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
-        """Add ``minimum <= var < minimum + extent``: what the body of a loop over ``var`` may rely on."""
+        """Add ``minimum <= var < minimum + extent``."""
         low, count = as_index(minimum), as_index(extent)
         first, last = linear_of(low), linear_of(low).plus(linear_of(count)).shifted(-1)
         v = linear_of(var)
         return self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+
+    def with_loop(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
+        """What the body of a loop may rely on, whatever it stores: the bounds were evaluated before it."""
+        if not reads_memory(minimum) and not reads_memory(extent):
+            return self.with_range(var, minimum, extent)
+        return self if reads_memory(minimum) else self.with_condition(Compare(">=", var, minimum))
+
+    def with_lasting(self, condition: Expr) -> Facts:
+        """Add that a condition holds, unless a store could make it untrue."""
+        return self if reads_memory(condition) else self.with_condition(condition)
 
     def with_interval(self, e: Expr, interval: Interval) -> Facts:
         """Add that an integer expression lies in a constant interval."""

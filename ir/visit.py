@@ -121,6 +121,11 @@ def bound_vars(node: Node) -> tuple[Var, ...]:
     return tuple(axis.var for axis in node.axes) if isinstance(node, Reduce) else ()
 
 
+def reads_memory(e: Expr) -> bool:
+    """Whether the value may change when something is stored."""
+    return any(isinstance(x, Load) for x in walk(e))
+
+
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:
     """Buffers loaded from, stored to or passed on, in order of appearance."""
     found: dict[Buffer, None] = {}

@@ -13,7 +13,7 @@ from .access_strides import stride_along, strides_along
 from .linear import affine_in
 from .register_tile import register_tile
 from .schedule import LoopView, Schedule, StageView, create_schedule
-from .state import Inlined, ScheduleState, Stage
+from .state import Inlined, Root, ScheduleState, Stage
 
 UNKNOWN_EXTENT = 1 << 10
 """What tiles are made for where an extent is symbolic."""
@@ -35,12 +35,12 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassoc
     schedule = create_schedule(outputs)
     inline_cheap_stages(schedule)
     for stage in schedule.state.stages:
-        if not stage.is_input and not is_inlined(schedule.state, stage.name) and stage.compute.reduction is not None:
+        if stage.is_compute and isinstance(stage.place, Root) and stage.compute.reduction is not None:
             _close_gaps(schedule, stage.name)
             if reassociate:
                 _fold_in_lanes(schedule, stage.name, target)
     for stage in schedule.state.stages:
-        if not stage.is_input and not is_inlined(schedule.state, stage.name):
+        if stage.is_compute and not is_inlined(schedule.state, stage.name):
             schedule_stage(schedule[stage.name], target)
     return schedule
 
@@ -114,7 +114,9 @@ def is_inlined(state: ScheduleState, name: str) -> bool:
 
 
 def _worth_inlining(state: ScheduleState, stage: Stage) -> bool:
-    if stage.is_input or stage.name in state.outputs or stage.compute.reduction is not None:
+    if not stage.is_compute or stage.name in state.outputs or stage.compute.reduction is not None:
+        return False
+    if not all(consumer.is_compute for consumer in state.consumers(stage)):
         return False
     costly = any(isinstance(node, Call) for body in stage.compute.body for node in walk(body))
     return not costly or _reads_of(state, stage) == 1

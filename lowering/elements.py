@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..ir.buffer import Buffer
 from ..ir.dtype import DType
 from ..ir.expr import Expr, Load, Ramp, Var, const_int
-from ..ir.facts import Facts
+from ..ir.facts import Facts, negate
 from ..ir.linear import Linear, linear_of
 from ..ir.stmt import Allocate, For, If, Launch, Seq, Stmt, StmtNode, Store, While
 from ..ir.visit import Node, bound_vars, children, walk
@@ -88,9 +88,9 @@ class _Search:
                 self.visit(body, inside_loop(facts, stmt), runs)
             case If(condition, then, orelse):
                 self._expressions(condition)
-                self.visit(then, facts.with_condition(condition), False)
+                self.visit(then, facts.with_lasting(condition), False)
                 if orelse is not None:
-                    self.visit(orelse, facts.without(condition), False)
+                    self.visit(orelse, facts.with_lasting(negate(condition)), False)
             case While(condition, body):
                 self._expressions(condition)
                 self.visit(body, facts, False)

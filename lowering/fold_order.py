@@ -51,7 +51,7 @@ def check_fold_order(state: ScheduleState, stage_name: str, before: ScheduleStat
 def require_order_of_definition(state: ScheduleState) -> None:
     """Refuse a schedule that rounds the results of its float reductions otherwise than their definitions do."""
     for stage in state.stages:
-        reduction = None if stage.is_input else stage.compute.reduction
+        reduction = stage.compute.reduction if stage.is_compute else None
         if reduction is None or not _rounds(reduction.combiner):
             continue
         factored = next((r for r in stage.relations if isinstance(r, FactorRelation)), None)

@@ -16,11 +16,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from ..ir.expr import TRUE, Expr, Var, logical_and, maximum, minimum
-from ..ir.facts import Facts, entry_facts, prove
+from ..ir.facts import Facts, entry_facts, negate, prove
 from ..ir.origin import as_border
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ..ir.visit import Node, free_vars, rewrite, with_body
+from ..ir.visit import Node, free_vars, reads_memory, rewrite, with_body
 from .context import inside_loop
 from .copying import fresh_copy
 from .folding import add, subtract
@@ -53,8 +53,8 @@ class _Partitioner:
                     self._per_lane.add(var)
                 return _with_body(stmt, self.stmt(stmt.body, inside_loop(facts, stmt)))
             case If(condition, then, orelse):
-                new_then = self.stmt(then, facts.with_condition(condition))
-                new_else = None if orelse is None else self.stmt(orelse, facts.without(condition))
+                new_then = self.stmt(then, facts.with_lasting(condition))
+                new_else = None if orelse is None else self.stmt(orelse, facts.with_lasting(negate(condition)))
                 return stmt if new_then is then and new_else is orelse else If(condition, new_then, new_else)
             case Seq(stmts):
                 done = [self.stmt(s, facts) for s in stmts]
@@ -69,7 +69,9 @@ class _Partitioner:
                 return stmt
 
     def _serial(self, loop: For, facts: Facts) -> Stmt:
-        parts = None if self._in_border else _split(loop, self._guards(loop), facts)
+        # The part behind the main one would evaluate the bounds again, after stores.
+        fixed = not reads_memory(loop.min) and not reads_memory(loop.extent)
+        parts = _split(loop, self._guards(loop), facts) if fixed and not self._in_border else None
         if parts is None or len(parts.borders) > self._copies_left:
             return _with_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
         self._copies_left -= len(parts.borders)

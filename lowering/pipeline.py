@@ -19,7 +19,7 @@ from ..ir.stmt import PrimFunc, Stmt
 from ..ir.target import Target
 from ..ir.verify import verify
 from ..ir.visit import free_vars, walk
-from ..te.tensor import ComputeOp, Tensor
+from ..te.tensor import Tensor
 from .flatten_buffers import flatten_buffers
 from .loop_partition import loop_partition
 from .promote_registers import promote_registers
@@ -141,7 +141,7 @@ def _parameters(schedule: Schedule, args: Sequence[Tensor], buffers: Mapping[Ten
         if arg not in buffers:
             raise ScheduleError(f"argument {arg!r} is not part of the schedule")
         stage = schedule.state.stage_of(arg)
-        if isinstance(stage.op, ComputeOp) and stage.name not in schedule.state.outputs:
+        if not stage.is_input and stage.name not in schedule.state.outputs:
             raise ScheduleError(
                 f"argument {arg!r} is computed on the way: name it in create_schedule to make it an output"
             )

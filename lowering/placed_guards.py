@@ -17,7 +17,7 @@ from ..te.tensor import Tensor
 from .loops import Guard
 from .regions import Inference
 from .stage_code import StageCode
-from .state import At, ScheduleState, Stage
+from .state import At, Before, ScheduleState, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,10 @@ def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
 
 def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
     """A box that bound inference found may reach beyond the tensor: what lies outside is not computed."""
+    if isinstance(stage.place, Before):
+        time = stage.compute.axis[0]
+        whole = known.regions[stage.place.stage].extents[0]
+        return [Guard(known.axis_values(stage)[time.var] < whole, reduce=False)]  # there may be fewer steps than firsts
     if not isinstance(stage.place, At):
         return []
     values, region = known.axis_values(stage), known.regions[stage.name]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
 from ..ir.expr import ZERO, Compare, Expr, Load, Select, Var, broadcast_to, const
-from ..ir.facts import Facts, entry_facts
+from ..ir.facts import Facts, entry_facts, negate
 from ..ir.linear import linear_of
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 from ..ir.visit import Node, rewrite, walk, with_body, with_children
@@ -42,8 +42,8 @@ class _Promoter:
                     return self._loop(stmt, facts, [])[-1]
                 return self._with_body(stmt, self.stmt(body, inside_loop(facts, stmt)))
             case If(condition, then, orelse):
-                new_then = self.stmt(then, facts.with_condition(condition))
-                new_else = None if orelse is None else self.stmt(orelse, facts.without(condition))
+                new_then = self.stmt(then, facts.with_lasting(condition))
+                new_else = None if orelse is None else self.stmt(orelse, facts.with_lasting(negate(condition)))
                 return stmt if new_then is then and new_else is orelse else If(condition, new_then, new_else)
             case Allocate(_, body):
                 return self._allocate(stmt, facts)

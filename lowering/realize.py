@@ -11,13 +11,14 @@ from ..ir.facts import Facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, Stmt, seq
 from ..ir.visit import substitute
-from ..te.tensor import Tensor
+from ..te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
 from .loops import Guard
 from .match_intrinsic import Match, find_match
 from .placed_guards import NestPlan, guarded, plan_nest
 from .regions import Inference, infer
+from .scans import shared_memory
 from .stage_code import StageCode
-from .state import At, ScheduleState, Stage
+from .state import Before, Root, ScheduleState, Stage
 from .storage import make_buffers
 
 
@@ -45,12 +46,13 @@ class _NestBuilder:
     def __init__(self, state: ScheduleState, known: Inference) -> None:
         self.state = state
         self.known = known
-        self.buffers = make_buffers(state, known)
-        self.code = StageCode(state, known, self.buffers)
+        self.shared = shared_memory(state)
+        self.buffers = make_buffers(state, known, self.shared)
+        self.code = StageCode(state, known, self.buffers, self.shared)
         self.loop_of: dict[Var, str] = {}
 
     def root_body(self) -> Stmt:
-        roots = [s for s in self.state.stages if s.name in self.known.regions and not isinstance(s.place, At)]
+        roots = [s for s in self.state.stages if s.name in self.known.regions and isinstance(s.place, Root)]
         return self._with_stages(roots, None)
 
     def _with_stages(self, stages: Sequence[Stage], rest: Stmt | None) -> Stmt:
@@ -59,11 +61,30 @@ class _NestBuilder:
         for stage in reversed(stages):
             body = seq(self._nest(stage), body)
             if stage.name not in self.state.outputs:
-                for tensor in reversed(stage.tensors):
+                for tensor in reversed([t for t in stage.tensors if t not in self.shared]):
                     body = Allocate(self.buffers[tensor], body)
         return body if body is not None else seq()
 
     def _nest(self, stage: Stage) -> Stmt:
+        match stage.op:
+            case ComputeOp():
+                return self._compute(stage)
+            case ScanOp():
+                return self._scan(stage)
+            case ExternOp():
+                return self.code.extern(stage.op, stage)
+            case StateOp() | PlaceholderOp():
+                return seq()  # nothing to compute
+
+    def _scan(self, stage: Stage) -> Stmt:
+        """The first steps, then the time loop, in which the cell is computed."""
+        (time,) = stage.leaves
+        first = [s for s in self.state.stages if isinstance(s.place, Before) and s.place.stage == stage.name]
+        steps = self._with_stages(self.state.attached(stage.name, time), None)
+        loop = self._loop(stage, time, self.known.loops[stage.name].vars[time], steps)
+        return seq(self._with_stages(first, None), loop)
+
+    def _compute(self, stage: Stage) -> Stmt:
         """The loops of a stage, from the inside outwards: at each depth what is computed there, then its guards."""
         plan = plan_nest(self.state, self.known, self.code, stage)
         match = self._match(stage, plan)

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..ir.errors import InternalError
-from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
+from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorBase, TensorRead, Var, const, maximum, minimum
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
-from ..te.tensor import ComputeOp, Tensor
+from ..te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from .loops import StageLoops, derive_loops
-from .state import At, Inlined, ScheduleState, Stage
+from .scans import scan_of
+from .state import At, Before, Inlined, ScheduleState, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,18 @@ class Inference:
 
     def reduction(self, stage: Stage) -> Reduce | None:
         """The stage's reduction, if it is one; of several outputs the first, for they share all but ``index``."""
-        first = self.bodies[stage.name][0]
+        first = next(iter(self.bodies[stage.name]), None)
         return first if isinstance(first, Reduce) else None
 
     def axis_values(self, stage: Stage) -> dict[Var, Expr]:
         """What stands for the axes of a stage inside its nest."""
         region, loops = self.regions[stage.name], self.loops[stage.name]
-        lows = (*region.lows, *(axis.min for axis in stage.compute.reduce_axis))
-        return {
-            axis.var: loops.values[loop] if low is ZERO else low + loops.values[loop]
-            for (loop, axis), low in zip(stage.axis_of.items(), lows, strict=True)
-        }
+        of_region = iter(region.lows)
+        values: dict[Var, Expr] = {}
+        for loop, axis in stage.axis_of.items():
+            low = next(of_region) if axis.kind == "spatial" else axis.min
+            values[axis.var] = loops.values[loop] if low is ZERO else low + loops.values[loop]
+        return values
 
 
 def infer(state: ScheduleState) -> Inference:
@@ -57,7 +59,7 @@ def infer(state: ScheduleState) -> Inference:
     facts = _dimension_facts(state)
     inference = Inference(bodies, loops, regions, facts)
     for stage in reversed(computed):
-        region = _whole(stage) if not isinstance(stage.place, At) else _needed(state, stage, stage.place, inference)
+        region = _region(state, stage, inference)
         regions[stage.name] = region
         loops[stage.name] = _stage_loops(stage, region)
     return inference
@@ -71,11 +73,16 @@ def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
 
 
 def _stage_loops(stage: Stage, region: Region) -> StageLoops:
-    return derive_loops(stage, (*region.extents, *(axis.extent for axis in stage.compute.reduce_axis)))
+    of_region = iter(region.extents)
+    extents = [next(of_region) if axis.kind == "spatial" else axis.extent for axis in stage.axis_of.values()]
+    return derive_loops(stage, extents)
 
 
 def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
-    """The bodies of all computes that are not inlined, with the inlined ones put in where they are read."""
+    """The bodies of all stages that are not inlined, with the inlined ones put in where they are read.
+
+    Externs and scans have none, but an entry: what they read is ``op.inputs``.
+    """
     bodies: dict[str, tuple[Expr, ...]] = {}
     inlined: dict[Tensor, Expr] = {}
 
@@ -88,6 +95,8 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
     axes_of: dict[Tensor, tuple[Var, ...]] = {}
     for stage in state.stages:
         if not isinstance(stage.op, ComputeOp):
+            if isinstance(stage.op, (ExternOp, ScanOp)):
+                bodies[stage.name] = ()
             continue
         body = tuple(rewrite(expr, put_in) for expr in stage.op.body)
         if not isinstance(stage.place, Inlined):
@@ -102,7 +111,10 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
 def enclosing_loops(state: ScheduleState, place: At) -> list[tuple[Stage, str]]:
     """The loops around the point where ``place`` puts a stage, outermost first."""
     target = state.stage(place.stage)
-    outer = enclosing_loops(state, target.place) if isinstance(target.place, At) else []
+    around = target.place
+    while isinstance(around, Before):
+        around = state.stage(around.stage).place
+    outer = enclosing_loops(state, around) if isinstance(around, At) else []
     upto = target.leaves.index(place.loop) + 1
     return [*outer, *((target, leaf) for leaf in target.leaves[:upto])]
 
@@ -117,6 +129,37 @@ def _dimension_facts(state: ScheduleState) -> Facts:
     for var in dimensions:
         facts = facts.with_condition(var >= ZERO)
     return facts
+
+
+def readers_of(state: ScheduleState, stage: Stage) -> list[Stage]:
+    """The stages that read this one once inlined stages are put in."""
+    own = set(stage.tensors)
+    return [
+        state.stage(name)
+        for name, bodies in inline_bodies(state).items()
+        if any(t in own for t in _tensors_read(state.stage(name), bodies))
+    ]
+
+
+def _tensors_read(stage: Stage, bodies: tuple[Expr, ...]) -> list[TensorBase]:
+    if isinstance(stage.op, ComputeOp):
+        return [read.tensor for body in bodies for read in tensor_reads(body)]
+    return [*stage.op.inputs]
+
+
+def _region(state: ScheduleState, stage: Stage, known: Inference) -> Region:
+    """What of a stage is computed where it is placed. Externs and scans are always computed whole."""
+    if not isinstance(stage.place, At) or not isinstance(stage.op, ComputeOp):
+        return _whole(stage)
+    scan = scan_of(state, stage)
+    return _one_step(stage, scan, known) if scan is not None else _needed(state, stage, stage.place, known)
+
+
+def _one_step(update: Stage, scan: Stage, known: Inference) -> Region:
+    """What an iteration of a scan's time loop updates."""
+    (now,) = known.axis_values(scan).values()
+    shape = update.tensors[0].shape
+    return Region((now, *[ZERO] * (len(shape) - 1)), (ONE, *shape[1:]))
 
 
 def _whole(stage: Stage) -> Region:
@@ -137,6 +180,8 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
     own = set(stage.tensors)
     bounds: list[tuple[Expr, Expr] | None] | None = None
     for name, bodies in known.bodies.items():
+        if isinstance(state.stage(name).op, ExternOp) and own.intersection(state.stage(name).op.inputs):
+            return _whole(stage)
         reads = [r for body in bodies for r in tensor_reads(body) if r.tensor in own]
         if not reads:
             continue

@@ -32,6 +32,7 @@ from .primitives import (
     Vectorize,
 )
 from .report import nest_diff, nest_text
+from .scans import place_scans
 from .state import ScheduleState, Stage, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
@@ -316,4 +317,4 @@ def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
     for name in state.outputs:
         if state.stage(name).is_input:
             raise ScheduleError(f"{name} is an input: there is nothing to compute")
-    return Schedule(state)
+    return Schedule(place_scans(state))

@@ -6,13 +6,13 @@ Part of ``realize``, which puts loops and guards around them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..ir.buffer import Buffer
 from ..ir.expr import ZERO, Expr, Load, Reduce, TensorRead, Var
 from ..ir.stmt import LetStmt, Stmt, Store, seq
 from ..ir.visit import Node, rewrite, substitute
-from ..te.tensor import Tensor
+from ..te.tensor import ExternOp, Tensor
 from .regions import Inference
 from .state import ScheduleState, Stage
 from .storage import stored_at
@@ -20,11 +20,15 @@ from .storage import stored_at
 
 @dataclass(frozen=True, slots=True)
 class StageCode:
-    """Makes the statements of the stages of one state; ``buffers`` are those of its tensors."""
+    """Makes the statements of the stages of one state; ``buffers`` are those of its tensors.
+
+    Those of ``shared`` are parts of a scan's output: their buffers are that output's, whole.
+    """
 
     state: ScheduleState
     known: Inference
     buffers: Mapping[Tensor, Buffer]
+    shared: Mapping[Tensor, Tensor] = field(default_factory=dict)
 
     def update(self, stage: Stage) -> Stmt:
         """Store the element that the loops are at, or fold one term into it."""
@@ -39,6 +43,30 @@ class StageCode:
         """Store a reduction's identity; ``renamed`` are the loop variables that stand for those of the update."""
         element = tuple(substitute(i, renamed) for i in self._element(stage))
         return seq(*(Store(b, element, e) for b, e in zip(self._by_output(stage), identity, strict=True)))
+
+    def extern(self, op: ExternOp, stage: Stage) -> Stmt:
+        """The statement of an extern, on the buffers of its inputs and outputs."""
+        memory = [self.buffers[t] for t in (*op.inputs, *stage.tensors)]
+        actual = {formal.data: real for formal, real in zip(op.func.buffers, memory, strict=True)}
+        views: dict[Buffer, Buffer] = {}
+
+        def view(buffer: Buffer) -> Buffer:
+            if buffer not in views:
+                real = actual[buffer.data]
+                is_whole = buffer in op.func.buffers
+                views[buffer] = real if is_whole else replace(buffer, data=real.data, scope=real.scope)
+            return views[buffer]
+
+        def to_actual(node: Node) -> Node | None:
+            match node:
+                case Load(buffer, indices, mask) if buffer.data in actual:
+                    return Load(view(buffer), indices, mask)
+                case Store(buffer, indices, value, mask) if buffer.data in actual:
+                    return Store(view(buffer), indices, value, mask)
+                case _:
+                    return None
+
+        return rewrite(op.func.body, to_actual)
 
     def resolve(self, expr: Expr, values: Mapping[Var, Expr]) -> Expr:
         """Put values in for the axes, and loads in for the reads of tensors."""
@@ -71,10 +99,15 @@ class StageCode:
 
     def _lows(self, tensor: Tensor) -> tuple[Expr, ...]:
         stage = self.state.stage_of(tensor)
-        return (ZERO,) * tensor.ndim if stage.is_input else self.known.regions[stage.name].lows
+        if not stage.is_compute or tensor in self.shared:
+            return (ZERO,) * tensor.ndim
+        return self.known.regions[stage.name].lows
 
     def _element(self, stage: Stage) -> tuple[Expr, ...]:
         """Where in the stage's buffers the current element goes."""
+        if stage.tensors[0] in self.shared:
+            place = self.known.axis_values(stage)
+            return tuple(place[axis.var] for axis in stage.compute.axis)
         values = self.known.loops[stage.name].values
         local = tuple(values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
         return stored_at(stage, local)

@@ -4,10 +4,11 @@
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
                | FactorRelation(moved, loop, stage)
-    place ::= Root | Inlined | At(stage, loop)
+    place ::= Root | Inlined | At(stage, loop) | Before(stage)
 
-A stage begins with one loop for each axis of its compute. Relations derive loops from loops; the leaves are the loops
-that stand now, outermost first. Loops have stable ids, ``<stage>#<number>`` in order of creation.
+A stage begins with one loop for each axis of its compute; a scan has its time loop, an extern none. Relations derive
+loops from loops; the leaves are the loops that stand now, outermost first. Loops have stable ids, ``<stage>#<number>``
+in order of creation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
 from ..ir.stmt import LoopKind
-from ..te.tensor import ComputeOp, Operation, Tensor
+from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
 from .index_map import IndexMap
 
 
@@ -124,7 +125,14 @@ class At:
     loop: str
 
 
-Place: TypeAlias = Root | Inlined | At
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Computed whole, just before the loops of another stage: the first steps of a scan."""
+
+    stage: str
+
+
+Place: TypeAlias = Root | Inlined | At | Before
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,14 +155,34 @@ class Stage:
 
     @property
     def is_input(self) -> bool:
-        return not isinstance(self.op, ComputeOp)
+        """Whether the caller gives the tensor."""
+        return isinstance(self.op, PlaceholderOp)
+
+    @property
+    def is_compute(self) -> bool:
+        """Whether the stage has loops over the axes of a compute, which can be scheduled."""
+        return isinstance(self.op, ComputeOp)
 
     @property
     def compute(self) -> ComputeOp:
-        """The compute; asking for that of an input is an error of the caller."""
-        if not isinstance(self.op, ComputeOp):
-            raise ScheduleError(f"{self.name} is an input: it has no loops to schedule; cache_read gives it some")
-        return self.op
+        """The compute; asking for that of another operation is an error of the caller."""
+        match self.op:
+            case ComputeOp():
+                return self.op
+            case ExternOp():
+                raise ScheduleError(
+                    f"{self.name} is an extern: it runs as its statement is written, and has no loops to schedule"
+                )
+            case ScanOp():
+                updates = ", ".join(dict.fromkeys(t.op.name for t in self.op.update))
+                raise ScheduleError(
+                    f"{self.name} is a scan, whose loop over time runs step by step: schedule the loops of its update, "
+                    f"{updates}"
+                )
+            case PlaceholderOp():
+                raise ScheduleError(f"{self.name} is an input: it has no loops to schedule; cache_read gives it some")
+            case StateOp():
+                raise ScheduleError(f"{self.name} is the state of a scan, and has no loops: schedule what reads it")
 
     @property
     def tensorized_leaves(self) -> tuple[str, ...]:
@@ -171,9 +199,13 @@ class Stage:
 def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = None) -> Stage:
     """A stage as it is before any primitive: one serial loop for each axis, in order, reductions innermost."""
     tensors = op.outputs if tensors is None else tensors
-    if not isinstance(op, ComputeOp):
-        return Stage(name, op, tensors)
-    axes = (*op.axis, *op.reduce_axis)
+    match op:
+        case ComputeOp():
+            axes = (*op.axis, *op.reduce_axis)
+        case ScanOp():
+            axes = (op.scan_axis,)
+        case PlaceholderOp() | StateOp() | ExternOp():
+            return Stage(name, op, tensors)
     loops = {f"{name}#{k}": Loop(f"{name}#{k}", a.name, a.kind == "reduce") for k, a in enumerate(axes)}
     axis_of = dict(zip(loops, axes, strict=True))
     return Stage(name, op, tensors, MappingProxyType(loops), MappingProxyType(axis_of), leaves=tuple(loops))

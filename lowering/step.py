@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
+from ..te.tensor import ScanOp
 from .invariants import check_invariants
 from .report import schedule_error, stale_loop_error
 from .state import Inlined, ScheduleState, Stage
@@ -91,9 +92,25 @@ def _json_value(value: object) -> JsonValue:
 
 
 def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
+    """The stage, after a check that all the loops are leaves of it, each named once, and may be changed."""
+    stage = standing_loops(state, stage_name, loops)
+    if isinstance(stage.op, ScanOp):
+        updates = ", ".join(dict.fromkeys(state.stage_of(t).name for t in stage.op.update))
+        raise schedule_error(
+            state,
+            f"loop {stage.loop_names()} of {stage.name} runs over the steps of a scan: each reads what those before it "
+            "wrote, so they stay one serial loop",
+            f"Schedule the loops inside: those of its update, {updates}. The time loop itself can be unrolled.",
+            stage.leaves,
+        )
+    return stage
+
+
+def standing_loops(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
     """The stage, after a check that all the loops are leaves of it, each named once."""
     stage = state.stage(stage_name)
-    stage.compute  # noqa: B018  an input has no loops: raises
+    if not isinstance(stage.op, ScanOp):
+        stage.compute  # noqa: B018  what has no loops raises
     if isinstance(stage.place, Inlined):
         raise schedule_error(
             state,

@@ -31,21 +31,26 @@ class StoredBox:
     strides: tuple[Expr, ...] | None
 
 
-def make_buffers(state: ScheduleState, known: Inference) -> dict[Tensor, Buffer]:
-    """The buffers of all tensors that have memory; a stage computed at a loop has but what an iteration needs."""
-    return {
+def make_buffers(state: ScheduleState, known: Inference, shared: Mapping[Tensor, Tensor]) -> dict[Tensor, Buffer]:
+    """The buffers of all tensors that have memory; a stage computed at a loop has but what an iteration needs.
+
+    ``shared`` says of the parts of scans in whose memory they are.
+    """
+    buffers = {
         tensor: _make_buffer(state, known, stage, tensor)
         for stage in state.stages
         if stage.is_input or stage.name in known.regions
         for tensor in stage.tensors
+        if tensor not in shared
     }
+    return buffers | {part: buffers[whole] for part, whole in shared.items()}
 
 
 def _make_buffer(state: ScheduleState, known: Inference, stage: Stage, tensor: Tensor) -> Buffer:
     if stage.is_input:
         return make_buffer(tensor.name, tensor.shape, tensor.dtype)
     name = stage.name if len(stage.tensors) == 1 else f"{stage.name}.v{tensor.index}"
-    box = stored_box(stage, known)
+    box = stored_box(stage, known) if stage.is_compute else StoredBox(tensor.shape, None)
     if stage.name in state.outputs:
         return make_buffer(name, box.shape, tensor.dtype)
     scope = _scope(stage.scope, box, tensor.dtype)

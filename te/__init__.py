@@ -1,7 +1,9 @@
 """Tensor expressions: what is computed, apart from how. ``from loopwright import te``."""
 
+from ..ir.builder import IRBuilder
 from ..ir.expr import Axis
 from .compute import compute, placeholder, reduce_axis, var
+from .extern import extern
 from .math import (
     abs,
     acos,
@@ -46,12 +48,17 @@ from .math import (
 )
 from .one_pass import max_and_sum_exp, welford
 from .reducers import all, any, argmax, argmin, max, min, prod, reducer, sum
-from .tensor import ComputeOp, PlaceholderOp, Tensor
+from .scan import scan, scan_state
+from .tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
 
 __all__ = [
     "Axis",
     "ComputeOp",
+    "ExternOp",
+    "IRBuilder",
     "PlaceholderOp",
+    "ScanOp",
+    "StateOp",
     "Tensor",
     "abs",
     "acos",
@@ -72,6 +79,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "extern",
     "floor",
     "fma",
     "if_then_else",
@@ -97,6 +105,8 @@ __all__ = [
     "reducer",
     "round",
     "rsqrt",
+    "scan",
+    "scan_state",
     "select",
     "sigmoid",
     "sin",

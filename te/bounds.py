@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from ..ir.errors import ExpressionError
@@ -9,7 +10,7 @@ from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, Tensor
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
 from ..ir.visit import children, walk
-from .tensor import ComputeOp
+from .tensor import ComputeOp, StateOp, Tensor
 
 
 def check_reads(op: ComputeOp) -> None:
@@ -21,13 +22,19 @@ def check_reads(op: ComputeOp) -> None:
     for axis in axes:
         facts = facts.with_range(axis.var, axis.min, axis.extent)
     limits = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
-    seen: set[tuple[int, int]] = set()
+    for read, known in reads_with_facts(op, facts):
+        _check_read(op.name, read, known, limits if known is facts else None)
+
+
+def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts]]:
+    """The reads in the bodies of a compute, each with what is known where it is made; ``facts`` hold everywhere."""
+    seen: dict[tuple[int, int], Facts] = {}  # the facts stay alive, so that ids stay theirs
     stack: list[tuple[Expr, Facts]] = [(body, facts) for body in op.body]
     while stack:
         node, known = stack.pop()
         if (id(node), id(known)) in seen:
             continue
-        seen.add((id(node), id(known)))
+        seen[id(node), id(known)] = known
         match node:
             case IfThenElse(condition, a, b):
                 stack.append((condition, known))
@@ -41,13 +48,15 @@ def check_reads(op: ComputeOp) -> None:
                     stack += [(source, known.with_condition(condition)) for source in sources]
                 continue
             case TensorRead():
-                _check_read(op.name, node, known, limits if known is facts else None)
+                yield node, known
         stack += [(cast(Expr, child), known) for child in children(node)]
 
 
 def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tuple[Expr, Expr]] | None) -> None:
     """``limits`` are the axes' limits where the read is unconditional: there, each combination of axes is met."""
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+        if dim == 0 and isinstance(read.tensor, Tensor) and isinstance(read.tensor.op, StateOp):
+            continue  # time, which the scan checks: it does not run for all values of the axis
         lows = highs = index
         if limits is not None and _attains_its_bounds(index):
             bounds = relax(index, limits, facts)

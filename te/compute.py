@@ -22,7 +22,7 @@ MAX_EXTENT = 1 << 47
 
 def var(name: str = "n") -> Var:
     """A symbolic dimension: a variable of dtype ``index`` whose value the caller's arrays decide."""
-    return index_var(_check_name(name))
+    return index_var(check_name(name))
 
 
 def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
@@ -30,8 +30,8 @@ def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name:
 
     Raises ``ExpressionError`` for a negative or too large extent, an unknown dtype, and a name that is no identifier.
     """
-    kind = _scalar_dtype(dtype)
-    return make_placeholder(_check_name(name), kind, _check_shape(name, shape, kind))
+    kind = scalar_dtype(dtype)
+    return make_placeholder(check_name(name), kind, check_shape(name, shape, kind))
 
 
 def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
@@ -47,7 +47,7 @@ def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
     extent = simplify(high - low)
     if (number := const_int(extent)) is not None and not 0 <= number <= MAX_EXTENT:
         raise ExpressionError(f"reduce_axis {name}: the domain ({low}, {high}) is not a range")
-    return Axis(index_var(_check_name(name)), low, extent, "reduce")
+    return Axis(index_var(check_name(name)), low, extent, "reduce")
 
 
 @overload
@@ -74,34 +74,34 @@ def compute(
     >>> te.compute((4,), lambda i: te.sum(A[i, r], axis=r), name="rows")
     rows: float32[4]
     """
-    extents = _check_shape(_check_name(name), shape, None)
+    extents = check_shape(check_name(name), shape, None)
     names = _axis_names(fcompute, len(shape), name)
     axis = tuple(Axis(index_var(n), ZERO, e, "spatial") for n, e in zip(names, extents, strict=True))
     result = fcompute(*axis)
     body = tuple(as_expr(_check_value(name, r)) for r in (result if isinstance(result, tuple) else (result,)))
     _check_body(name, body)
     for expr in body:
-        _check_shape(name, extents, expr.dtype)
+        check_shape(name, extents, expr.dtype)
     op = make_compute(name, axis, body)
     check_reads(op)
     return op.outputs if isinstance(result, tuple) else op.outputs[0]
 
 
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Names are identifiers, or several joined by dots, so that loop nests can be read."""
     if not all(part.isidentifier() for part in str(name).split(".")):
         raise ExpressionError(f"a name must be an identifier, or identifiers joined by dots, found {name!r}")
     return name
 
 
-def _scalar_dtype(kind: str | DType) -> DType:
+def scalar_dtype(kind: str | DType) -> DType:
     made = dtype(kind)
     if made.lanes != 1 or made.kind == "handle":
         raise ExpressionError(f"a tensor's elements are scalars, not {made}")
     return made
 
 
-def _check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tuple[Expr, ...]:
+def check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tuple[Expr, ...]:
     if isinstance(shape, (int, Operand)):
         raise ExpressionError(f"the shape of {name} is a sequence of extents: write ({shape},)")
     extents = tuple(simplify(as_index(e)) for e in shape)

@@ -1,17 +1,19 @@
 """Tensors, and the operations that give them: a placeholder is fed by the caller, a compute says how each element is
-made.
+made, a scan makes them step by step, an extern by statements written by hand.
 
-Both are immutable and compared by identity; schedules refer to them, and never change them.
+All are immutable and compared by identity; schedules refer to them, and never change them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..ir.dtype import DType
 from ..ir.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
+from ..ir.stmt import PrimFunc
 from ..ir.visit import tensor_reads
 
 
@@ -96,7 +98,57 @@ class ComputeOp:
         return f"compute {self.name}"
 
 
-Operation: TypeAlias = PlaceholderOp | ComputeOp
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class ExternOp:
+    """Outputs that a piece of loop IR computes: ``func`` takes the buffers of the inputs, then those of the outputs."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    func: PrimFunc
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    def __repr__(self) -> str:
+        return f"extern {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class StateOp:
+    """What the update of a scan reads the scan's output as, while it grows. ``outputs`` holds its one tensor."""
+
+    name: str
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"state {self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class ScanOp:
+    """``outputs[k][t]`` is ``init[k][t]`` in the first steps; from there on ``update[k][t]``, for ascending t.
+
+    ``state[k]`` is what the update reads ``outputs[k]`` as. ``scan_axis`` runs over the steps that are updates.
+    """
+
+    name: str
+    scan_axis: Axis
+    init: tuple[Tensor, ...]
+    update: tuple[Tensor, ...]
+    state: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return (*self.init, *self.update)
+
+    def __repr__(self) -> str:
+        return f"scan {self.name}"
+
+
+Operation: TypeAlias = PlaceholderOp | ComputeOp | ExternOp | StateOp | ScanOp
 
 
 def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
@@ -106,11 +158,40 @@ def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
     return tensor
 
 
+def make_state(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
+    op = StateOp(name)
+    tensor = Tensor(name, kind, shape, op)
+    object.__setattr__(op, "outputs", (tensor,))
+    return tensor
+
+
 def make_compute(name: str, axis: tuple[Axis, ...], body: tuple[Expr, ...]) -> ComputeOp:
     """A compute without the checks of ``te.compute``, for schedules, which derive computes from checked ones."""
     op = ComputeOp(name, axis, body)
     shape = tuple(a.extent for a in axis)
-    names = (name,) if len(body) == 1 else tuple(f"{name}.v{k}" for k in range(len(body)))
-    outputs = tuple(Tensor(n, e.dtype, shape, op, k) for k, (n, e) in enumerate(zip(names, body, strict=True)))
-    object.__setattr__(op, "outputs", outputs)
+    _set_outputs(op, [(e.dtype, shape) for e in body])
     return op
+
+
+def make_extern(name: str, inputs: tuple[Tensor, ...], func: PrimFunc) -> ExternOp:
+    """An extern without the checks of ``te.extern``."""
+    op = ExternOp(name, inputs, func)
+    _set_outputs(op, [(buffer.dtype, buffer.shape) for buffer in func.outputs])
+    return op
+
+
+def make_scan(
+    name: str, scan_axis: Axis, init: tuple[Tensor, ...], update: tuple[Tensor, ...], state: tuple[Tensor, ...]
+) -> ScanOp:
+    """A scan without the checks of ``te.scan``."""
+    op = ScanOp(name, scan_axis, init, update, state)
+    _set_outputs(op, [(tensor.dtype, tensor.shape) for tensor in state])
+    return op
+
+
+def _set_outputs(op: ComputeOp | ExternOp | ScanOp, types: Sequence[tuple[DType, tuple[Expr, ...]]]) -> None:
+    names = (op.name,) if len(types) == 1 else tuple(f"{op.name}.v{k}" for k in range(len(types)))
+    outputs = tuple(
+        Tensor(n, kind, shape, op, k) for k, (n, (kind, shape)) in enumerate(zip(names, types, strict=True))
+    )
+    object.__setattr__(op, "outputs", outputs)

@@ -11,9 +11,9 @@ from ..expr import ONE, Const, Expr, Var
 from ..facts import Facts, negate
 from ..linear import linear_of
 from ..stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While, seq
-from ..visit import Node
+from ..visit import Node, reads_memory
 from .expressions import is_always, let_facts
-from .visitor import Request, Visit, VisitorState, reads_memory, visit_all
+from .visitor import Request, Visit, VisitorState, visit_all
 
 NOTHING = Seq(())
 
@@ -54,7 +54,7 @@ class StatementVisitor(VisitorState):
         if extent is ONE:
             self.values[loop.var] = low
             return (yield loop.body, facts)
-        body = cast(Stmt, (yield loop.body, facts.with_range(loop.var, low, extent)))
+        body = cast(Stmt, (yield loop.body, facts.with_loop(loop.var, low, extent)))
         if is_nothing(body):
             return NOTHING
         if low is loop.min and extent is loop.extent and body is loop.body:

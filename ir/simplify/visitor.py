@@ -91,8 +91,3 @@ def _tells(condition: Expr) -> bool:
             case _:
                 return True
     return False
-
-
-def reads_memory(e: Expr) -> bool:
-    """Whether the value may change when something is stored."""
-    return any(isinstance(x, Load) for x in walk(e))

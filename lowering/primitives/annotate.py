@@ -11,7 +11,7 @@ from ...ir.stmt import LoopKind
 from ..regions import loops_of
 from ..report import schedule_error
 from ..state import At, ScheduleState, Stage
-from ..step import Step, leaf_stage, literal, require_serial
+from ..step import Step, leaf_stage, literal, require_serial, standing_loops
 
 MAX_UNROLL = 4096
 """Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
@@ -154,7 +154,7 @@ class Unroll(Step):
     loop: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = standing_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "unroll")
         new = state.with_stage(_annotated(stage, self.loop, "unrolled"))
         check_annotated_extents(new, self.stage, state)

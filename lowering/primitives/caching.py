@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import ClassVar
 
 from ...ir.build import index_var
 from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
 from ...ir.visit import Node, rewrite, substitute
-from ...te.tensor import ComputeOp, Tensor, make_compute
+from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..report import schedule_error
-from ..state import Inlined, ScheduleState, make_stage
+from ..scans import home, scan_of
+from ..state import Before, Inlined, ScheduleState, Stage, make_stage
 from ..step import Step
 from .placement import check_placements
 from .storage import check_scope
@@ -30,7 +32,7 @@ class CacheRead(Step):
 
     Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it.
     Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
-    compute_at places it.
+    compute_at places it; a copy of what depends on the state of a scan begins in its time loop.
 
     Rewrite, ``s.cache_read(A, "local", [C])``::
 
@@ -54,6 +56,14 @@ class CacheRead(Step):
                 state, f"cannot cache_read {source.name}: it has several outputs", "Read them directly."
             )
         tensor = source.tensors[0]
+        in_scan = scan_of(state, source)
+        if in_scan is not None and isinstance(source.op, StateOp):
+            raise schedule_error(
+                state,
+                f"cannot cache_read {source.name}: it is the state of the scan {in_scan.name}, and grows as it is read",
+                f"Read it directly; it is the memory of {in_scan.name}.",
+                in_scan.leaves,
+            )
         if not self.readers or len(set(self.readers)) != len(self.readers):
             raise schedule_error(
                 state, "cache_read needs one or several different readers", "Name the stages that read it."
@@ -70,12 +80,11 @@ class CacheRead(Step):
         copy = make_compute(
             state.fresh_name(f"{source.name}.{self.scope}"), axes, (tensor[tuple(a.var for a in axes)],)
         )
-        cache = replace(make_stage(copy.name, copy), scope=scope)
+        cache = replace(make_stage(copy.name, copy), scope=scope, place=home(state, source))
         stages = []
         for stage in state.stages:
             if stage.name in self.readers:
-                body = tuple(_redirect(e, tensor, copy.outputs[0]) for e in stage.compute.body)
-                stages.append(replace(stage, op=_same_axes(stage.compute, body)))
+                stages.append(replace(stage, op=_redirected(stage, tensor, copy.outputs[0])))
             else:
                 stages.append(stage)
             if stage.name == source.name:
@@ -92,7 +101,8 @@ class CacheWrite(Step):
     Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation.
     Preconditions: the stage is no input, has no schedule yet (no loop is split, fused, reordered or annotated, nothing
     is computed in it, no layout is chosen), is not inlined, and reads nothing that is computed at a loop. The new stage
-    begins at the root; compute_at places it.
+    begins at the root; compute_at places it; if it depends on the state of a scan, it begins in the time loop. A scan,
+    and the init of one, cannot be written to a cache.
 
     Rewrite, ``s.cache_write(C, "local")``::
 
@@ -110,8 +120,16 @@ class CacheWrite(Step):
     def apply(self, state: ScheduleState) -> ScheduleState:
         scope = check_scope(self.scope)
         stage = state.stage(self.stage)
-        op = stage.compute
-        pristine = make_stage(stage.name, op, stage.tensors)
+        if isinstance(stage.place, Before):
+            raise schedule_error(
+                state,
+                f"cannot cache_write {stage.name}: it is the init of the scan {stage.place.stage}",
+                "Compute its elements where they are written.",
+                stage.leaves,
+            )
+        if not isinstance(stage.op, ExternOp):
+            stage.compute  # noqa: B018  an input or a scan is not written by a stage of its own: raises
+        pristine = make_stage(stage.name, stage.op, stage.tensors)
         if (
             stage.relations
             or stage.kinds
@@ -127,18 +145,44 @@ class CacheWrite(Step):
                 f"cannot cache_write {stage.name}: it is scheduled already",
                 "Call cache_write first, and schedule both stages after it.",
             )
-        axes = _copy_axes(op.axis)
-        reduce_axes = _copy_axes(op.reduce_axis)
         name = state.fresh_name(f"{stage.name}.{self.scope}")
-        computing = make_compute(name, axes, _over_axes(op, axes, reduce_axes))
-        element = tuple(a.var for a in op.axis)
-        copying = _same_axes(op, tuple(tensor[element] for tensor in computing.outputs))
-        cache = replace(make_stage(name, computing), scope=scope)
+        computing, copying = _take_apart(state, stage, name)
+        cache = replace(make_stage(name, computing), scope=scope, place=home(state, stage))
         written = replace(make_stage(stage.name, copying, stage.tensors), place=stage.place, scope=stage.scope)
         stages = [new for s in state.stages for new in ((cache, written) if s.name == stage.name else (s,))]
         result = replace(state, stages=tuple(stages))
         check_placements(result, state, f"cache_write {stage.name}")
         return result
+
+
+def _redirected(reader: Stage, old: Tensor, new: Tensor) -> Operation:
+    """The operation of a stage, with one tensor read in place of another."""
+    if isinstance(reader.op, ExternOp):
+        inputs = tuple(new if t is old else t for t in reader.op.inputs)
+        return make_extern(reader.op.name, inputs, reader.op.func)
+    op = reader.compute
+    return _same_axes(op, tuple(_redirect(e, old, new) for e in op.body))
+
+
+def _take_apart(state: ScheduleState, stage: Stage, name: str) -> tuple[Operation, ComputeOp]:
+    """An operation called ``name`` that computes what the stage did, and one that copies its outputs."""
+    if isinstance(stage.op, ExternOp):
+        shape = stage.tensors[0].shape
+        if any(a is not b for t in stage.tensors for a, b in zip_longest(t.shape, shape)):
+            raise schedule_error(
+                state,
+                f"cannot cache_write {stage.name}: its outputs have different shapes, and a copy has one",
+                "Write an extern for each.",
+            )
+        axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(shape))
+        element = tuple(a.var for a in axes)
+        extern = make_extern(name, stage.op.inputs, stage.op.func)
+        return extern, make_compute(stage.op.name, axes, tuple(t[element] for t in extern.outputs))
+    op = stage.compute
+    axes, reduce_axes = _copy_axes(op.axis), _copy_axes(op.reduce_axis)
+    computing = make_compute(name, axes, _over_axes(op, axes, reduce_axes))
+    element = tuple(a.var for a in op.axis)
+    return computing, _same_axes(op, tuple(tensor[element] for tensor in computing.outputs))
 
 
 def _redirect(expr: Expr, old: Tensor, new: Tensor) -> Expr:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ...ir.visit import tensor_reads
-from ..regions import inline_bodies
+from ...te.tensor import ExternOp, PlaceholderOp, StateOp
+from ..regions import readers_of
 from ..report import schedule_error
-from ..state import At, Inlined, Root, ScheduleState, Stage
-from ..step import Step, leaf_stage
+from ..scans import scan_of
+from ..state import At, Before, Inlined, Root, ScheduleState, Stage
+from ..step import Step, standing_loops
 from .annotate import check_annotated_extents
 
 
@@ -22,19 +23,30 @@ def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:
         )
 
 
-def _readers(state: ScheduleState, stage: Stage) -> list[Stage]:
-    """The stages that read this one once inlined stages are put in."""
-    own = set(stage.tensors)
-    return [
-        state.stage(name)
-        for name, bodies in inline_bodies(state).items()
-        if any(read.tensor in own for body in bodies for read in tensor_reads(body))
-    ]
+def _placeable(state: ScheduleState, name: str, verb: str) -> Stage:
+    """The stage, after a check that it is computed, and that where is not for a scan to say."""
+    stage = state.stage(name)
+    if isinstance(stage.op, (PlaceholderOp, StateOp)):
+        stage.compute  # noqa: B018  raises
+    scan = scan_of(state, stage)
+    if scan is not None:
+        raise schedule_error(
+            state,
+            f"cannot {verb} {stage.name}: it writes the output of the scan {scan.name}, in its place there",
+            f"Schedule the loops of {stage.name}, or place {scan.name}.",
+            [*stage.leaves, *scan.leaves],
+        )
+    return stage
 
 
 def _is_inside(state: ScheduleState, stage: Stage, target: str, loop: str) -> bool:
     """Whether all of a stage's work happens inside the given loop of the target stage."""
     while stage.name != target:
+        if isinstance(stage.place, Before):
+            stage = state.stage(stage.place.stage)
+            if stage.name == target:
+                return False
+            continue
         if not isinstance(stage.place, At):
             return False
         place, stage = stage.place, state.stage(stage.place.stage)
@@ -49,7 +61,7 @@ def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> 
         if not isinstance(stage.place, At):
             continue
         place = stage.place
-        for reader in _readers(state, stage):
+        for reader in readers_of(state, stage):
             if not _is_inside(state, reader, place.stage, place.loop):
                 loop = state.stage(place.stage).loops[place.loop].name
                 raise schedule_error(
@@ -84,9 +96,8 @@ class ComputeAt(Step):
     loop: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = state.stage(self.stage)
-        stage.compute  # noqa: B018  an input is not computed: raises
-        target = leaf_stage(state, self.target, (self.loop,))
+        stage = _placeable(state, self.stage, "compute_at")
+        target = standing_loops(state, self.target, (self.loop,))
         _refuse_output(state, stage, "compute_at")
         name = target.loops[self.loop].name
         if target.name == stage.name or isinstance(target.place, Inlined):
@@ -95,7 +106,7 @@ class ComputeAt(Step):
                 f"cannot compute {stage.name} at a loop of {target.name}, which has no loops of its own to hold it",
                 "Name a loop of a stage that reads it and is not inlined.",
             )
-        for reader in _readers(state, stage):
+        for reader in readers_of(state, stage):
             if not _is_inside(state, reader, self.target, self.loop):
                 raise schedule_error(
                     state,
@@ -113,7 +124,7 @@ class ComputeAt(Step):
                 [self.loop],
             )
         new = state.with_stage(replace(stage, place=At(self.target, self.loop)))
-        if not _readers(state, stage):
+        if not readers_of(state, stage):
             raise schedule_error(state, f"no stage reads {stage.name}", "Leave it out of the schedule.")
         check_placements(new, state, f"compute {stage.name} at loop {name} of {target.name}")
         check_annotated_extents(new, self.stage, state)
@@ -137,7 +148,7 @@ class ComputeInline(Step):
     primitive: ClassVar[str] = "compute_inline"
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = state.stage(self.stage)
+        stage = _placeable(state, self.stage, "compute_inline")
         reduction = stage.compute.reduction
         _refuse_output(state, stage, "compute_inline")
         if reduction is not None:
@@ -153,6 +164,13 @@ class ComputeInline(Step):
                 f"cannot compute_inline {stage.name}: {attached[0].name} is computed in its loops",
                 "Use compute_at.",
             )
+        for reader in readers_of(state, stage):
+            if isinstance(reader.op, ExternOp):
+                raise schedule_error(
+                    state,
+                    f"cannot compute_inline {stage.name}: the extern {reader.name} reads it from memory",
+                    "Use compute_at.",
+                )
         new = state.with_stage(replace(stage, place=Inlined()))
         check_placements(new, state, f"compute_inline {stage.name}")
         return new
@@ -168,8 +186,7 @@ class ComputeRoot(Step):
     primitive: ClassVar[str] = "compute_root"
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = state.stage(self.stage)
-        stage.compute  # noqa: B018  an input is not computed: raises
+        stage = _placeable(state, self.stage, "compute_root")
         new = state.with_stage(replace(stage, place=Root()))
         check_placements(new, state, f"compute {stage.name} at the root")
         check_annotated_extents(new, self.stage, state)

@@ -13,6 +13,7 @@ from ...ir.buffer import Scope
 from ...ir.errors import ScheduleError
 from ..index_map import index_map
 from ..report import schedule_error
+from ..scans import scan_of
 from ..state import Inlined, ScheduleState, Stage, StrideAlignment
 from ..step import Step
 
@@ -37,11 +38,26 @@ def _own_memory(state: ScheduleState, name: str, verb: str) -> Stage:
             "is an output, whose memory is the caller's",
             "Take the stage that cache_write puts before it.",
         )
+    elif (scan := scan_of(state, stage)) is not None:
+        problem, advice = f"has no memory but that of the scan {scan.name}", f"Say it of {scan.name}."
     elif isinstance(stage.place, Inlined):
         problem, advice = "is inlined: it has no memory", f"s[{name!r}].compute_root() takes the inlining back."
     else:
         return stage
     raise schedule_error(state, f"cannot {verb} {name}: it {problem}", advice)
+
+
+def _laid_out_by_loops(state: ScheduleState, name: str, verb: str) -> Stage:
+    """Likewise, after a check that only the loops of computes write and read it: others know where elements lie."""
+    stage = _own_memory(state, name, verb)
+    others = [s.name for s in (stage, *state.consumers(stage)) if not s.is_compute]
+    if others:
+        raise schedule_error(
+            state,
+            f"cannot {verb} {name}: {others[0]} is an extern or a scan, which reads and writes elements where they are",
+            f"Put a copy between: cache_read({name!r}, …) for its other readers.",
+        )
+    return stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,7 @@ class StorageAlign(Step):
     offset: int = 0
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = _own_memory(state, self.stage, "storage_align")
+        stage = _laid_out_by_loops(state, self.stage, "storage_align")
         rank = len(stage.layout.results) if stage.layout is not None else stage.tensors[0].ndim
         if type(self.dim) is not int or not 0 <= self.dim < rank - 1:
             wanted = f"0 to {rank - 2}" if rank > 1 else "none, for it has a single row"
@@ -136,7 +152,7 @@ class TransformLayout(Step):
     index_map: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = _own_memory(state, self.stage, "transform_layout")
+        stage = _laid_out_by_loops(state, self.stage, "transform_layout")
         if stage.alignments:
             raise schedule_error(
                 state,
