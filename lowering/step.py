@@ -141,7 +141,7 @@ def require_serial(state: ScheduleState, stage: Stage, loop: str, verb: str) -> 
         raise schedule_error(
             state,
             f"cannot {verb} loop {name} of {stage.name}: it is {kind} already",
-            f"{verb} before it is {kind}.",
+            f"A loop has one annotation, which is its last step: split or fuse {name} before, and annotate what results.",
             [loop],
         )
 
@@ -154,6 +154,6 @@ def require_unattached(state: ScheduleState, stage: Stage, loop: str, verb: str)
         raise schedule_error(
             state,
             f"cannot {verb} loop {name} of {stage.name}: {attached[0].name} is computed at it",
-            f"{verb} first, then call compute_at with the loop that results.",
+            f"{verb.capitalize()} first, then compute {attached[0].name} at the loop that results.",
             [loop],
         )

@@ -19,7 +19,7 @@ def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:
         raise schedule_error(
             state,
             f"cannot {verb} {stage.name}: it is an output of the schedule, which must be written whole",
-            f"{verb} a stage that other stages read; cache_write gives an output a stage before it.",
+            f"Call {verb} on a stage that other stages read; cache_write gives an output such a stage.",
         )
 
 
