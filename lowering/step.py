@@ -141,7 +141,7 @@ def require_serial(state: ScheduleState, stage: Stage, loop: str, verb: str) -> 
         raise schedule_error(
             state,
             f"cannot {verb} loop {name} of {stage.name}: it is {kind} already",
-            f"A loop has one annotation, which is its last step: split or fuse {name} before, and annotate what results.",
+            f"A loop has one annotation, its last step: split or fuse {name} before, and annotate what results.",
             [loop],
         )
 
