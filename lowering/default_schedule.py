@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from ..ir.expr import Axis, Call, TensorRead, Var, const_int
 from ..ir.target import Target
 from ..ir.visit import free_vars, tensor_reads, walk
+from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .access_strides import stride_along, strides_along
 from .linear import affine_in
@@ -93,6 +94,8 @@ def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
     stage, op = schedule[name], schedule.state.stage(name).compute
     if op.axis and all(stride in (0, 1) for stride in strides_along(op.body, _best_lanes(op).var)):
         return
+    if op.reduction is not None and factoring_counterexample(op.reduction.combiner) is not None:
+        return  # the result depends on the order of folding
     lanes = _lanes(stage, target) * (1 if any(const_int(axis.extent) != 1 for axis in op.axis) else CHAINS)
     for axis in reversed(op.reduce_axis):
         long = (const_int(axis.extent) or UNKNOWN_EXTENT) >= 2 * lanes

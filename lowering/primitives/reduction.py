@@ -15,8 +15,7 @@ from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..loops import derive_loops
 from ..report import schedule_error
-from ..scans import home
-from ..state import FactorRelation, Loop, ScheduleState, Stage, make_stage
+from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
 from ..step import Step, leaf_stage, require_serial
 from .placement import check_placements
 
@@ -32,8 +31,8 @@ class RFactor(Step):
     identity neutral, as far as trying some values tells; no stage is computed in the stage's loops.
     The other reduction loops, as they stand, become reduction axes of the new stage, annotations included. Terms that
     guards or a ``where`` leave out do not count there. The loops over the stage's spatial axes stay as they are. The
-    new stage begins at the root, or in the time loop of the scan whose state it depends on; compute_at places it.
-    Floats are added in another order: see the precision modes.
+    new stage is computed where the stage is, if that is at a loop, else at the root; compute_at places it. Floats are
+    added in another order: see the precision modes.
 
     Rewrite, ``s.rfactor(C, r_inner)`` after splitting r by 4::
 
@@ -56,7 +55,7 @@ class RFactor(Step):
         stage = leaf_stage(state, self.stage, (self.loop,))
         reduction = self._check(state, stage)
         name = state.fresh_name(f"{stage.name}.rf")
-        partial = replace(self._partial_results(stage, reduction, name), place=home(state, stage))
+        partial = self._partial_results(stage, reduction, name)
         stages = []
         for other in state.stages:
             if other.name == stage.name:
@@ -132,7 +131,8 @@ class RFactor(Step):
         made = make_stage(name, make_compute(name, axes, tuple(element(index) for index in _outputs(op))))
         new_loops = [loop for loop in made.leaves if made.loops[loop].reduce]
         kinds = {new: stage.kinds[old] for new, old in zip(new_loops, rest, strict=True) if old in stage.kinds}
-        return replace(made, kinds=MappingProxyType(kinds))
+        place = stage.place if isinstance(stage.place, At) else Root()
+        return replace(made, kinds=MappingProxyType(kinds), place=place)
 
     def _total(self, stage: Stage, reduction: Reduce, partial: Stage) -> Stage:
         """The stage as it becomes: the new stage's elements folded along the factored axis."""

@@ -155,3 +155,14 @@ def test_a_reducer_computes_from_its_arguments():
     for foreign in (B[0], te.cast(n, "float32")):
         with pytest.raises(lw.ExpressionError, match="give it to the reduction as a source of its own"):
             reduction(combine("shifted", lambda a, b, foreign=foreign: a + b + foreign))
+
+
+def test_the_default_schedule_leaves_reducers_that_need_their_order_in_it():
+    _, _, C = reduction(combine("halving", lambda a, b: (a + b) / 2.0))
+    s = lw.default_schedule(C)
+    a = np.random.default_rng(0).standard_normal((4, 300), np.float32)
+    c, expected = np.zeros(4, np.float32), np.zeros(4, np.float32)
+    lw.build(s, [A, C], precision="strict")(a, c)
+    for k in range(300):
+        expected = (expected + a[:, k]) / np.float32(2)
+    np.testing.assert_array_equal(c, expected)

@@ -196,6 +196,30 @@ def test_annotations_of_other_loops_go_along():
     np.testing.assert_array_equal(c, a.sum(axis=1))
 
 
+def test_partial_results_are_computed_where_the_reduction_is():
+    n = te.var("n")
+    A = te.placeholder((n, 12), "int32", name="A")
+    B = te.compute((n, 12), lambda i, j: A[i, j] * 2, name="B")
+    r = te.reduce_axis((0, 12), name="r")
+    C = te.compute((n,), lambda i: te.sum(B[i, r], axis=r), name="C")
+    D = te.compute((n,), lambda i: C[i] + 1, name="D")
+    s = lw.create_schedule(D)
+    outer, inner = s[D].split(D.op.axis[0], factor=4)
+    s[C].compute_at(s[D], outer)
+    s[B].compute_at(s[D], outer)
+    C_rf = s.rfactor(C, s[C].split(r, factor=4)[1])
+    s[C_rf].vectorize(s[C_rf].op.axis[0])
+    assert "C.rf: int32[4, 4]" in str(s)
+    for size in (0, 1, 7):
+        a, d = whole_numbers((size, 12), "int32"), np.zeros(size, np.int32)
+        interpreted(s, [A, D], [a, d])
+        np.testing.assert_array_equal(d, a.sum(axis=1) * 2 + 1)
+    s[C_rf].compute_at(s[C], s[C].op.axis[0])
+    s[B].compute_at(s[C_rf], s[C_rf].op.axis[1])
+    interpreted(s, [A, D], [a, d])
+    np.testing.assert_array_equal(d, a.sum(axis=1) * 2 + 1)
+
+
 def test_one_reduce_axis_shared_by_two_computes():
     A = te.placeholder((4, 10), "int32", name="A")
     r = te.reduce_axis((0, 10), name="r")
