@@ -120,6 +120,7 @@ def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -
     Where the loops from some reduction loop inwards hold but a tile of unrolled and vector loops, the tile is
     initialised just before that loop, when the reduction loops further out are at 0: it is in cache then, or stays
     in registers. That needs those loops to run at least once, whatever the guards. It never is inside of an intrinsic.
+    Loops of a single iteration count as part of a tile.
     """
     leaves = stage.leaves
     innermost = len(leaves) - len(stage.tensorized_leaves)
@@ -131,7 +132,7 @@ def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -
         inside = [leaf for leaf in leaves[depth:] if not stage.loops[leaf].reduce]
         outer = [leaf for leaf in leaves[:depth] if stage.loops[leaf].reduce]
         if (
-            all(stage.kind(leaf) in ("unrolled", "vectorized") for leaf in inside)
+            all(stage.kind(leaf) in ("unrolled", "vectorized") or extents[leaf] is ONE for leaf in inside)
             and all(prove(extents[leaf] >= ONE, known.facts) for leaf in outer)
             and not any(p.guard.reduce and depths[0] < p.depth <= depth for p in placed)
         ):

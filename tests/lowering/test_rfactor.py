@@ -204,7 +204,7 @@ def test_partial_results_are_computed_where_the_reduction_is():
     C = te.compute((n,), lambda i: te.sum(B[i, r], axis=r), name="C")
     D = te.compute((n,), lambda i: C[i] + 1, name="D")
     s = lw.create_schedule(D)
-    outer, inner = s[D].split(D.op.axis[0], factor=4)
+    outer, _ = s[D].split(D.op.axis[0], factor=4)
     s[C].compute_at(s[D], outer)
     s[B].compute_at(s[D], outer)
     C_rf = s.rfactor(C, s[C].split(r, factor=4)[1])
@@ -214,8 +214,10 @@ def test_partial_results_are_computed_where_the_reduction_is():
         a, d = whole_numbers((size, 12), "int32"), np.zeros(size, np.int32)
         interpreted(s, [A, D], [a, d])
         np.testing.assert_array_equal(d, a.sum(axis=1) * 2 + 1)
+    lane, row = s[C_rf].op.axis
+    s[C_rf].reorder(row, lane)
     s[C_rf].compute_at(s[C], s[C].op.axis[0])
-    s[B].compute_at(s[C_rf], s[C_rf].op.axis[1])
+    s[B].compute_at(s[C_rf], row)
     interpreted(s, [A, D], [a, d])
     np.testing.assert_array_equal(d, a.sum(axis=1) * 2 + 1)
 

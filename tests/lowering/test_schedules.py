@@ -216,3 +216,16 @@ def test_a_copy_goes_its_own_way():
     assert len(s.trace) == 0
     assert len(twin.trace) == 1
     assert str(s) != str(twin)
+
+
+def test_a_tile_with_loops_of_one_iteration_is_initialised_before_all_reductions():
+    A, B, C = matmul(4, 8, 6)
+    s = lw.create_schedule(C)
+    i, j = C.op.axis
+    (r,) = C.op.reduce_axis
+    io, ii = s[C].split(i, factor=1)
+    ro, ri = s[C].split(r, factor=4)
+    s[C].reorder(io, j, ro, ii, ri)
+    assert "== 0" not in str(s)
+    inputs = [np.ones((4, 8), np.float32), np.ones((8, 6), np.float32)]
+    check(s, [A, B, C], lw.create_schedule(C), inputs, [((4, 6), "float32")])
