@@ -51,7 +51,7 @@ class MachineLoop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineFunction:
-    """``loops`` come outermost first; ``straight`` are the instructions in no loop."""
+    """``loops`` are in order of their first blocks; ``straight`` are the instructions in no loop."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -146,7 +146,7 @@ def _loops(blocks: list[Block]) -> tuple[MachineLoop, ...]:
         inner = {b for other, part in members.items() if other in loop and other is not header for b in part}
         own = tuple(i for block in blocks if block in loop and block not in inner for i in block.instructions)
         made.append(MachineLoop(header, frozenset(loop), own, backs[header], parents[-1] if parents else None))
-    return tuple(made)
+    return tuple(sorted(made, key=lambda loop: blocks.index(loop.header)))
 
 
 def _back_edges(entry: Block) -> list[tuple[Block, Block]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...ir.expr import const_int
 from ...ir.origin import Nest, NestLoop
 from ...ir.stmt import IRModule
 from ...ir.target import Target
@@ -137,21 +136,26 @@ class _Reporter:
         if loop.kind == "parallel":
             spread = all(p.outer is None and p.function != self.entry for p in placed)
             parts.append("spread over threads" if spread else "serial, inside another parallel loop")
-        tiles = [(self._tile(c), c.counts.stack) for c in codes if c.innermost]
-        tile = max((size for size, _ in tiles), default=0)
-        if tile:
-            spilled = any(size and stack for size, stack in tiles)
-            parts.append(f"register tile of {tile} vectors {'spilled' if spilled else 'kept in registers'}")
-        return ", ".join(parts)
+        return ", ".join([*parts, *self._accumulators([code for code in codes if code.innermost])])
 
-    def _tile(self, code: CodeOfLoop) -> int:
-        """The vector registers that the accumulators of a loop take, 0 if it has none."""
-        elements = {
-            (s.store.buffer.data, const_int(s.store.indices[0])): s.store.buffer.dtype
+    def _accumulators(self, codes: list[CodeOfLoop]) -> Iterator[str]:
+        tiles = [(self._tile(code), code.counts.stack) for code in codes]
+        size = max((sum(registers for registers, _ in tile) for tile, _ in tiles), default=0)
+        if size:
+            vectors = any(lanes > 1 for tile, _ in tiles for _, lanes in tile)
+            spilled = any(tile and stack for tile, stack in tiles)
+            what = f"register tile of {size} vectors" if vectors else "sum"
+            yield f"{what} {'spilled' if spilled else 'kept in registers'}"
+
+    def _tile(self, code: CodeOfLoop) -> list[tuple[int, int]]:
+        """The accumulators of a loop: of each, how many vector registers it takes, and its lanes."""
+        kinds = {
+            (s.store.buffer.data, *s.store.indices): s.store.value.dtype
             for s in self.lowered.stores
             if s.loop is code.source and s.store.buffer.scope == "register"
         }
-        return sum(-(-kind.lanes * kind.element.storage_bits // self.target.vector_bits) for kind in elements.values())
+        bits = self.target.vector_bits
+        return [(-(-kind.lanes * kind.element.storage_bits // bits), kind.lanes) for kind in kinds.values()]
 
     def _spills(self, codes: list[CodeOfLoop]) -> Iterator[str]:
         for code in codes:
@@ -159,7 +163,8 @@ class _Reporter:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
             text = f"spills: {code.counts.stored} stores to the stack and {code.counts.reloaded} loads in {where}"
-            tile, each = self._tile(code), self._registers_of_a_vector(code)
+            tile = sum(registers for registers, _ in self._tile(code))
+            each = self._registers_of_a_vector(code)
             if tile:
                 text += f"; its tile takes {tile} of {self.target.vector_registers} vector registers"
             yield f"{text}; each of its vectors takes {each} registers: shorter ones take fewer" if each > 1 else text
@@ -171,19 +176,21 @@ class _Reporter:
         return -(-max(bits, default=1) // self.target.vector_bits)
 
     def _scalar(self, loop: NestLoop, placed: list[PlacedLoop], stores: list[PlacedStore]) -> Iterator[str]:
-        """Why the statements directly in this loop are scalar."""
+        """Why the statements directly in this loop are scalar: the first one, for all are alike."""
+        found = False
         for store in stores:
             around = self.nest.stores[store.number]
             if around[-1] != loop.number or store.loop not in placed or store.loop is None:
                 continue
             if any(p.outer is store.loop for p in self.lowered.loops):
                 continue  # what stands beside an inner loop runs seldom
-            if store.lanes == 1:
-                yield self._why_scalar(loop, store, store.loop)
+            if store.lanes == 1 and not found:
+                found = True
+                yield self._why_scalar(store, store.loop)
             if store.conditions:
                 yield f"a test in each iteration: if {store.conditions[-1]}"
 
-    def _why_scalar(self, loop: NestLoop, store: PlacedStore, placed: PlacedLoop) -> str:
+    def _why_scalar(self, store: PlacedStore, placed: PlacedLoop) -> str:
         name = store.store.buffer.name
         step = step_of(store, placed.loop.var)
         if step == 0:
