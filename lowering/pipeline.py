@@ -65,8 +65,8 @@ class PassRecord:
     text: str | None
 
     def __str__(self) -> str:
-        body = "unchanged" if self.text is None else "\n" + self.text
-        return f"{self.name} ({self.seconds * 1e3:.1f} ms): {body}"
+        head = f"# {self.name}, {self.seconds * 1e3:.1f} ms"
+        return f"{head}: unchanged" if self.text is None else f"{head}\n{self.text}\n"
 
 
 def lower(
