@@ -203,8 +203,9 @@ class Printer:
                 return [f"{indent}for {self.name(var)} in {domain}({bounds}):", *self.stmt(body, deeper)]
             case While(condition, body):
                 return [f"{indent}while {self.expr(condition)}:", *self.stmt(body, deeper)]
-            case If(condition, then, orelse):
-                lines = [f"{indent}if {self.expr(condition)}:", *self.stmt(then, deeper)]
+            case If(condition, then, orelse, mask):
+                note = "  # mask" if mask else ""
+                lines = [f"{indent}if {self.expr(condition)}:{note}", *self.stmt(then, deeper)]
                 return lines if orelse is None else [*lines, f"{indent}else:", *self.stmt(orelse, deeper)]
             case Store(buffer, indices, value, mask):
                 return [f"{indent}{self.access(buffer, indices, mask)} = {self.expr(value)}"]

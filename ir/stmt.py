@@ -2,7 +2,7 @@
 
     stmt ::= For(var, min, extent, kind, body)       kind: serial | parallel | vectorized | unrolled
            | While(condition, body)
-           | If(condition, then, orelse)
+           | If(condition, then, orelse, mask)       mask: no loop is split to get rid of the condition
            | Store(buffer, indices, value, mask)     lanes where the mask is false write nothing
            | Allocate(buffer, body)                  memory for ``buffer.data`` while the body runs, not initialised
            | LetStmt(var, value, body)
@@ -70,6 +70,7 @@ class If(StmtNode):
     condition: Expr
     then: Stmt
     orelse: Stmt | None = None
+    mask: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,6 +1,6 @@
 """The conditions in a loop that depend on its variable, and for which of its iterations they always hold.
 
-Part of ``loop_partition``: analysis only.
+Part of ``loop_partition`` and of ``tails``: analysis only.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Guard:
 def find_guards(loop: For) -> list[Guard]:
     """The guards that depend on the loop's variable, in order of appearance."""
     found: dict[Compare, Guard] = {}
-    for condition, inner in _conditions(loop.body, ()):
-        if condition not in found and (guard := _guard(loop, condition, inner)) is not None:
+    for condition, inner in conditions_in(loop.body):
+        if condition not in found and (guard := guard_of(loop, condition, inner)) is not None:
             found[condition] = guard
     return list(found.values())
 
 
-def _conditions(root: Node, inner: tuple[For, ...]) -> Iterator[tuple[Compare, tuple[For, ...]]]:
-    """Index comparisons that conditions consist of, each with the loops around it, outermost first."""
-    stack: list[tuple[Node, tuple[For, ...]]] = [(root, inner)]
+def conditions_in(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
+    """Index comparisons that conditions consist of, each with the loops around it, outermost first; no masks."""
+    stack: list[tuple[Node, tuple[For, ...]]] = [(root, ())]
     while stack:
         node, loops = stack.pop()
-        if isinstance(node, (If, IfThenElse, Select)):
+        if isinstance(node, (IfThenElse, Select)) or (isinstance(node, If) and not node.mask):
             for part in conjuncts(node.condition):
                 if isinstance(part, Compare) and part.a.dtype is INDEX:
                     yield part, loops
@@ -71,7 +71,8 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def _guard(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | None:
+def guard_of(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | None:
+    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said."""
     margin = margin_of(condition)
     if margin is None:
         return None

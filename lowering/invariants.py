@@ -7,11 +7,14 @@ from .match_intrinsic import MismatchError
 from .realize import realize
 from .regions import Inference, infer
 from .report import schedule_error
+from .shifted_tiles import check_shifted_tiles
 from .state import Inlined, ScheduleState, Stage
 
 
 def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
     """Raise ``ScheduleError`` where something no longer holds; ``before`` is what the error shows."""
+    for stage in state.stages:
+        check_shifted_tiles(stage, before)
     laid_out = [s for s in state.stages if s.layout is not None and not isinstance(s.place, Inlined)]
     if laid_out:
         known = infer(state)

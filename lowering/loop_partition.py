@@ -7,24 +7,23 @@ Policy. A loop of which the guard is the whole body just gets shorter. Else seri
 outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
 border parts, which run seldom, are not split again. A parallel loop stays one loop, so that it costs one launch: its
 body is chosen by a test. Vectorized and unrolled loops are left; inside a vectorized loop, no range may come to depend
-on the lane.
+on the lane. The conditions of masks (``If.mask``) are left too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
 
-from ..ir.expr import TRUE, Expr, Var, logical_and, maximum, minimum
-from ..ir.facts import Facts, entry_facts, negate, prove
+from ..ir.expr import TRUE, Var, logical_and
+from ..ir.facts import Facts, entry_facts, negate
 from ..ir.origin import as_border
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ..ir.visit import Node, free_vars, reads_memory, rewrite, with_body
+from ..ir.visit import free_vars, reads_memory, with_body
 from .context import inside_loop
 from .copying import fresh_copy
-from .folding import add, subtract
 from .guards import Guard, conjuncts, find_guards
+from .loop_ranges import split_range, with_loop_body, with_range, without
 
 
 def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
@@ -51,34 +50,36 @@ class _Partitioner:
             case For(var, kind=kind):
                 if kind == "vectorized":
                     self._per_lane.add(var)
-                return _with_body(stmt, self.stmt(stmt.body, inside_loop(facts, stmt)))
+                return with_loop_body(stmt, self.stmt(stmt.body, inside_loop(facts, stmt)))
             case If(condition, then, orelse):
                 new_then = self.stmt(then, facts.with_lasting(condition))
                 new_else = None if orelse is None else self.stmt(orelse, facts.with_lasting(negate(condition)))
-                return stmt if new_then is then and new_else is orelse else If(condition, new_then, new_else)
+                same = new_then is then and new_else is orelse
+                return stmt if same else dataclasses.replace(stmt, then=new_then, orelse=new_else)
             case Seq(stmts):
                 done = [self.stmt(s, facts) for s in stmts]
                 return stmt if all(a is b for a, b in zip(done, stmts, strict=True)) else seq(*done)
             case LetStmt(var, value, body):
                 if self._per_lane.intersection(free_vars(value)):
                     self._per_lane.add(var)
-                return _with_body(stmt, self.stmt(body, facts))
+                return with_loop_body(stmt, self.stmt(body, facts))
             case Allocate() | While():
-                return _with_body(stmt, self.stmt(stmt.body, facts))
+                return with_loop_body(stmt, self.stmt(stmt.body, facts))
             case _:
                 return stmt
 
     def _serial(self, loop: For, facts: Facts) -> Stmt:
         # The part behind the main one would evaluate the bounds again, after stores.
         fixed = not reads_memory(loop.min) and not reads_memory(loop.extent)
-        parts = _split(loop, self._guards(loop), facts) if fixed and not self._in_border else None
+        parts = split_range(loop, self._guards(loop), facts) if fixed and not self._in_border else None
         if parts is None or len(parts.borders) > self._copies_left:
-            return _with_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
+            return with_loop_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
         self._copies_left -= len(parts.borders)
-        main = _range(loop, _without(loop.body, parts.removed), parts.low, parts.high)
+        main = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
         inside = self.stmt(main.body, inside_loop(facts, main))
-        before, after = (None if p is None else self._border(_range(loop, loop.body, *p), facts) for p in parts.around)
-        return seq(before, _with_body(main, inside), after)
+        ends = (None if p is None else with_range(loop, loop.body, *p) for p in parts.around)
+        before, after = (None if end is None else self._border(end, facts) for end in ends)
+        return seq(before, with_loop_body(main, inside), after)
 
     def _guards(self, loop: For) -> list[Guard]:
         """The guards that hold or fail in all lanes alike."""
@@ -90,8 +91,8 @@ class _Partitioner:
             return loop
         around = set(conjuncts(loop.body.condition))
         guards = [g for g in self._guards(loop) if g.condition in around]
-        parts = _split(loop, guards, facts)
-        return loop if parts is None else _range(loop, _without(loop.body, parts.removed), parts.low, parts.high)
+        parts = split_range(loop, guards, facts)
+        return loop if parts is None else with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail."""
@@ -104,79 +105,12 @@ class _Partitioner:
         inside = inside_loop(facts, loop)
         guards = [] if self._in_border else find_guards(loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
-        body = _without(loop.body, guards)
+        body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])
         if not guards or (test is not TRUE and self._copies_left == 0):
-            return _with_body(loop, self.stmt(loop.body, inside))
+            return with_loop_body(loop, self.stmt(loop.body, inside))
         if test is TRUE:
-            return _with_body(loop, self.stmt(body, inside))
+            return with_loop_body(loop, self.stmt(body, inside))
         self._copies_left -= 1
         main = self.stmt(body, inside.with_condition(test))
-        return _with_body(loop, If(test, main, self._border(loop.body, inside)))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Parts:
-    """The main part ``low … high`` of a loop, in which the ``removed`` guards hold, and what is before and after it."""
-
-    low: Expr
-    high: Expr
-    around: tuple[tuple[Expr, Expr] | None, tuple[Expr, Expr] | None]
-    removed: Sequence[Guard]
-
-    @property
-    def borders(self) -> list[tuple[Expr, Expr]]:
-        return [p for p in self.around if p is not None]
-
-
-def _split(loop: For, guards: Sequence[Guard], facts: Facts) -> _Parts | None:
-    """How to split the range; None if that gains nothing: no condition can be solved, or the main part is empty."""
-    begin, end = loop.min, simplify(add(loop.min, loop.extent), facts)
-    lows = [simplify(g.low, facts) for g in guards if g.low is not None]
-    highs = [simplify(g.high, facts) for g in guards if g.high is not None]
-    solved = [g for g in guards if g.low is not None or g.high is not None]
-    if not solved:
-        return None
-    low = _clamped_low(begin, end, lows, facts)
-    high = _bound(minimum, end, highs, facts)
-    if prove(high <= low, facts):
-        return None
-    if low is not begin or high is not end:
-        high = high if prove(high >= low, facts) else simplify(maximum(high, low), facts)
-    before = None if low is begin else (begin, low)
-    after = None if high is end else (high, end)
-    return _Parts(low, high, (before, after), solved)
-
-
-def _clamped_low(begin: Expr, end: Expr, lows: Sequence[Expr], facts: Facts) -> Expr:
-    low = _bound(maximum, begin, lows, facts)
-    return low if low is begin or prove(low <= end, facts) else simplify(minimum(low, end), facts)
-
-
-def _bound(pick: Callable[[Expr, Expr], Expr], start: Expr, others: Sequence[Expr], facts: Facts) -> Expr:
-    """The least or the greatest of the bounds; ``start`` itself if it is proved to be that."""
-    result = start
-    for other in others:
-        picked = simplify(pick(result, other), facts)
-        if prove(picked >= result, facts) and prove(picked <= result, facts):
-            continue
-        result = other if prove(picked >= other, facts) and prove(picked <= other, facts) else picked
-    return result
-
-
-def _range(loop: For, body: Stmt, low: Expr, high: Expr) -> For:
-    return dataclasses.replace(loop, min=low, extent=simplify(subtract(high, low)), body=body)
-
-
-def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
-    """The body where these conditions hold."""
-    true = {g.condition for g in guards}
-
-    def visit(node: Node) -> Node | None:
-        return TRUE if node in true else None
-
-    return rewrite(body, visit)
-
-
-def _with_body(stmt: For | Allocate | LetStmt | While, body: Stmt) -> Stmt:
-    return stmt if body is stmt.body else dataclasses.replace(stmt, body=body)
+        return with_loop_body(loop, If(test, main, self._border(loop.body, inside)))

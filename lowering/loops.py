@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.build import index_var
 from ..ir.dtype import INDEX
-from ..ir.expr import ONE, Expr, Var, const, const_int
+from ..ir.expr import ONE, ZERO, Expr, Var, const, const_int, maximum, minimum
 from ..ir.simplify import simplify
-from .state import FactorRelation, FuseRelation, SplitRelation, Stage
+from ..ir.visit import substitute
+from .state import FactorRelation, FuseRelation, SplitRelation, Stage, Tail
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition under which an iteration counts: a split that does not divide its loop makes one."""
+    """A condition under which an iteration counts: a split that does not divide its loop makes one.
+
+    ``tail`` says what becomes of the condition. ``full`` holds in no iteration in which ``condition`` fails, and does
+    not speak of the loop inside a tile: where it holds, ``tails.py`` makes loops without the condition.
+    """
 
     condition: Expr
     reduce: bool
+    tail: Tail = "guard"
+    full: Expr | None = None
+
+    def with_values(self, values: Mapping[Var, Expr]) -> Guard:
+        """The guard where these values stand for variables."""
+        full = None if self.full is None else substitute(self.full, values)
+        return replace(self, condition=substitute(self.condition, values), full=full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +53,10 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
     extents = dict(zip(stage.axis_of, axis_extents, strict=True))
     for relation in stage.relations:
         match relation:
-            case SplitRelation(parent, outer, inner, factor, nparts):
+            case SplitRelation(parent, outer, inner, factor, nparts, tail):
                 whole = extents[parent]
                 if factor is not None:
-                    extents[inner] = const(factor, INDEX)
+                    extents[inner] = _tile_width(factor, whole, tail)
                     extents[outer] = ceildiv(whole, extents[inner])
                 else:
                     extents[outer] = const(nparts or 1, INDEX)
@@ -59,9 +71,11 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
     for relation in reversed(stage.relations):
         match relation:
             case SplitRelation(parent, outer, inner):
-                values[parent] = values[outer] * extents[inner] + values[inner]
+                start = values[outer] * extents[inner]
                 if not _divides(extents[inner], extents[outer], extents[parent]):
-                    guards.append(Guard(values[parent] < extents[parent], stage.loops[parent].reduce))
+                    start, guard = _tail(stage, relation, extents, values)
+                    guards += [] if guard is None else [guard]
+                values[parent] = start + values[inner]
             case FuseRelation(outer, inner, fused):
                 # An empty inner loop makes an empty fused loop; its divisor is never used, but must not be 0.
                 divisor = ONE if const_int(extents[inner]) == 0 else extents[inner]
@@ -70,6 +84,33 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
             case FactorRelation():
                 pass
     return StageLoops(extents, variables, values, tuple(guards))
+
+
+def _tile_width(factor: int, whole: Expr, tail: Tail) -> Expr:
+    """The extent of an inner loop; a tile that is to be shifted shrinks where the whole loop is shorter."""
+    extent = const_int(whole)
+    if tail == "shift" and extent is not None:
+        factor = max(1, min(factor, extent))
+    return const(factor, INDEX)
+
+
+def _tail(
+    stage: Stage, relation: SplitRelation, extents: Mapping[str, Expr], values: Mapping[str, Expr]
+) -> tuple[Expr, Guard | None]:
+    """Where the tiles of a split begin that does not divide its loop, and what guards them."""
+    whole, width = extents[relation.parent], extents[relation.inner]
+    outer, inner = values[relation.outer], values[relation.inner]
+    start = outer * width
+    if relation.tail != "shift":
+        reduce = stage.loops[relation.parent].reduce
+        full = None
+        if relation.tail == "peel":
+            full = outer < whole // (width if const_int(width) is not None else maximum(width, ONE))
+        return start, Guard(start + inner < whole, reduce, relation.tail, full)
+    start = minimum(start, simplify(whole - width))
+    if const_int(whole) is not None or relation.nparts is not None:
+        return start, None  # a tile is no wider than the whole
+    return maximum(start, ZERO), Guard(inner < whole, reduce=False, tail="shift", full=whole >= width)
 
 
 def _divides(inner: Expr, outer: Expr, whole: Expr) -> bool:

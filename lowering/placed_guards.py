@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
-from ..ir.expr import ONE, ZERO, Expr, logical_and
+from ..ir.expr import ONE, ZERO, Expr, Var, logical_and
 from ..ir.facts import prove
 from ..ir.stmt import If, Stmt
 from ..ir.visit import buffers_accessed, free_vars
@@ -32,10 +32,14 @@ class PlacedGuard:
 
 @dataclass(frozen=True, slots=True)
 class NestPlan:
-    """What stands at which depth of a stage's nest. ``init_depth`` is None where there is no reduction."""
+    """What stands at which depth of a stage's nest. ``init_depth`` is None where there is no reduction.
+
+    The loops that store a reduction's identity have variables of their own, in ``init_vars`` by those they stand for.
+    """
 
     guards: Sequence[PlacedGuard]
     init_depth: int | None
+    init_vars: Mapping[Var, Var]
 
     def at(self, depth: int, reads_attached: bool) -> list[Guard]:
         """The guards to put at a depth; those of the terms, if further out than the identity, come after it."""
@@ -52,7 +56,8 @@ class NestPlan:
 
     def of_init(self) -> list[Guard]:
         """The guards of elements that stand inside the place where the identity is stored."""
-        return [p.guard for p in self.guards if not p.guard.reduce and p.depth > (self.init_depth or 0)]
+        inside = [p.guard for p in self.guards if not p.guard.reduce and p.depth > (self.init_depth or 0)]
+        return [guard.with_values(self.init_vars) for guard in inside]
 
     def _after_init(self, placed: PlacedGuard) -> bool:
         return self.init_depth is not None and placed.guard.reduce and placed.depth <= self.init_depth
@@ -62,14 +67,24 @@ def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: St
     """The guards of a stage and the place of its reduction's identity."""
     guards = [*known.loops[stage.name].guards, *_domain_guards(known, stage), *_reduce_condition(known, code, stage)]
     placed = [_place(state, known, code.buffers, stage, guard) for guard in guards]
-    return NestPlan(placed, _init_depth(known, stage, placed) if known.reduction(stage) is not None else None)
+    if known.reduction(stage) is None:
+        return NestPlan(placed, None, {})
+    depth, loop_vars = _init_depth(known, stage, placed), known.loops[stage.name].vars
+    spatial = [loop_vars[leaf] for leaf in stage.leaves[depth:] if not stage.loops[leaf].reduce]
+    return NestPlan(placed, depth, {var: Var(f"{var.name}_init") for var in spatial})
 
 
 def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
-    """The body under the guards; those that read memory stand inside the others: ``and`` may evaluate both sides."""
+    """The body under the guards; those that read memory stand inside the others: ``and`` may evaluate both sides.
+
+    The conditions of tails that are not mere guards stand alone, around the others.
+    """
     for reads in (True, False):
-        conditions = [g.condition for g in guards if bool(buffers_accessed(g.condition)) is reads]
-        body = If(logical_and(conditions), body) if conditions else body
+        chosen = [g for g in guards if bool(buffers_accessed(g.condition)) is reads]
+        plain = [g.condition for g in chosen if g.tail == "guard"]
+        body = If(logical_and(plain), body) if plain else body
+        for guard in (g for g in chosen if g.tail != "guard"):
+            body = If(guard.condition, body, mask=guard.tail == "mask")
     return body
 
 

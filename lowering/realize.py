@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
-from ..ir.expr import ZERO, Expr, Reduce, Var, logical_and
+from ..ir.expr import ZERO, Reduce, Var, logical_and
 from ..ir.facts import Facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, Stmt, seq
-from ..ir.visit import substitute
 from ..te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
-from .loops import Guard
 from .match_intrinsic import Match, find_match
 from .placed_guards import NestPlan, guarded, plan_nest
 from .regions import Inference, infer
@@ -20,6 +18,7 @@ from .scans import shared_memory
 from .stage_code import StageCode
 from .state import Before, Root, ScheduleState, Stage
 from .storage import make_buffers
+from .tails import cut_tails
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,13 @@ class _NestBuilder:
                 body = seq(self._init(stage, reduction, plan, match), guarded(plan.of_terms(), body))
             body = guarded(plan.at(depth, reads_attached=True), body)
             if depth == 0:
-                return guarded(plan.at(0, reads_attached=False), body)
+                body = guarded(plan.at(0, reads_attached=False), body)
+                break
             leaf = stage.leaves[depth - 1]
             body = self._with_stages(self.state.attached(stage.name, leaf), body)
             body = guarded(plan.at(depth, reads_attached=False), body)
             body = self._loop(stage, leaf, self.known.loops[stage.name].vars[leaf], body)
-        return body
+        return cut_tails(body, [*(p.guard for p in plan.guards), *plan.of_init()], self.known.facts, self.loop_of)
 
     def _match(self, stage: Stage, plan: NestPlan) -> Match | None:
         """The code in place of the stage's inner loops, if an intrinsic takes it."""
@@ -119,9 +119,8 @@ class _NestBuilder:
         loop_vars = self.known.loops[stage.name].vars
         outside, inside = stage.leaves[: plan.init_depth], stage.leaves[plan.init_depth :]
         spatial = [leaf for leaf in inside if not stage.loops[leaf].reduce]
-        fresh: dict[Var, Expr] = {loop_vars[leaf]: Var(f"{loop_vars[leaf].name}_init") for leaf in spatial}
-        body = self.code.init(stage, reduction.combiner.identity, fresh)
-        body = guarded([Guard(substitute(g.condition, fresh), g.reduce) for g in plan.of_init()], body)
+        fresh = plan.init_vars
+        body = guarded(plan.of_init(), self.code.init(stage, reduction.combiner.identity, fresh))
         replaced = set(stage.tensorized_leaves)
         body = self._init_loops(stage, [leaf for leaf in spatial if leaf in replaced], fresh, body)
         if match is not None:
@@ -130,11 +129,9 @@ class _NestBuilder:
         first = [loop_vars[leaf] == ZERO for leaf in outside if stage.loops[leaf].reduce]
         return If(logical_and(first), body) if first else body
 
-    def _init_loops(self, stage: Stage, leaves: Sequence[str], fresh: Mapping[Var, Expr], body: Stmt) -> Stmt:
+    def _init_loops(self, stage: Stage, leaves: Sequence[str], fresh: Mapping[Var, Var], body: Stmt) -> Stmt:
         for leaf in reversed(leaves):
-            var = fresh[self.known.loops[stage.name].vars[leaf]]
-            assert isinstance(var, Var)
-            body = self._loop(stage, leaf, var, body)
+            body = self._loop(stage, leaf, fresh[self.known.loops[stage.name].vars[leaf]], body)
         return body
 
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:

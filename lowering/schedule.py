@@ -33,7 +33,7 @@ from .primitives import (
 )
 from .report import nest_diff, nest_text
 from .scans import place_scans
-from .state import ScheduleState, Stage, initial_state
+from .state import ScheduleState, Stage, Tail, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace
@@ -202,19 +202,21 @@ class StageView:
         stage = self._stage
         return tuple(_view(stage, leaf) for leaf in stage.leaves)
 
-    def split(self, loop: LoopLike, factor: int | None = None, nparts: int | None = None) -> tuple[LoopView, LoopView]:
+    def split(
+        self, loop: LoopLike, factor: int | None = None, nparts: int | None = None, tail: Tail = "guard"
+    ) -> tuple[LoopView, LoopView]:
         """Split a loop into an outer and an inner one; gives both. See ``Split``."""
-        self._schedule.apply(Split(self.name, self.loop_id(loop), factor, nparts))
+        self._schedule.apply(Split(self.name, self.loop_id(loop), factor, nparts, tail))
         outer, inner = self._newest()
         return outer, inner
 
     def tile(
-        self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int
+        self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int, tail: Tail = "guard"
     ) -> tuple[LoopView, LoopView, LoopView, LoopView]:
         """Split two loops, and put the outer halves around the inner ones: y_outer, x_outer, y_inner, x_inner."""
         with self._schedule.all_or_nothing():
-            y_outer, y_inner = self.split(y, y_factor)
-            x_outer, x_inner = self.split(x, x_factor)
+            y_outer, y_inner = self.split(y, y_factor, tail=tail)
+            x_outer, x_inner = self.split(x, x_factor, tail=tail)
             self.reorder(y_outer, x_outer, y_inner, x_inner)
         return y_outer, x_outer, y_inner, x_inner
 

@@ -2,7 +2,7 @@
 
     state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized)
-    relation ::= SplitRelation(parent, outer, inner, factor | nparts) | FuseRelation(outer, inner, fused)
+    relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
                | FactorRelation(moved, loop, stage)
     place ::= Root | Inlined | At(stage, loop) | Before(stage)
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
@@ -35,6 +35,10 @@ class Loop:
     reduce: bool
 
 
+Tail: TypeAlias = Literal["guard", "mask", "peel", "shift"]
+"""What becomes of the last tile of a split that does not divide its loop; ``primitives.Split`` tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplitRelation:
     """``parent = outer * extent(inner) + inner``. Given is ``factor`` (extent of inner) or ``nparts`` (of outer)."""
@@ -44,6 +48,7 @@ class SplitRelation:
     inner: str
     factor: int | None
     nparts: int | None
+    tail: Tail = "guard"
 
     @property
     def consumed(self) -> tuple[str, ...]:
@@ -191,6 +196,14 @@ class Stage:
 
     def kind(self, loop: str) -> LoopKind:
         return self.kinds.get(loop, "serial")
+
+    def leaves_of(self, loop: str) -> tuple[str, ...]:
+        """The loops that stand now of those that a loop has become part of."""
+        found = {loop}
+        for relation in self.relations:
+            if found.intersection(relation.consumed):
+                found.update(relation.made)
+        return tuple(leaf for leaf in self.leaves if leaf in found)
 
     def loop_names(self) -> str:
         return ", ".join(self.loops[leaf].name for leaf in self.leaves)

@@ -86,7 +86,7 @@ class StatementVisitor(VisitorState):
             return (yield If(negate(condition), orelse), facts)
         if condition is stmt.condition and then is stmt.then and orelse is stmt.orelse:
             return stmt
-        return If(condition, then, orelse)
+        return dataclasses.replace(stmt, condition=condition, then=then, orelse=orelse)
 
     def _lasting(self, facts: Facts, condition: Expr, truth: bool) -> Facts:
         """The facts with a condition, unless a store could make it untrue."""

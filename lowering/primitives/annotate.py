@@ -95,8 +95,8 @@ class Vectorize(Step):
     """Run all iterations of a loop in lock step, as one vector operation.
 
     Preconditions: the loop stands, is serial, runs over a spatial axis, and has a constant extent of at most 256;
-    no other loop of the stage is vectorized, no loop inside it is parallel, and no stage is computed at it or at a loop
-    inside it.
+    no other loop of the stage is vectorized, no loop inside it is parallel, no stage is computed at it or at a loop
+    inside it, and it is not the outer loop of a split with tail "shift".
     Guards inside become masks on the loads and stores.
 
     Rewrite::
@@ -165,7 +165,8 @@ class Unroll(Step):
 class Parallel(Step):
     """Spread the iterations of a loop over threads.
 
-    Preconditions: the loop stands, is serial, runs over a spatial axis, and is not inside a vectorized loop. Of nested
+    Preconditions: the loop stands, is serial, runs over a spatial axis, is not inside a vectorized loop, and is not the
+    outer loop of a split with tail "shift", or made from it. Of nested
     parallel loops the outermost one is spread, the others run serially. Results do not depend on the number of threads.
 
     Rewrite::

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..fold_order import check_fold_order
 from ..report import schedule_error
-from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage
+from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
 from ..step import Step, leaf_stage, require_serial, require_unattached
 from .annotate import check_vector_nesting
 
@@ -34,8 +34,24 @@ class Split(Step):
     """Split a loop in two, ``loop = outer * extent(inner) + inner``.
 
     Arguments: ``factor``, the extent of the inner loop, or ``nparts``, that of the outer: a positive integer.
-    Preconditions: the loop stands, is serial, and no stage is computed at it.
-    Where the factor does not divide the extent, the iterations beyond it are guarded by an ``if``.
+    ``tail`` says what becomes of the last tile where the inner loops do not add up to the whole:
+
+    - ``"guard"``: an ``if`` keeps the iterations beyond the end from running. Where that pays, lowering splits loops to
+      get rid of it; in a vectorized loop what is left of it becomes a mask.
+    - ``"mask"``: an ``if`` that stays where it is, so that there is one loop. In a vectorized loop it is the mask of
+      loads and stores, in others a test in each iteration. Targets without masked memory operations (x86-64 before AVX)
+      make a branch for each lane of it: take ``"peel"`` there.
+    - ``"peel"``: a loop over the full tiles, without a condition, and one for what is left; there a vectorized loop is
+      shorter where the extent is constant, else masked. If the outer loop is split again, what is left of that is cut
+      off likewise. If it is fused, so that what is left lies all over the fused loop, each iteration of that chooses
+      between the two by a test; if it is vectorized or unrolled, the condition stays.
+    - ``"shift"``: the last tile begins earlier, so that it ends where the loop ends: all tiles are full, and some
+      elements are computed twice. Where the whole loop is shorter than one tile, the tile is as short; if the extent is
+      symbolic, a test chooses a masked tile.
+
+    Preconditions: the loop stands, is serial, and no stage is computed at it. For ``"shift"``, it runs over a spatial
+    axis, no reduction loop stands outside the outer loop, and neither that nor an inner loop around it is parallel or
+    vectorized: all this also of the loops that they become by later steps.
 
     Rewrite, with factor 4::
 
@@ -43,6 +59,20 @@ class Split(Step):
             B[i] = A[i]           →        for i_inner in range(4):
                                                if i_outer * 4 + i_inner < 10:
                                                    B[i_outer * 4 + i_inner] = A[i_outer * 4 + i_inner]
+
+    Rewrite, with factor 4, tail "peel"::
+
+        for i in range(10):            for i_outer in range(2):
+            B[i] = A[i]           →        for i_inner in range(4):
+                                               B[i_outer * 4 + i_inner] = A[i_outer * 4 + i_inner]
+                                       for i_inner_1 in range(2):
+                                           B[i_inner_1 + 8] = A[i_inner_1 + 8]
+
+    Rewrite, with factor 4, tail "shift"::
+
+        for i in range(10):            for i_outer in range(3):
+            B[i] = A[i]           →        for i_inner in range(4):
+                                               B[min(i_outer * 4, 6) + i_inner] = A[min(i_outer * 4, 6) + i_inner]
     """
 
     primitive: ClassVar[str] = "split"
@@ -51,21 +81,24 @@ class Split(Step):
     loop: str
     factor: int | None = None
     nparts: int | None = None
+    tail: Tail = "guard"
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = leaf_stage(state, self.stage, (self.loop,))
-        self._check_number(state)
+        self._check_arguments(state)
         require_serial(state, stage, self.loop, "split")
         require_unattached(state, stage, self.loop, "split")
         parent = stage.loops[self.loop]
         outer = _new_loop(stage, 0, f"{parent.name}_outer", parent.reduce)
         inner = _new_loop(stage, 1, f"{parent.name}_inner", parent.reduce)
-        relation = SplitRelation(self.loop, outer.id, inner.id, self.factor, self.nparts)
+        relation = SplitRelation(self.loop, outer.id, inner.id, self.factor, self.nparts, self.tail)
         at = stage.leaves.index(self.loop)
         leaves = (*stage.leaves[:at], outer.id, inner.id, *stage.leaves[at + 1 :])
         return state.with_stage(_with_loops(stage, {outer.id: outer, inner.id: inner}, relation, leaves))
 
-    def _check_number(self, state: ScheduleState) -> None:
+    def _check_arguments(self, state: ScheduleState) -> None:
+        if self.tail not in get_args(Tail):
+            raise ScheduleError(f"split has no tail {self.tail!r}; there are {', '.join(get_args(Tail))}")
         given = [(n, v) for n, v in (("factor", self.factor), ("nparts", self.nparts)) if v is not None]
         if len(given) != 1:
             raise ScheduleError("split takes either factor or nparts")
@@ -135,8 +168,9 @@ class Reorder(Step):
     """Put loops into the given order, outermost first, in the places that they hold together.
 
     Preconditions: all stand, no stage is computed at a loop whose enclosing loops would change, and no parallel loop
-    comes to stand inside a vectorized one. Reordering reductions changes the order in which terms are folded: not with
-    a reducer whose result depends on it but for rounding, nor in a build with strict precision.
+    comes to stand inside a vectorized one, no reduction loop outside a loop over tiles of which the last is shifted.
+    Reordering reductions changes the order in which terms are folded: not with a reducer whose result depends on it but
+    for rounding, nor in a build with strict precision.
 
     Rewrite, ``reorder(j, i)``::
 

@@ -274,3 +274,61 @@ def test_an_unknown_dimension_is_told():
     B = te.compute((4,), lambda i: te.if_then_else(i < n, A[i], 0.0), name="B")
     with refused("value of n is not known"):
         lw.lower(lw.create_schedule(B), [A, B])
+
+
+def test_split_knows_four_tails(matmul):
+    s, *_, E = matmul
+    with refused("split has no tail 'cut'; there are guard, mask, peel, shift"):
+        s[E].split(E.op.axis[0], factor=5, tail="cut")
+
+
+def test_a_reduction_is_not_split_into_tiles_that_overlap(matmul):
+    s, _, _, C, _, _ = matmul
+    (r,) = C.op.reduce_axis
+    with refused("loop r of C with tail='shift': it runs over a reduction axis(.|\n)*Take tail='mask' or tail='peel'"):
+        s[C].split(r, factor=3, tail="shift")
+
+
+def test_no_reduction_loop_stands_outside_tiles_that_overlap(matmul):
+    s, _, _, C, _, _ = matmul
+    i, j = C.op.axis
+    (r,) = C.op.reduce_axis
+    io, ii = s[C].split(i, factor=5, tail="shift")
+    s[C].reorder(io, r, ii, j)
+    with refused("reduction loop r of C cannot stand outside loop i_outer, whose last tile is shifted") as caught:
+        s[C].reorder(r, io)
+    assert "for r in range(8):  # <-- here" in str(caught.value)
+    s2 = lw.create_schedule(C)
+    s2[C].reorder(r, i)
+    with refused("reduction loop r of C cannot stand outside loop i_outer"):
+        s2[C].split(i, factor=5, tail="shift")
+
+
+@pytest.mark.parametrize("verb", ["vectorize", "parallel"])
+def test_tiles_that_overlap_run_one_after_the_other(matmul, verb):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    io, ii = s[E].split(i, factor=4, tail="shift")
+    with refused("the last tile of loop i is shifted, so that two iterations write the same elements"):
+        getattr(s[E], verb)(io)
+    oo, oi = s[E].split(io, factor=2)
+    with refused("the last tile of loop i is shifted"):
+        getattr(s[E], verb)(oi)
+    s[E].reorder(ii, oo)
+    with refused("loop i_inner of E cannot be"):
+        getattr(s[E], verb)(ii)
+    s[E].reorder(oo, oi, ii)
+    getattr(s[E], verb)(ii)
+    with refused("loop i_inner of E cannot be"):
+        s[E].reorder(ii, oo)
+    getattr(lw.create_schedule(E)[E], verb)(j)
+
+
+def test_a_loop_made_from_overlapping_tiles_is_not_parallel(matmul):
+    s, *_, E = matmul
+    i, j = E.op.axis
+    io, ii = s[E].split(i, factor=5, tail="shift")
+    s[E].reorder(io, j, ii)
+    fused = s[E].fuse(io, j)
+    with refused("loop i_outer_j_fused of E cannot be parallel"):
+        s[E].parallel(fused)
