@@ -141,9 +141,10 @@ def compile(
     ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
     compile (default: one a core); ``progress(done, total, name)`` is called after each function. ``precision`` is as
     for ``build``. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
-    Raises ``ModelError`` for a model that is damaged or not supported, ``TargetError`` for an unknown target.
+    Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
+    ``TargetError`` for an unknown target.
     """
-    function = specialize(model, shapes or {}) if isinstance(model, Function) else from_onnx(model, shapes)
+    function = specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes)
     options = CodegenOptions(precision=precision)
 
     def evaluate(constants: Function) -> list[Array]:

@@ -14,6 +14,7 @@ from .features import FEATURES, implied_features, known_names
 
 _KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
 _DEFAULT_CPU = {"x86_64": "x86-64", "riscv64": "generic-rv64"}
+_NO_CPUS = ("cuda", "gpu", "hip", "metal", "nvptx", "opencl", "rocm", "vulkan", "webgpu")
 _DEFAULT_ATTRIBUTES = {"riscv64": ("+m", "+a", "+f", "+d", "+c")}
 """The generic RISC-V cpu has not even multiplication; every Linux distribution asks for these."""
 
@@ -91,8 +92,10 @@ def _amend(target: Target, options: TargetOptions) -> Target:
 def _check(what: str, name: str, known: tuple[str, ...], triple: str) -> None:
     if name in known:
         return
+    if what == "cpu" and name.lower() in _NO_CPUS:
+        raise TargetError(f'loopwright compiles for CPUs, not for {name}: write "native", or the name of a CPU')
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    advice = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(known)}"
+    advice = f"did you mean {', '.join(close)}?" if close else f"there are {len(known)}, {known[0]} … {known[-1]}"
     raise TargetError(f"LLVM knows no {what} {name!r} for {triple}: {advice}")
 
 

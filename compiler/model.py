@@ -15,7 +15,7 @@ from ..codegen.model import CompiledFunction, CompiledModel, ModelStep, TensorSp
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, TupleType, Type
-from ..ir.errors import ModelError
+from ..ir.errors import ModelError, RuntimeArgumentError
 from ..ir.target import Target
 from .fold_constants import Evaluate, fold_constants
 from .fused import as_function, group_key, is_inlined_constant
@@ -51,8 +51,10 @@ def compile_model(
     """Compile a graph function whose dimensions are all numbers.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. Raises ``ModelError`` for symbolic dimensions.
+    without it that is computed at each run. Raises ``ModelError`` for symbolic dimensions, ``RuntimeArgumentError`` for
+    ``jobs`` that are no positive number.
     """
+    count = _job_count(jobs)
     simplified = simplify_inference(function)
     folded = simplified if evaluate is None else fold_constants(simplified, evaluate)
     units, results = _units(folded)
@@ -69,7 +71,6 @@ def compile_model(
         if progress is not None:
             progress(len(done), len(distinct), name)
 
-    count = jobs if jobs is not None else len(os.sched_getaffinity(0))
     compiled = dict(zip(distinct, compile_all(list(distinct.values()), target, options, count, note), strict=True))
     plan = _plan(folded, units, results)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
@@ -87,6 +88,14 @@ def compile_model(
         entry.object,
         entry.llvm_ir,
     )
+
+
+def _job_count(jobs: object) -> int:
+    if jobs is None:
+        return len(os.sched_getaffinity(0))
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise RuntimeArgumentError(f"jobs should be a whole number of processes, at least 1, found {jobs!r}")
+    return jobs
 
 
 def _units(function: Function) -> tuple[list[Unit], list[Value]]:

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..graph.node import Call, Function, Node, Var
-from ..graph.types import TensorType, tensor_type
+from ..graph.types import TensorType, given_shapes, tensor_type
 from ..graph.visit import rewrite
 from ..ir.errors import ModelError
 from ..ir.expr import const_int
 from ..ops.registry import Op
 
 
-def specialize(function: Function, shapes: Mapping[str, Sequence[int]]) -> Function:
-    """The function with the given shapes for its inputs.
+def specialize(function: Function, given: Mapping[str, Sequence[int]] | None) -> Function:
+    """The function with these shapes for its inputs.
 
     Raises ``ModelError`` for a name that is no input, and where a shape contradicts the input's declared type.
     """
+    shapes = given_shapes(given)
     unknown = shapes.keys() - {p.name for p in function.params}
     if unknown:
         raise ModelError(

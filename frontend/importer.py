@@ -13,7 +13,7 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..graph.node import Call, Constant, Function, Node, Tuple, Var
-from ..graph.types import TensorType
+from ..graph.types import TensorType, given_shapes
 from ..graph.visit import inputs, with_inputs
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from . import converters  # noqa: F401  enters them in the table
@@ -50,7 +50,7 @@ def from_onnx(
     check_graph(proto.graph)
     check_supported(proto)
     _check_sizes(proto.graph)
-    params = _parameters(proto.graph, shapes or {})
+    params = _parameters(proto.graph, given_shapes(shapes))
     importer = _Importer(model_functions(proto), folder)
     importer.final.update(dict.fromkeys(params))
     scope = _Scope(proto.graph.initializer, opsets, {p.name: p for p in params})

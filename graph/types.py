@@ -11,13 +11,13 @@ Types are interned: equal types are one object, so ``is`` compares them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from ..ir.dtype import DType, dtype
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import Expr, ExprLike, as_index, const_int
+from ..ir.errors import ModelError, TypeInferenceError
+from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
 from ..ir.intern import Interned
 
 
@@ -87,6 +87,26 @@ class FunctionType(TypeNode):
 
 
 Type: TypeAlias = TensorType | TupleType | SequenceType | OptionalType | FunctionType
+
+
+def given_shapes(shapes: object) -> dict[str, tuple[int, ...]]:
+    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers.
+
+    Raises ``ModelError`` for anything else; negative extents are for others to refuse.
+    """
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise ModelError(f"shapes= maps names of inputs to shapes, as in {{'x': (1, 3)}}, found {shapes!r}")
+    return {name: _given_shape(name, shape) for name, shape in (shapes or {}).items()}
+
+
+def _given_shape(name: object, shape: object) -> tuple[int, ...]:
+    wrong = ModelError(f"shapes= gives the input {name!r} the shape {shape!r}: write its extents, as in (1, 3)")
+    if isinstance(shape, (str, bytes, Operand)) or not isinstance(shape, Iterable):
+        raise wrong
+    extents = tuple(shape)
+    if any(isinstance(extent, bool) or not hasattr(extent, "__index__") for extent in extents):
+        raise wrong
+    return tuple(int(extent) for extent in extents)
 
 
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:

@@ -135,8 +135,27 @@ class Operand:
     def __rrshift__(self, other: ExprLike) -> Expr:
         return bitwise(">>", other, self)
 
+    def __pow__(self, other: ExprLike) -> Expr:
+        return power(self, other)
+
+    def __rpow__(self, other: ExprLike) -> Expr:
+        return power(other, self)
+
     def __neg__(self) -> Expr:
         return Unary("-", self.as_expr())
+
+    def __pos__(self) -> Expr:
+        return self.as_expr()
+
+    def __abs__(self) -> Expr:
+        from .intrinsics import call  # which makes expressions
+
+        return call("abs", self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
+        from .ufuncs import apply_ufunc  # which makes expressions
+
+        return apply_ufunc(ufunc, method, inputs, options)
 
     def __invert__(self) -> Expr:
         value = self.as_expr()
@@ -168,6 +187,14 @@ class Operand:
             "use te.select or te.if_then_else instead of `if`, `&`, `|`, `~` instead of `and`, `or`, `not`, "
             "and `is` to ask whether two expressions are the same"
         )
+
+    def __float__(self) -> float:
+        raise ExpressionError(
+            f"the symbolic expression `{self}` has no value while the program is being built: "
+            "use the functions of te instead of those of math, te.cast instead of int and float"
+        )
+
+    __int__ = __float__
 
     def __iter__(self) -> Any:
         raise ExpressionError(f"the symbolic expression `{self}` cannot be iterated over")
@@ -216,6 +243,12 @@ class Var(ExprNode):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Var:
         return memo.setdefault(id(self), Var(self.name, self.var_dtype))  # type: ignore[no-any-return]
+
+
+class ReduceVar(Var):
+    """The variable of a ``te.reduce_axis``, which has a value inside a reduction over that axis only."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -596,6 +629,15 @@ def as_expr(value: ExprLike, like: DType | None = None) -> Expr:
             raise ExpressionError(f"{value!r} meets a {like} value: convert one of them with te.cast")
         return const(value, like.element if like is not None else "float32")
     raise ExpressionError(f"cannot use a {type(value).__name__} in an expression: {value!r}")
+
+
+def power(base: ExprLike, exponent: ExprLike) -> Expr:
+    """``base ** exponent``; the square is a product, as in numpy."""
+    from .intrinsics import call  # which makes expressions
+
+    if isinstance(exponent, (int, float)) and exponent == 2:
+        return binary("*", base, base)
+    return call("pow", *_pair(base, exponent))
 
 
 def as_index(value: ExprLike) -> Expr:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..ir.buffer import Buffer
-from ..ir.errors import ScheduleError
+from ..ir.errors import RuntimeArgumentError, ScheduleError
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
@@ -190,7 +190,13 @@ class _Trace:
         if self._prints:
             print(record)  # noqa: T201  asked for by trace_passes
         if self._folder is not None and record.text is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / f"{self._name}.{self._count:02}.{pass_name}.txt"
-            path.write_text(record.text + "\n", encoding="utf-8")
+            self._write(self._folder / f"{self._name}.{self._count:02}.{pass_name}.txt", record.text)
         self._count += 1
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise RuntimeArgumentError(f"LOOPWRIGHT_DUMP_IR: {path} cannot be written: {error.strerror}") from error

@@ -66,6 +66,8 @@ class Library:
 
 def load_library(path: str | os.PathLike[str]) -> Library:
     """Read a library from a file. Raises ``ModelError`` if the file is damaged, foreign, or of another version."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ModelError(f"a library is read from the path of its file, found {path!r}")
     try:
         with zipfile.ZipFile(path) as archive:
             return Library(_read(archive))

@@ -10,9 +10,23 @@ from typing import Any, overload
 from ..ir.build import index_var
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError
-from ..ir.expr import ZERO, Axis, Broadcast, Expr, ExprLike, Operand, Ramp, Reduce, Var, as_expr, as_index, const_int
+from ..ir.expr import (
+    ZERO,
+    Axis,
+    Broadcast,
+    Expr,
+    ExprLike,
+    Operand,
+    Ramp,
+    Reduce,
+    ReduceVar,
+    Var,
+    as_expr,
+    as_index,
+    const_int,
+)
 from ..ir.simplify import simplify
-from ..ir.visit import children, walk
+from ..ir.visit import children, free_vars, walk
 from .bounds import check_reads
 from .tensor import Tensor, make_compute, make_placeholder
 
@@ -47,7 +61,7 @@ def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
     extent = simplify(high - low)
     if (number := const_int(extent)) is not None and not 0 <= number <= MAX_EXTENT:
         raise ExpressionError(f"reduce_axis {name}: the domain ({low}, {high}) is not a range")
-    return Axis(index_var(check_name(name)), low, extent, "reduce")
+    return Axis(ReduceVar(check_name(name)), low, extent, "reduce")
 
 
 @overload
@@ -136,6 +150,15 @@ def _check_value(name: str, value: Any) -> Any:
     return value
 
 
+def _check_reduced(name: str, expr: Expr) -> None:
+    for var in free_vars(expr):
+        if isinstance(var, ReduceVar):
+            raise ExpressionError(
+                f"{name} uses the reduce axis {var.name} without reducing over it: te.sum(…, axis={var.name}), "
+                "or another reduction, must stand around it"
+            )
+
+
 def _check_body(name: str, body: tuple[Expr, ...]) -> None:
     if not body:
         raise ExpressionError(f"the function of {name} returned no expression: return the element's expression")
@@ -146,6 +169,7 @@ def _check_body(name: str, body: tuple[Expr, ...]) -> None:
             )
         if expr.dtype.lanes != 1 or any(isinstance(node, (Ramp, Broadcast)) for node in walk(expr)):
             raise ExpressionError(f"{name}: computes are scalar; vectors come from the schedule's vectorize")
+        _check_reduced(name, expr)
     reductions = [e for e in body if isinstance(e, Reduce)]
     if reductions and (
         len(reductions) != len(body)

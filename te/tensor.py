@@ -39,6 +39,12 @@ class Tensor(TensorBase):
             raise ExpressionError(f"{self!r} is read element by element, not by slices")
         return TensorRead(self, tuple(as_index(i) for i in given))
 
+    def _no_arithmetic(self, *others: object, **options: object) -> None:
+        raise ExpressionError(f"{self!r} is a whole tensor: compute with its elements, as in {self.name}[i]")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
+    __floordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = __matmul__ = __array_ufunc__ = _no_arithmetic
+
     def __iter__(self) -> None:
         raise ExpressionError(f"{self!r} cannot be iterated over: read its elements by index")
 

@@ -189,13 +189,6 @@ def test_constants_fit_their_dtype(value, kind):
         te.const(value, kind)
 
 
-def test_a_reduce_axis_that_nothing_reduces_is_found_when_lowering():
-    A, r = te.placeholder((8,), name="A"), te.reduce_axis((0, 8), name="r")
-    B = te.compute((8,), lambda i: A[r], name="B")
-    with refused("the value of r is not known"):
-        lw.build(lw.create_schedule(B), [A, B])
-
-
 def test_a_huge_unroll():
     A = te.placeholder((5000,), name="A")
     B = te.compute((5000,), lambda i: A[i] + 1.0, name="B")
