@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ...ir.expr import MAX_LANES, const_int
 from ...ir.stmt import LoopKind
+from ...te.reducer_laws import factoring_counterexample
 from ..regions import loops_of
 from ..report import schedule_error
 from ..state import At, ScheduleState, Stage
@@ -66,13 +67,24 @@ def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, primitive: 
     if not stage.loops[loop].reduce:
         return
     name = stage.loops[loop].name
+    advice = f"{verb.capitalize()} a loop over a spatial axis."
+    if _can_be_factored(state, stage):
+        advice += f" Or make this one an axis of a stage of its own: {_factored(state, stage, loop, primitive)}"
     raise schedule_error(
         state,
         f"cannot {verb} loop {name} of {stage.name}: it runs over a reduction axis, whose iterations all write the "
         "same elements",
-        f"Make it an axis of a stage of its own, and {verb} that: {_factored(state, stage, loop, primitive)}. "
-        f"Or {verb} a loop over a spatial axis.",
+        advice,
         [loop],
+    )
+
+
+def _can_be_factored(state: ScheduleState, stage: Stage) -> bool:
+    reduction = stage.compute.reduction
+    return (
+        reduction is not None
+        and not state.attached(stage.name)
+        and factoring_counterexample(reduction.combiner) is None
     )
 
 

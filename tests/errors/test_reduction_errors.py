@@ -37,10 +37,16 @@ def test_the_advice_for_a_reduction_is_a_schedule_that_works(primitive, factor, 
     loop = r if factor is None else s[C].split(r, factor=factor)[1]
     with refused("all write the same elements") as caught:
         getattr(s[C], primitive)(loop)
-    advice = re.search(r"stage of its own, .*: (.*)\. Or ", str(caught.value))
+    advice = re.search(r"a stage of its own: (.*)\n", str(caught.value))
     exec(advice.group(1), {"s": s})
     assert s.trace[-1].primitive == primitive
     lw.lower(s, [A, *C.op.outputs])
+
+
+def test_what_rfactor_would_refuse_is_not_advised():
+    s, r, C = reduction(combine("difference", lambda a, b: a - b))
+    with refused("all write the same elements\nVectorize a loop over a spatial axis.\nThe loop nest"):
+        s[C].vectorize(r)
 
 
 def test_a_reduction_stays_one_after_split_fuse_and_reorder():
