@@ -9,7 +9,7 @@ from ...ir.buffer import Buffer
 from ...ir.expr import Expr, Load, Var
 from ...ir.origin import enclosed
 from ...ir.printer import module_lines
-from ...ir.stmt import Allocate, For, If, IRModule, LetStmt, PrimFunc, Stmt, StmtNode, Store
+from ...ir.stmt import Allocate, For, If, IRModule, Launch, LetStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, children, walk
 from ..allocate import place, slot_lanes
 
@@ -69,7 +69,7 @@ class PlacedStore:
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """What a module holds. ``loop_at`` gives for a line the loop that its statement begins or stands in; on the
-    ``stack_lines`` buffers on the stack are accessed."""
+    ``stack_lines`` the stack is used on purpose: for a buffer that lives there, or for the arguments of a launch."""
 
     loops: tuple[PlacedLoop, ...]
     stores: tuple[PlacedStore, ...]
@@ -95,7 +95,8 @@ def read_lowered(module: IRModule) -> Lowered:
                 stores.append(_placed_store(stmt, around, outer, lines))
             if here is not None and stmt in lines:
                 loop_at[lines[stmt]] = here
-            if stmt in lines and on_stack.intersection(b.data for b in _own_buffers(stmt)):
+            uses_stack = isinstance(stmt, Launch) or on_stack.intersection(b.data for b in _own_buffers(stmt))
+            if stmt in lines and uses_stack:
                 stack_lines.add(lines[stmt])
     return Lowered(tuple(loops.values()), tuple(stores), loop_at, frozenset(stack_lines))
 

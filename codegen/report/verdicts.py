@@ -15,7 +15,8 @@ from .machine import CodeOfLoop, Machine
 from .report import CodeLoop, LoopReport, VectorReport
 from .x86 import Counts
 
-_OURS = ("lw_parallel_for", "aligned_alloc", "free", "memset", "memcpy", "memmove")
+_MEMORY_FUNCTIONS = ("memset", "memcpy", "memmove")
+_HELPERS = ("lw_parallel_for", "aligned_alloc", "free", *_MEMORY_FUNCTIONS)
 
 
 def vector_report(nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> VectorReport:
@@ -48,7 +49,7 @@ class _Reporter:
             codes = [code for p in placed for code in (self.machine.of_loop(p) if self.machine else ())]
             code = sum((c.counts for c in codes), Counts()) if codes else None
             costs = [*self._spills(codes), *self._scalar(loop, placed, stores)]
-            became = self._loop(loop, placed, codes) + ", scalar" * any(c.startswith("scalar") for c in costs)
+            became = self._loop(loop, placed, codes, stores) + ", scalar" * any(c.startswith("scalar") for c in costs)
         unique = tuple(dict.fromkeys(costs))
         return LoopReport(loop.id, loop.name, loop.kind, loop.extent, len(loop.around), became, unique, code)
 
@@ -71,6 +72,9 @@ class _Reporter:
         if not vectors:
             return ("one iteration: scalar code" if scalars else "gone: it stores nothing that is used"), []
         masked = [s for s in vectors if s.is_masked]
+        called = _memory_functions(code)
+        if called:
+            return f"done by {called}", []
         parts = [self._width(vectors[0], code)]
         if code is not None and code.fused:
             parts.append("fma")
@@ -102,7 +106,7 @@ class _Reporter:
             yield f"{cost}, one at a time" if lacking else cost
         if code is None:
             return
-        foreign = [name for name in code.calls if not name.startswith(_OURS)]
+        foreign = [name for name in code.calls if name not in _HELPERS]
         if foreign:
             yield f"no vector form: calls {', '.join(dict.fromkeys(foreign))} for each lane"
         if code.divisions:
@@ -122,13 +126,16 @@ class _Reporter:
 
     # Other loops.
 
-    def _loop(self, loop: NestLoop, placed: list[PlacedLoop], codes: list[CodeOfLoop]) -> str:
+    def _loop(
+        self, loop: NestLoop, placed: list[PlacedLoop], codes: list[CodeOfLoop], stores: list[PlacedStore]
+    ) -> str:
         if not placed:
             if loop.kind == "unrolled":
                 return f"written out {loop.extent} times"
             return "one iteration: no loop" if loop.extent == "1" else "no loop: its parts stand one after the other"
         if self.machine is not None and not codes:
-            return "a loop in the loop IR, which LLVM has removed or written out"
+            called = _memory_functions(self._on_lines(stores))
+            return f"done by {called}" if called else "a loop in the loop IR, which LLVM has removed or written out"
         tails = sum(p.is_border for p in placed)
         parts = ["a loop" if len(placed) == 1 else f"{len(placed)} loops"]
         if tails and tails < len(placed):
@@ -159,7 +166,7 @@ class _Reporter:
 
     def _spills(self, codes: list[CodeOfLoop]) -> Iterator[str]:
         for code in codes:
-            if not code.innermost or not code.counts.stack:
+            if not code.innermost or not code.counts.stack or "lw_parallel_for" in code.counts.calls:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
             text = f"spills: {code.counts.stored} stores to the stack and {code.counts.reloaded} loads in {where}"
@@ -204,3 +211,9 @@ class _Reporter:
             )
         how = "at computed places" if step is None else f"at a stride of {step}"
         return f"scalar: its iterations store to {name} {how}: let the contiguous loop be innermost, and vectorize it"
+
+
+def _memory_functions(code: Counts | None) -> str:
+    """The functions of the C library that LLVM calls in the place of loops which copy or fill memory."""
+    calls = code.calls if code is not None else ()
+    return " and ".join(dict.fromkeys(name for name in calls if name in _MEMORY_FUNCTIONS))

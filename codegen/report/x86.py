@@ -73,9 +73,15 @@ def count(instructions: Iterable[Instruction], frame_pointer: bool, stack_lines:
             if kind in ("stored", "reloaded") and instruction.line in stack_lines:
                 continue
             totals[kind] = totals.get(kind, 0) + 1
-        if instruction.name.startswith("call"):
+        if _is_call(instruction):
             calls.append(instruction.operands[-1].removesuffix("@PLT"))
     return Counts(**totals, calls=tuple(calls))
+
+
+def _is_call(instruction: Instruction) -> bool:
+    """Calls, and jumps to another function, which are calls at the end of a function."""
+    target = instruction.operands[-1] if instruction.operands else ""
+    return instruction.name.startswith("call") or (instruction.name == "jmp" and not target.startswith((".L", "*")))
 
 
 def uses_frame_pointer(instructions: Iterable[Instruction]) -> bool:

@@ -100,6 +100,7 @@ def test_a_loop_of_one_block_and_one_whose_test_comes_first():
         ("jne .LBB0_1", {"branches": 1}),
         ("jmp .LBB0_1", {}),
         ("callq sinf@PLT", {"calls": ("sinf",)}),
+        ("jmp memcpy@PLT", {"calls": ("memcpy",)}),
         ("movq (%rbp), %rax", {}),
     ],
 )

@@ -192,6 +192,33 @@ def test_parallel_loops_are_functions_of_their_own():
     assert found.loops[-1].became == "8 lanes of float32 in ymm, fma"
 
 
+def test_arguments_of_a_launch_and_buffers_on_the_stack_are_no_spills():
+    n = te.var("n")
+    X = te.placeholder((n, 64), name="X")
+    P = te.compute((n, 64), lambda i, j: X[i, j] * 3.0, name="P")
+    Y = te.compute((n, 64), lambda i, j: P[i, j] + P[i, 63 - j], name="Y")
+    s = lw.create_schedule(Y)
+    s[P].compute_at(s[Y], Y.op.axis[0])
+    s[P].unroll(s[P].split(P.op.axis[1], factor=8)[0])
+    s[P].vectorize(s[P].loops[-1])
+    s[Y].unroll(s[Y].split(Y.op.axis[1], factor=8)[0])
+    s[Y].vectorize(s[Y].loops[-1])
+    found = report(s, [X, Y], AVX2)
+    assert [loop.code.instructions > 32 for loop in found.code] == [True], "one loop, and both stages are written out"
+    assert found.costs == ()
+    s = lw.create_schedule(Y)
+    outer, inner = s[Y].split(Y.op.axis[0], factor=4)
+    s[Y].parallel(inner)
+    assert not any("spills" in cost for cost in report(s, [X, Y], AVX2)[outer].costs)
+
+
+def test_a_loop_that_only_copies_is_done_by_the_c_library():
+    s, args = elementwise(lambda x: x, shape=(6, 256))
+    found = report(s, args, AVX2)
+    assert {loop.became for loop in found.loops} == {"done by memcpy"}
+    assert found.code == ()
+
+
 def test_a_loop_is_found_by_what_split_gave_by_id_or_by_name():
     X = te.placeholder((32,), name="X")
     Y = te.compute((32,), lambda i: X[i] + 1.0, name="Y")
