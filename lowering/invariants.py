@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..ir.errors import ScheduleError
+from .inference import Inference
 from .match_intrinsic import MismatchError
 from .realize import realize
-from .regions import Inference, infer
+from .regions import infer
 from .report import schedule_error
 from .shifted_tiles import check_shifted_tiles
 from .state import Inlined, ScheduleState, Stage
@@ -55,8 +56,8 @@ def _check_tensorized_loops(stage: Stage, before: ScheduleState) -> None:
 
 
 def _check_layout(stage: Stage, known: Inference, before: ScheduleState) -> None:
-    """Each element that is computed has a place of its own in memory."""
-    layout, extents = stage.layout, known.regions[stage.name].extents
+    """Each element that is stored has a place of its own in memory."""
+    layout, extents = stage.layout, known.memory[stage.name].extents
     assert layout is not None
     box = ", ".join(map(str, extents))
     if layout.shape(extents, known.facts) is None:

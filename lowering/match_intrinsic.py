@@ -21,9 +21,9 @@ from ..ir.stmt import If, Stmt, Store
 from ..ir.visit import Node, buffers_accessed, children, substitute, walk
 from .flatten_buffers import flat_view
 from .guards import conjuncts, margin_of
+from .inference import Inference
 from .linear import affine_in, difference
 from .loops import Guard
-from .regions import Inference
 from .stage_code import StageCode
 from .state import Stage
 from .tensor_intrinsic import TensorIntrinsic, intrinsic_named

@@ -14,10 +14,10 @@ from ..ir.facts import prove
 from ..ir.stmt import If, Stmt
 from ..ir.visit import buffers_accessed, free_vars
 from ..te.tensor import Tensor
+from .inference import Inference
 from .loops import Guard
-from .regions import Inference
 from .stage_code import StageCode
-from .state import At, Before, ScheduleState, Stage
+from .state import After, At, Before, ScheduleState, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,20 @@ def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
 
 
 def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
-    """A box that bound inference found may reach beyond the tensor: what lies outside is not computed."""
+    """A box that bound inference found may reach beyond the tensor, or its ends: what lies outside is not computed."""
     if isinstance(stage.place, Before):
         time = stage.compute.axis[0]
         whole = known.regions[stage.place.stage].extents[0]
         return [Guard(known.axis_values(stage)[time.var] < whole, reduce=False)]  # there may be fewer steps than firsts
-    if not isinstance(stage.place, At):
+    if not isinstance(stage.place, (At, After)):
         return []
     values, region = known.axis_values(stage), known.regions[stage.name]
     guards = []
-    for axis, low, extent in zip(stage.compute.axis, region.lows, region.extents, strict=True):
-        if not (low is ZERO and extent is axis.extent):
+    for dim, axis in enumerate(stage.compute.axis):
+        if not region.is_whole(dim, axis.extent):
             value = values[axis.var]
-            guards += [Guard(value >= ZERO, reduce=False), Guard(value < axis.extent, reduce=False)]
+            ends = dict.fromkeys((axis.extent, *region.limits_of(dim)))
+            guards += [Guard(condition, reduce=False) for condition in (value >= ZERO, *(value < end for end in ends))]
     return guards
 
 

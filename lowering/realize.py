@@ -11,12 +11,14 @@ from ..ir.facts import Facts
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, If, Stmt, seq
 from ..te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
+from .inference import Inference
 from .match_intrinsic import Match, find_match
+from .nesting import Nesting
 from .placed_guards import NestPlan, guarded, plan_nest
-from .regions import Inference, infer
+from .regions import infer
 from .scans import shared_memory
 from .stage_code import StageCode
-from .state import Before, Root, ScheduleState, Stage
+from .state import ScheduleState, Stage
 from .storage import make_buffers
 from .tails import cut_tails
 
@@ -47,22 +49,36 @@ class _NestBuilder:
         self.known = known
         self.shared = shared_memory(state)
         self.buffers = make_buffers(state, known, self.shared)
+        self.nesting = Nesting(state, known.reads)
         self.code = StageCode(state, known, self.buffers, self.shared)
         self.loop_of: dict[Var, str] = {}
 
     def root_body(self) -> Stmt:
-        roots = [s for s in self.state.stages if s.name in self.known.regions and isinstance(s.place, Root)]
-        return self._with_stages(roots, None)
+        return self._with_stages(self.nesting.roots(), None, None)
 
-    def _with_stages(self, stages: Sequence[Stage], rest: Stmt | None) -> Stmt:
-        """Compute the stages in order, then ``rest``; their memory lives as long."""
+    def _with_stages(self, stages: Sequence[Stage], rest: Stmt | None, home: tuple[str, str] | None) -> Stmt:
+        """Compute the stages in order, then ``rest``; the memory that has its home here lives as long."""
         body = rest
         for stage in reversed(stages):
             body = seq(self._nest(stage), body)
-            if stage.name not in self.state.outputs:
-                for tensor in reversed([t for t in stage.tensors if t not in self.shared]):
-                    body = Allocate(self.buffers[tensor], body)
+            for member in self.nesting.group(stage):
+                body = self._with_memory(member, body, home)
         return body if body is not None else seq()
+
+    def _with_memory(self, stage: Stage, body: Stmt, home: tuple[str, str] | None) -> Stmt:
+        """The body with memory for a stage's tensors, if its home is here."""
+        if stage.name not in self.state.outputs and self.known.homes.get(stage.name) == home:
+            for tensor in reversed([t for t in stage.tensors if t not in self.shared]):
+                body = Allocate(self.buffers[tensor], body)
+        return body
+
+    def _iteration(self, stage: Stage, leaf: str, body: Stmt) -> Stmt:
+        """An iteration of a loop: what is computed at it, the stage's own part, what is computed after that."""
+        home = (stage.name, leaf)
+        body = seq(body, self._with_stages(self.nesting.after(stage, leaf), None, home))
+        for member in self.nesting.group(stage, leaf):
+            body = self._with_memory(member, body, home)
+        return self._with_stages(self.nesting.before(stage, leaf), body, home)
 
     def _nest(self, stage: Stage) -> Stmt:
         match stage.op:
@@ -78,10 +94,9 @@ class _NestBuilder:
     def _scan(self, stage: Stage) -> Stmt:
         """The first steps, then the time loop, in which the cell is computed."""
         (time,) = stage.leaves
-        first = [s for s in self.state.stages if isinstance(s.place, Before) and s.place.stage == stage.name]
-        steps = self._with_stages(self.state.attached(stage.name, time), None)
+        steps = self._with_stages(self.nesting.before(stage, time), None, (stage.name, time))
         loop = self._loop(stage, time, self.known.loops[stage.name].vars[time], steps)
-        return seq(self._with_stages(first, None), loop)
+        return seq(*map(self._nest, self.nesting.before_loops(stage)), loop)
 
     def _compute(self, stage: Stage) -> Stmt:
         """The loops of a stage, from the inside outwards: at each depth what is computed there, then its guards."""
@@ -99,7 +114,7 @@ class _NestBuilder:
                 body = guarded(plan.at(0, reads_attached=False), body)
                 break
             leaf = stage.leaves[depth - 1]
-            body = self._with_stages(self.state.attached(stage.name, leaf), body)
+            body = self._iteration(stage, leaf, body)
             body = guarded(plan.at(depth, reads_attached=False), body)
             body = self._loop(stage, leaf, self.known.loops[stage.name].vars[leaf], body)
         return cut_tails(body, [*(p.guard for p in plan.guards), *plan.of_init()], self.known.facts, self.loop_of)

@@ -2,72 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from ..ir.errors import InternalError
-from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorBase, TensorRead, Var, const, maximum, minimum
+from ..ir.expr import ONE, ZERO, Expr, TensorRead, Var, const, maximum, minimum
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
 from ..te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
+from .finished import finished, region_after
+from .inference import Inference, Region
 from .loops import StageLoops, derive_loops
+from .nesting import enclosing_loops, homes, reads_of
 from .scans import scan_of
-from .state import At, Before, Inlined, ScheduleState, Stage
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Per dimension, the first element that is computed, and how many are."""
-
-    lows: tuple[Expr, ...]
-    extents: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Inference:
-    """All that bound inference finds. ``bodies`` are those of the computes after inlining."""
-
-    bodies: Mapping[str, tuple[Expr, ...]]
-    loops: Mapping[str, StageLoops]
-    regions: Mapping[str, Region]
-    facts: Facts
-
-    def reduction(self, stage: Stage) -> Reduce | None:
-        """The stage's reduction, if it is one; of several outputs the first, for they share all but ``index``."""
-        first = next(iter(self.bodies[stage.name]), None)
-        return first if isinstance(first, Reduce) else None
-
-    def axis_values(self, stage: Stage) -> dict[Var, Expr]:
-        """What stands for the axes of a stage inside its nest."""
-        region, loops = self.regions[stage.name], self.loops[stage.name]
-        of_region = iter(region.lows)
-        values: dict[Var, Expr] = {}
-        for loop, axis in stage.axis_of.items():
-            low = next(of_region) if axis.kind == "spatial" else axis.min
-            values[axis.var] = loops.values[loop] if low is ZERO else low + loops.values[loop]
-        return values
+from .state import After, At, Inlined, ScheduleState, Stage
 
 
 def infer(state: ScheduleState) -> Inference:
-    """Regions and loops of all stages that are computed."""
+    """Regions, loops and memory of all stages that are computed."""
     bodies = inline_bodies(state)
-    computed = [s for s in state.stages if s.name in bodies]
+    reads = reads_of(state, bodies)
     loops: dict[str, StageLoops] = {}
     regions: dict[str, Region] = {}
-    facts = _dimension_facts(state)
-    inference = Inference(bodies, loops, regions, facts)
-    for stage in reversed(computed):
-        region = _region(state, stage, inference)
+    memory: dict[str, Region] = {}
+    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, _dimension_facts(state))
+
+    def add(stage: Stage) -> None:
+        if stage.name in regions:
+            return
+        if isinstance(stage.place, After):
+            add(state.stage(stage.place.stage))
+        region = _region(state, stage, known)
         regions[stage.name] = region
         loops[stage.name] = _stage_loops(stage, region)
-    return inference
+
+    computed = [s for s in state.stages if s.name in bodies]
+    for stage in reversed(computed):
+        add(stage)
+    for stage in computed:
+        memory[stage.name] = _memory(state, known, stage)
+    return known
+
+
+def _memory(state: ScheduleState, known: Inference, stage: Stage) -> Region:
+    """The elements that the memory of a stage has room for, where it lives."""
+    home = known.homes.get(stage.name)
+    if isinstance(stage.place, At) or (home is None and not isinstance(stage.place, After)):
+        return known.regions[stage.name]
+    if home is None:
+        return _whole(stage)
+    spans = finished(state, known, stage, After(*home))
+    return _whole(stage) if spans is None else Region(tuple(s.low for s in spans), tuple(s.extent for s in spans))
 
 
 def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers."""
-    if isinstance(stage.place, At):
+    if isinstance(stage.place, (At, After)):
         return infer(state).loops[stage.name]
     return _stage_loops(stage, _whole(stage))
 
@@ -108,17 +97,6 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
     return bodies
 
 
-def enclosing_loops(state: ScheduleState, place: At) -> list[tuple[Stage, str]]:
-    """The loops around the point where ``place`` puts a stage, outermost first."""
-    target = state.stage(place.stage)
-    around = target.place
-    while isinstance(around, Before):
-        around = state.stage(around.stage).place
-    outer = enclosing_loops(state, around) if isinstance(around, At) else []
-    upto = target.leaves.index(place.loop) + 1
-    return [*outer, *((target, leaf) for leaf in target.leaves[:upto])]
-
-
 def _dimension_facts(state: ScheduleState) -> Facts:
     facts = NO_FACTS
     dimensions: dict[Var, None] = {}
@@ -131,28 +109,18 @@ def _dimension_facts(state: ScheduleState) -> Facts:
     return facts
 
 
-def readers_of(state: ScheduleState, stage: Stage) -> list[Stage]:
-    """The stages that read this one once inlined stages are put in."""
-    own = set(stage.tensors)
-    return [
-        state.stage(name)
-        for name, bodies in inline_bodies(state).items()
-        if any(t in own for t in _tensors_read(state.stage(name), bodies))
-    ]
-
-
-def _tensors_read(stage: Stage, bodies: tuple[Expr, ...]) -> list[TensorBase]:
-    if isinstance(stage.op, ComputeOp):
-        return [read.tensor for body in bodies for read in tensor_reads(body)]
-    return [*stage.op.inputs]
-
-
 def _region(state: ScheduleState, stage: Stage, known: Inference) -> Region:
     """What of a stage is computed where it is placed. Externs and scans are always computed whole."""
-    if not isinstance(stage.place, At) or not isinstance(stage.op, ComputeOp):
+    if not isinstance(stage.op, ComputeOp):
         return _whole(stage)
-    scan = scan_of(state, stage)
-    return _one_step(stage, scan, known) if scan is not None else _needed(state, stage, stage.place, known)
+    match stage.place:
+        case At() as place:
+            scan = scan_of(state, stage)
+            return _needed(state, stage, place, known) if scan is None else _one_step(stage, scan, known)
+        case After() as place:
+            return region_after(state, known, stage, place)
+        case _:
+            return _whole(stage)
 
 
 def _one_step(update: Stage, scan: Stage, known: Inference) -> Region:

@@ -22,6 +22,7 @@ from .primitives import (
     Fuse,
     Parallel,
     Reorder,
+    ReverseComputeAt,
     RFactor,
     SetScope,
     Split,
@@ -251,6 +252,11 @@ class StageView:
         """Compute this stage inside a loop of another. See ``ComputeAt``."""
         other = target if isinstance(target, StageView) else self._schedule[target]
         self._schedule.apply(ComputeAt(self.name, other.name, other.loop_id(loop)))
+
+    def reverse_compute_at(self, target: StageView | StageLike, loop: LoopLike) -> None:
+        """Compute this stage inside a loop of its producer, after the part that it reads. See ``ReverseComputeAt``."""
+        other = target if isinstance(target, StageView) else self._schedule[target]
+        self._schedule.apply(ReverseComputeAt(self.name, other.name, other.loop_id(loop)))
 
     def compute_inline(self) -> None:
         """Compute this stage where it is read. See ``ComputeInline``."""

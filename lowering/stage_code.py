@@ -13,7 +13,7 @@ from ..ir.expr import ZERO, Expr, Load, Reduce, TensorRead, Var
 from ..ir.stmt import LetStmt, Stmt, Store, seq
 from ..ir.visit import Node, rewrite, substitute
 from ..te.tensor import ExternOp, Tensor
-from .regions import Inference
+from .inference import Inference
 from .state import ScheduleState, Stage
 from .storage import stored_at
 
@@ -101,16 +101,22 @@ class StageCode:
         stage = self.state.stage_of(tensor)
         if not stage.is_compute or tensor in self.shared:
             return (ZERO,) * tensor.ndim
-        return self.known.regions[stage.name].lows
+        return self.known.memory[stage.name].lows
 
     def _element(self, stage: Stage) -> tuple[Expr, ...]:
         """Where in the stage's buffers the current element goes."""
         if stage.tensors[0] in self.shared:
             place = self.known.axis_values(stage)
             return tuple(place[axis.var] for axis in stage.compute.axis)
-        values = self.known.loops[stage.name].values
-        local = tuple(values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
-        return stored_at(stage, local)
+        memory = self.known.memory[stage.name]
+        if memory is self.known.regions[stage.name]:
+            values = self.known.loops[stage.name].values
+            local = [values[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial"]
+        else:
+            at = self.known.axis_values(stage)
+            axes = zip(stage.compute.axis, memory.lows, strict=True)
+            local = [at[axis.var] if low is ZERO else at[axis.var] - low for axis, low in axes]
+        return stored_at(stage, tuple(local))
 
     def _targets(self, stage: Stage) -> list[Buffer]:
         return [self.buffers[t] for t in stage.tensors]

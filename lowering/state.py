@@ -4,7 +4,7 @@
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
                | FactorRelation(moved, loop, stage)
-    place ::= Root | Inlined | At(stage, loop) | Before(stage)
+    place ::= Root | Inlined | At(stage, loop) | After(stage, loop) | Before(stage)
 
 A stage begins with one loop for each axis of its compute; a scan has its time loop, an extern none. Relations derive
 loops from loops; the leaves are the loops that stand now, outermost first. Loops have stable ids, ``<stage>#<number>``
@@ -131,13 +131,21 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
+class After:
+    """Computed at the end of each iteration of a loop of another stage, from what that iteration has finished."""
+
+    stage: str
+    loop: str
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """Computed whole, just before the loops of another stage: the first steps of a scan."""
 
     stage: str
 
 
-Place: TypeAlias = Root | Inlined | At | Before
+Place: TypeAlias = Root | Inlined | At | After | Before
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,11 +270,11 @@ class ScheduleState:
         return name
 
     def attached(self, stage: str, loop: str | None = None) -> tuple[Stage, ...]:
-        """The stages computed at (a given loop of) a stage."""
+        """The stages computed at, or after, (a given loop of) a stage."""
         return tuple(
             s
             for s in self.stages
-            if isinstance(s.place, At) and s.place.stage == stage and loop in (None, s.place.loop)
+            if isinstance(s.place, (At, After)) and s.place.stage == stage and loop in (None, s.place.loop)
         )
 
 

@@ -13,7 +13,7 @@ from ..ir.errors import InternalError
 from ..ir.expr import ONE, Expr, const, const_int
 from ..ir.simplify import simplify
 from ..te.tensor import Tensor
-from .regions import Inference
+from .inference import Inference
 from .state import ScheduleState, Stage, StrideAlignment
 
 STACK_BYTES = 16 * 1024
@@ -32,7 +32,7 @@ class StoredBox:
 
 
 def make_buffers(state: ScheduleState, known: Inference, shared: Mapping[Tensor, Tensor]) -> dict[Tensor, Buffer]:
-    """The buffers of all tensors that have memory; a stage computed at a loop has but what an iteration needs.
+    """The buffers of all tensors that have memory; those that live in a loop have room for an iteration only.
 
     ``shared`` says of the parts of scans in whose memory they are.
     """
@@ -64,7 +64,7 @@ def stored_at(stage: Stage, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def stored_box(stage: Stage, known: Inference) -> StoredBox:
     """The memory that the elements computed of a stage take."""
-    shape = known.regions[stage.name].extents
+    shape = known.memory[stage.name].extents
     if stage.layout is not None:
         laid_out = stage.layout.shape(shape, known.facts)
         if laid_out is None:

@@ -3,7 +3,7 @@
 from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
 from .loop_shape import Fuse, Reorder, Split
-from .placement import ComputeAt, ComputeInline, ComputeRoot
+from .placement import ComputeAt, ComputeInline, ComputeRoot, ReverseComputeAt
 from .reduction import RFactor
 from .storage import SetScope, StorageAlign, TransformLayout
 from .tensorize import Tensorize
@@ -18,6 +18,7 @@ __all__ = [
     "Parallel",
     "RFactor",
     "Reorder",
+    "ReverseComputeAt",
     "SetScope",
     "Split",
     "StorageAlign",

@@ -11,7 +11,7 @@ from ...ir.stmt import LoopKind
 from ...te.reducer_laws import factoring_counterexample
 from ..regions import loops_of
 from ..report import schedule_error
-from ..state import At, ScheduleState, Stage
+from ..state import After, At, ScheduleState, Stage
 from ..step import Step, leaf_stage, literal, require_serial, standing_loops
 
 MAX_UNROLL = 4096
@@ -136,7 +136,7 @@ class Vectorize(Step):
             )
         inside = stage.leaves[stage.leaves.index(self.loop) :]
         for attached in state.attached(stage.name):
-            if isinstance(attached.place, At) and attached.place.loop in inside:
+            if isinstance(attached.place, (At, After)) and attached.place.loop in inside:
                 raise schedule_error(
                     state,
                     f"cannot vectorize loop {name} of {stage.name}: {attached.name} is computed inside it",

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...te.tensor import ExternOp, PlaceholderOp, StateOp
-from ..regions import readers_of
+from ..nesting import is_inside
+from ..placement_rules import check_placements, readers
 from ..report import schedule_error
 from ..scans import scan_of
-from ..state import At, Before, Inlined, Root, ScheduleState, Stage
-from ..step import Step, standing_loops
+from ..state import After, At, Inlined, Root, ScheduleState, Stage
+from ..step import Step, leaf_stage, standing_loops
 from .annotate import check_annotated_extents
 
 
@@ -39,38 +40,29 @@ def _placeable(state: ScheduleState, name: str, verb: str) -> Stage:
     return stage
 
 
-def _is_inside(state: ScheduleState, stage: Stage, target: str, loop: str) -> bool:
-    """Whether all of a stage's work happens inside the given loop of the target stage."""
-    while stage.name != target:
-        if isinstance(stage.place, Before):
-            stage = state.stage(stage.place.stage)
-            if stage.name == target:
-                return False
-            continue
-        if not isinstance(stage.place, At):
-            return False
-        place, stage = stage.place, state.stage(stage.place.stage)
-        if stage.name == target:
-            return stage.leaves.index(place.loop) >= stage.leaves.index(loop)
-    return True
+def _refuse_own_loop(state: ScheduleState, stage: Stage, target: Stage, loop: str) -> None:
+    """Refuse to place a stage in its own nest, or in one that stands in it."""
+    if any(is_inside(state, target, stage.name, leaf) for leaf in stage.leaves[:1]) or target.name == stage.name:
+        raise schedule_error(
+            state,
+            f"cannot compute {stage.name} at a loop of {target.name}, which is computed in the loops of {stage.name}"
+            if target.name != stage.name
+            else f"cannot compute {stage.name} at a loop of its own",
+            "Name a loop of another stage, that is not inside it.",
+            [loop],
+        )
 
 
-def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> None:
-    """Each stage that is computed at a loop has all its readers inside that loop; ``before`` is what an error shows."""
-    for stage in state.stages:
-        if not isinstance(stage.place, At):
-            continue
-        place = stage.place
-        for reader in readers_of(state, stage):
-            if not _is_inside(state, reader, place.stage, place.loop):
-                loop = state.stage(place.stage).loops[place.loop].name
-                raise schedule_error(
-                    before,
-                    f"cannot {verb}: {stage.name} is computed at loop {loop} of {place.stage}, but {reader.name} would "
-                    "read it outside that loop",
-                    f"Place {stage.name} after this step: s[{stage.name!r}].compute_root() takes compute_at back.",
-                    [place.loop],
-                )
+def _refuse_vectorized(state: ScheduleState, stage: Stage, target: Stage, loop: str) -> None:
+    name = target.loops[loop].name
+    outside = target.leaves[: target.leaves.index(loop) + 1]
+    if any(target.kind(leaf) == "vectorized" for leaf in outside):
+        raise schedule_error(
+            state,
+            f"cannot compute {stage.name} at loop {name} of {target.name}: it is inside a vectorized loop",
+            "Compute it at a loop outside the vectorized one.",
+            [loop],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +92,9 @@ class ComputeAt(Step):
         target = standing_loops(state, self.target, (self.loop,))
         _refuse_output(state, stage, "compute_at")
         name = target.loops[self.loop].name
-        if target.name == stage.name or isinstance(target.place, Inlined):
-            raise schedule_error(
-                state,
-                f"cannot compute {stage.name} at a loop of {target.name}, which has no loops of its own to hold it",
-                "Name a loop of a stage that reads it and is not inlined.",
-            )
-        for reader in readers_of(state, stage):
-            if not _is_inside(state, reader, self.target, self.loop):
+        _refuse_own_loop(state, stage, target, self.loop)
+        for reader in readers(state, stage):
+            if not is_inside(state, reader, self.target, self.loop):
                 raise schedule_error(
                     state,
                     f"cannot compute {stage.name} at loop {name} of {target.name}: "
@@ -115,18 +102,50 @@ class ComputeAt(Step):
                     f"Compute it at a loop around all of its readers, or compute {reader.name} inside {name} as well.",
                     [self.loop],
                 )
-        outside = target.leaves[: target.leaves.index(self.loop) + 1]
-        if any(target.kind(leaf) == "vectorized" for leaf in outside):
-            raise schedule_error(
-                state,
-                f"cannot compute {stage.name} at loop {name} of {target.name}: it is inside a vectorized loop",
-                "Compute it at a loop outside the vectorized one.",
-                [self.loop],
-            )
+        _refuse_vectorized(state, stage, target, self.loop)
         new = state.with_stage(replace(stage, place=At(self.target, self.loop)))
-        if not readers_of(state, stage):
+        if not readers(state, stage):
             raise schedule_error(state, f"no stage reads {stage.name}", "Leave it out of the schedule.")
         check_placements(new, state, f"compute {stage.name} at loop {name} of {target.name}")
+        check_annotated_extents(new, self.stage, state)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class ReverseComputeAt(Step):
+    """Compute a stage inside a loop of its producer: in each iteration the part whose producers it has finished.
+
+    So a tile of a product gets its bias and activation while it is in registers or cache (epilogue fusion). The stage
+    may be an output. Stages whose readers are all in the loop need memory for one iteration only.
+
+    Preconditions: the loop stands, neither it nor a loop around it is vectorized or runs over a reduction axis, and an
+    iteration computes neighbouring elements of its stage. Where an iteration computes a part of a dimension only, the
+    stage reads that dimension by one of its axes plus a constant, each element in one place. What it reads is computed
+    before the loop, or in it. The loop's stage is not computed at a loop of another itself.
+
+    Rewrite, ``s[D].reverse_compute_at(s[C], io)``::
+
+        for io in range(4):                        for io in range(4):
+            for ii in range(8):                        for ii in range(8):
+                C[io * 8 + ii] = …            →            C[ii] = …
+        for i in range(32):                            for i in range(8):
+            D[i] = … C[i] …                                D[io * 8 + i] = … C[i] …
+    """
+
+    primitive: ClassVar[str] = "reverse_compute_at"
+
+    target: str
+    loop: str
+
+    def apply(self, state: ScheduleState) -> ScheduleState:
+        stage = _placeable(state, self.stage, "reverse_compute_at")
+        stage.compute  # noqa: B018  an extern or a scan is computed whole: raises
+        target = leaf_stage(state, self.target, (self.loop,))
+        name = target.loops[self.loop].name
+        _refuse_own_loop(state, stage, target, self.loop)
+        _refuse_vectorized(state, stage, target, self.loop)
+        new = state.with_stage(replace(stage, place=After(self.target, self.loop)))
+        check_placements(new, state, f"compute {stage.name} after its part of {target.name} at loop {name}")
         check_annotated_extents(new, self.stage, state)
         return new
 
@@ -164,7 +183,7 @@ class ComputeInline(Step):
                 f"cannot compute_inline {stage.name}: {attached[0].name} is computed in its loops",
                 "Use compute_at.",
             )
-        for reader in readers_of(state, stage):
+        for reader in readers(state, stage):
             if isinstance(reader.op, ExternOp):
                 raise schedule_error(
                     state,

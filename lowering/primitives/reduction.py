@@ -14,10 +14,10 @@ from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..loops import derive_loops
+from ..placement_rules import check_placements
 from ..report import schedule_error
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
 from ..step import Step, leaf_stage, require_serial
-from .placement import check_placements
 
 
 @dataclass(frozen=True, slots=True)

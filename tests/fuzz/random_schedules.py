@@ -16,6 +16,7 @@ from loopwright.ir.expr import Const, Var, as_index
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 from loopwright.lowering.fold_order import require_order_of_definition
+from loopwright.lowering.state import After
 
 MAX_ELEMENTS = 400
 TARGETS = ("native", "x86-64", "x86-64-v3")
@@ -304,6 +305,13 @@ def apply_step(s, step):
         target = consumers[y % len(consumers)] if consumers and number % 4 else others
         loops = list(target.leaves) or ["none#0"]
         view.compute_at(s[target.name], loops[x % len(loops)])
+    elif primitive == "reverse_compute_at":
+        producers = [p for p in computed if stage in s.state.consumers(p)]
+        target = producers[y % len(producers)] if producers and number % 4 else others
+        while number % 8 > 3 and isinstance(target.place, After):  # into a nest that others are in already
+            target = s.state.stage(target.place.stage)
+        loops = list(target.leaves) or ["none#0"]
+        view.reverse_compute_at(s[target.name], loops[x % len(loops)])
     elif primitive in ("compute_inline", "compute_root"):
         getattr(view, primitive)()
     elif primitive == "split":

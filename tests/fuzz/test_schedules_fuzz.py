@@ -15,7 +15,7 @@ FORMS = (
 PRIMITIVES = (
     "split", "split", "tile", "fuse", "reorder", "vectorize", "vectorize", "unroll", "parallel", "compute_at",
     "compute_at", "compute_inline", "compute_root", "cache_read", "cache_write",
-    "rfactor", "rfactor",
+    "rfactor", "rfactor", "reverse_compute_at", "reverse_compute_at",
 )  # fmt: skip
 NUMBERS = (4, 1, 2, 3, 5, 8, 16, 0, -1, 11, 13)  # factors; 11 also names loops that stand no more, 13 also inputs
 
@@ -61,7 +61,8 @@ def assert_same(program, found, expected, text):
 def test_the_lists_of_this_test_are_complete(random_schedules):
     assert list(FORMS) == random_schedules.FORMS
     steps = {"split", "fuse", "reorder", "vectorize", "unroll", "parallel", "compute_at", "compute_inline"}
-    assert steps | {"compute_root", "cache_read", "cache_write", "tile", "rfactor"} == set(PRIMITIVES)
+    steps |= {"compute_root", "cache_read", "cache_write", "tile", "rfactor", "reverse_compute_at"}
+    assert steps == set(PRIMITIVES)
 
 
 @given(plan=plans)

@@ -60,6 +60,12 @@ def compute_inline(s, A, C, D):
     s[s.cache_read(C, "local", [D])].compute_inline()
 
 
+def reverse_compute_at(s, A, C, D):
+    outer = s[C].tile(*C.op.axis, 5, 4)[1]
+    s[D].reverse_compute_at(s[C], outer)
+    s[D].vectorize(D.op.axis[1])
+
+
 def compute_root(s, A, C, D):
     compute_at(s, A, C, D)
     s[C].compute_root()
@@ -115,6 +121,7 @@ CASES = [
     parallel,
     compute_at,
     compute_inline,
+    reverse_compute_at,
     compute_root,
     cache_read,
     cache_write,
