@@ -106,6 +106,9 @@ class _Reporter:
             yield f"{cost}, one at a time" if lacking else cost
         if code is None:
             return
+        odd = next((s.lanes for s in vectors if s.lanes & (s.lanes - 1) and not s.is_masked), None)
+        if odd is not None:
+            yield f"{odd} lanes are no power of two: they are loaded and stored in pieces"
         foreign = [name for name in code.calls if name not in _HELPERS]
         if foreign:
             yield f"no vector form: calls {', '.join(dict.fromkeys(foreign))} for each lane"
@@ -146,11 +149,11 @@ class _Reporter:
         return ", ".join([*parts, *self._accumulators([code for code in codes if code.innermost])])
 
     def _accumulators(self, codes: list[CodeOfLoop]) -> Iterator[str]:
-        tiles = [(self._tile(code), code.counts.stack) for code in codes]
+        tiles = [(self._tile(code), code.counts.stored) for code in codes]
         size = max((sum(registers for registers, _ in tile) for tile, _ in tiles), default=0)
         if size:
             vectors = any(lanes > 1 for tile, _ in tiles for _, lanes in tile)
-            spilled = any(tile and stack for tile, stack in tiles)
+            spilled = any(tile and stored for tile, stored in tiles)
             what = f"register tile of {size} vectors" if vectors else "sum"
             yield f"{what} {'spilled' if spilled else 'kept in registers'}"
 
@@ -169,6 +172,9 @@ class _Reporter:
             if not code.innermost or not code.counts.stack or "lw_parallel_for" in code.counts.calls:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
+            if not code.counts.stored:
+                yield f"spills: {code.counts.reloaded} loads from the stack in {where}, of what does not change"
+                continue
             text = f"spills: {code.counts.stored} stores to the stack and {code.counts.reloaded} loads in {where}"
             tile = sum(registers for registers, _ in self._tile(code))
             each = self._registers_of_a_vector(code)

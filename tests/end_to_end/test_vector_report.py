@@ -102,6 +102,32 @@ def test_a_scalar_tail_is_named():
     assert report(s, [X, Y], AVX512).costs == ()
 
 
+@pytest.mark.parametrize(
+    ("tail", "became"),
+    [
+        ("guard", ["8 lanes of float32 in ymm, masked tail"]),
+        ("mask", ["8 lanes of float32 in ymm, masked"]),
+        ("peel", ["8 lanes of float32 in ymm", "5 lanes of float32 in 2 xmm"]),
+        ("shift", ["8 lanes of float32 in ymm"]),
+    ],
+)
+def test_the_four_tails_of_a_split(tail, became):
+    X = te.placeholder((4, 61), name="X")
+    Y = te.compute((4, 61), lambda i, j: X[i, j] * 2.0, name="Y")
+    s = lw.create_schedule(Y)
+    s[Y].vectorize(s[Y].split(Y.op.axis[1], factor=8, tail=tail)[1])
+    found = report(s, [X, Y], AVX2)
+    assert [loop.became for loop in found.loops if loop.kind == "vectorized"] == became
+    pieces = "j_inner (Y#3): 5 lanes are no power of two: they are loaded and stored in pieces"
+    assert found.costs == ((pieces,) if tail == "peel" else ())
+
+
+def test_values_that_do_not_change_may_be_reloaded_from_the_stack():
+    found = report(*elementwise(te.exp, shape=(4, 61)), AVX2)["i1_outer"]
+    assert found.costs == ("spills: 1 loads from the stack in each iteration, of what does not change",)
+    assert (found.code.reloaded, found.code.stored) == (1, 0)
+
+
 def test_gathers_scatters_and_strides_are_named():
     X = te.placeholder((64, 64), name="X")
     I = te.placeholder((64,), "int32", name="I")

@@ -83,6 +83,29 @@ def test_schedules_in_the_interpreter(random_schedules, plan):
 
 
 @settings(max_examples=max(settings().max_examples // 2, 1))
+@given(plan=plans, sizes=st.lists(st.integers(0, 20), min_size=2, max_size=2))
+def test_traces_on_other_shapes(random_schedules, plan, sizes):
+    s, _ = random_schedules.make_schedule(random_schedules.make_program(plan), plan)
+    other_plan = plan | {"sizes": sizes}
+    program = random_schedules.make_program(other_plan)
+    other = lw.create_schedule(program.outputs)
+    refusal = None
+    try:
+        other.replay(s.trace)
+    except lw.TraceError as error:
+        refusal = error
+    if refusal is not None:
+        assert str(s.trace[refusal.step - 1]) in str(refusal)
+        assert len(other.trace) == 0
+        return
+    assert other.trace.to_json() == s.trace.to_json()
+    func = lw.lower(other, program.args, target="x86-64-v3")
+    arrays = program.arrays(plan["seed"])
+    lw.interpret(func)(*arrays)
+    assert_same(program, arrays, unscheduled(program, other_plan), f"{other}\n{func}")
+
+
+@settings(max_examples=max(settings().max_examples // 2, 1))
 @given(plan=plans)
 def test_schedules_in_native_code(random_schedules, run_native, plan):
     answer = run_native(plan)
