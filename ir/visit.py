@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
-from .expr import Expr, ExprNode, Load, Reduce, TensorRead, Var
+from .expr import Axis, Expr, ExprNode, Load, Reduce, TensorRead, Var
 from .stmt import Launch, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
@@ -27,7 +27,7 @@ def _fields(cls: Any) -> tuple[str, ...]:
 def children(node: Node) -> tuple[Node, ...]:
     """The expressions and statements directly inside a node, in order of evaluation where there is one.
 
-    The shapes of buffers and the extents of axes do not count as children.
+    The bounds of a reduction's axes are children; the shapes of buffers are not.
     """
     found: list[Node] = []
     for name in _fields(cast(Any, type(node))):
@@ -35,7 +35,11 @@ def children(node: Node) -> tuple[Node, ...]:
         if isinstance(value, (ExprNode, StmtNode)):
             found.append(cast(Node, value))
         elif type(value) is tuple:
-            found.extend(cast(Node, v) for v in value if isinstance(v, (ExprNode, StmtNode)))
+            for v in value:
+                if isinstance(v, (ExprNode, StmtNode)):
+                    found.append(cast(Node, v))
+                elif isinstance(v, Axis):
+                    found += (v.min, v.extent)
     return tuple(found)
 
 
@@ -56,6 +60,17 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
     """The node with ``replace`` applied to its children; the same object if none changed."""
     changed = False
     values: list[Any] = []
+
+    def with_bounds(axis: Axis) -> Axis:
+        low, extent = replace(axis.min), replace(axis.extent)
+        same = low is axis.min and extent is axis.extent
+        return axis if same else Axis(axis.var, cast(Expr, low), cast(Expr, extent), axis.kind)
+
+    def visit(part: Any) -> Any:
+        if isinstance(part, (ExprNode, StmtNode)):
+            return replace(cast(Node, part))
+        return with_bounds(part) if isinstance(part, Axis) else part
+
     for name in _fields(cast(Any, type(node))):
         value = getattr(node, name)
         new: Any = value
@@ -63,7 +78,7 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
             new = replace(cast(Node, value))
             changed |= new is not value
         elif type(value) is tuple:
-            new = tuple(replace(cast(Node, v)) if isinstance(v, (ExprNode, StmtNode)) else v for v in value)
+            new = tuple(map(visit, value))
             if any(a is not b for a, b in zip(value, new, strict=True)):
                 changed = True
             else:

@@ -12,6 +12,7 @@ from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .access_strides import stride_along, strides_along
 from .linear import affine_in
+from .ragged import has_ragged_loops
 from .register_tile import register_tile
 from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, Root, ScheduleState, Stage
@@ -36,7 +37,8 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassoc
     schedule = create_schedule(outputs)
     inline_cheap_stages(schedule)
     for stage in schedule.state.stages:
-        if stage.is_compute and isinstance(stage.place, Root) and stage.compute.reduction is not None:
+        may_change = isinstance(stage.place, Root) and not has_ragged_loops(stage)
+        if stage.is_compute and may_change and stage.compute.reduction is not None:
             _close_gaps(schedule, stage.name)
             if reassociate:
                 _fold_in_lanes(schedule, stage.name, target)
@@ -144,7 +146,9 @@ def schedule_stage(stage: StageView, target: Target) -> None:
     assert isinstance(op, ComputeOp)
     if not op.axis:
         return
-    if op.reduction is not None:
+    if op.ragged_axes:
+        stage.parallel(stage.fuse(*(loop for loop in stage.loops if not loop.reduce)))
+    elif op.reduction is not None:
         _schedule_reduction(stage, op, target)
     elif _is_pointwise(op):
         _vectorize(stage, stage.fuse(*stage.loops), None, target)

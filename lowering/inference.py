@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.expr import ZERO, Expr, Reduce, Var
+from ..ir.expr import ZERO, Axis, Expr, Reduce, Var
 from ..ir.facts import Facts
+from ..ir.visit import substitute
 from .loops import StageLoops
 from .nesting import Reads
 from .state import Stage
@@ -57,6 +58,12 @@ class Inference:
         of_region = iter(region.lows)
         values: dict[Var, Expr] = {}
         for loop, axis in stage.axis_of.items():
-            low = next(of_region) if axis.kind == "spatial" else axis.min
+            low = next(of_region) if axis.kind == "spatial" else substitute(self._first(stage, axis), values)
             values[axis.var] = loops.values[loop] if low is ZERO else low + loops.values[loop]
         return values
+
+    def _first(self, stage: Stage, axis: Axis) -> Expr:
+        """Where an axis begins, after inlining."""
+        reduction = self.reduction(stage)
+        axes = () if reduction is None else reduction.axes
+        return next((a.min for a in axes if a.var is axis.var), axis.min)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir.errors import ScheduleError
 from .inference import Inference
 from .match_intrinsic import MismatchError
+from .ragged import check_ragged_loops
 from .realize import realize
 from .regions import infer
 from .report import schedule_error
@@ -21,6 +22,7 @@ def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
         known = infer(state)
         for stage in laid_out:
             _check_layout(stage, known, before)
+    check_ragged_loops(state, before)
     tensorized = [s for s in state.stages if s.tensorized is not None]
     for stage in tensorized:
         _check_tensorized_loops(stage, before)

@@ -41,6 +41,15 @@ class StageLoops:
     values: Mapping[str, Expr]
     guards: tuple[Guard, ...]
 
+    def at(self, axes: Mapping[Var, Expr]) -> StageLoops:
+        """The loops where extents depend on axes, at these values of the axes."""
+
+        def put(found: Mapping[str, Expr]) -> dict[str, Expr]:
+            return {loop: simplify(substitute(e, axes)) for loop, e in found.items()}
+
+        guards = tuple(guard.with_values(axes) for guard in self.guards)
+        return StageLoops(put(self.extents), self.vars, put(self.values), guards)
+
 
 def ceildiv(a: Expr, b: Expr) -> Expr:
     """``a / b`` rounded up, for positive b."""

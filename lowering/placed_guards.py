@@ -6,7 +6,7 @@ Part of ``realize``. Depths count the loops around a place: 0 is outside all of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.buffer import Buffer
 from ..ir.expr import ONE, ZERO, Expr, Var, logical_and
@@ -65,7 +65,7 @@ class NestPlan:
 
 def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: Stage) -> NestPlan:
     """The guards of a stage and the place of its reduction's identity."""
-    guards = [*known.loops[stage.name].guards, *_domain_guards(known, stage), *_reduce_condition(known, code, stage)]
+    guards = [*_loop_guards(known, code, stage), *_domain_guards(known, stage), *_reduce_condition(known, code, stage)]
     placed = [_place(state, known, code.buffers, stage, guard) for guard in guards]
     if known.reduction(stage) is None:
         return NestPlan(placed, None, {})
@@ -86,6 +86,14 @@ def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
         for guard in (g for g in chosen if g.tail != "guard"):
             body = If(guard.condition, body, mask=guard.tail == "mask")
     return body
+
+
+def _loop_guards(known: Inference, code: StageCode, stage: Stage) -> list[Guard]:
+    """The guards of splits; where a loop is ragged they read memory."""
+    return [
+        replace(g, condition=code.resolve(g.condition, {}), full=None if g.full is None else code.resolve(g.full, {}))
+        for g in known.loops[stage.name].guards
+    ]
 
 
 def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:

@@ -151,4 +151,5 @@ class _NestBuilder:
 
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:
         self.loop_of[var] = leaf
-        return For(var, ZERO, self.known.loops[stage.name].extents[leaf], stage.kind(leaf), body)
+        extent = self.code.resolve(self.known.loops[stage.name].extents[leaf], {})
+        return For(var, ZERO, extent, stage.kind(leaf), body)

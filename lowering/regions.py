@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from ..ir.errors import InternalError
-from ..ir.expr import ONE, ZERO, Expr, TensorRead, Var, const, maximum, minimum
+from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
 from ..ir.facts import NO_FACTS, Facts, prove
-from ..ir.relax import relax
+from ..ir.relax import Range, relax
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
 from ..te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
@@ -33,7 +36,7 @@ def infer(state: ScheduleState) -> Inference:
             add(state.stage(stage.place.stage))
         region = _region(state, stage, known)
         regions[stage.name] = region
-        loops[stage.name] = _stage_loops(stage, region)
+        loops[stage.name] = _stage_loops(stage, region, bodies[stage.name])
 
     computed = [s for s in state.stages if s.name in bodies]
     for stage in reversed(computed):
@@ -58,13 +61,23 @@ def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers."""
     if isinstance(stage.place, (At, After)):
         return infer(state).loops[stage.name]
-    return _stage_loops(stage, _whole(stage))
+    return _stage_loops(stage, _whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 
 
-def _stage_loops(stage: Stage, region: Region) -> StageLoops:
+def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> StageLoops:
+    reduced = {axis.var: axis.extent for body in bodies if isinstance(body, Reduce) for axis in body.axes}
     of_region = iter(region.extents)
-    extents = [next(of_region) if axis.kind == "spatial" else axis.extent for axis in stage.axis_of.values()]
-    return derive_loops(stage, extents)
+    extents = [
+        next(of_region) if axis.kind == "spatial" else reduced.get(axis.var, axis.extent)
+        for axis in stage.axis_of.values()
+    ]
+    loops = derive_loops(stage, extents)
+    if not (isinstance(stage.op, ComputeOp) and stage.op.ragged_axes):
+        return loops
+    spatial = [(loop, axis) for loop, axis in stage.axis_of.items() if axis.kind == "spatial"]
+    return loops.at(
+        {axis.var: low + loops.values[loop] for (loop, axis), low in zip(spatial, region.lows, strict=True)}
+    )
 
 
 def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
@@ -138,15 +151,10 @@ def _whole(stage: Stage) -> Region:
 def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
     """The box of the stage's elements that one iteration of the loop it is placed at reads."""
     fixed = {known.loops[s.name].vars[leaf] for s, leaf in enclosing_loops(state, place)}
-    varying: dict[Var, tuple[Expr, Expr]] = {}
-    facts = known.facts
-    for loops in known.loops.values():
-        for leaf, var in loops.vars.items():
-            facts = facts.with_range(var, ZERO, loops.extents[leaf])
-            if var not in fixed:
-                varying[var] = (ZERO, simplify(loops.extents[leaf] - ONE))
+    ranges = _loop_ranges(known, fixed)
+    facts = ranges.facts
     own = set(stage.tensors)
-    bounds: list[tuple[Expr, Expr] | None] | None = None
+    bounds: list[Range | None] | None = None
     for name, bodies in known.bodies.items():
         if isinstance(state.stage(name).op, ExternOp) and own.intersection(state.stage(name).op.inputs):
             return _whole(stage)
@@ -155,7 +163,7 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
             continue
         values = known.axis_values(state.stage(name))
         for read in reads:
-            boxes = [relax(simplify(substitute(i, values), facts), varying, facts) for i in read.indices]
+            boxes = [ranges.box(simplify(substitute(i, values), facts)) for i in read.indices]
             bounds = boxes if bounds is None else [_hull(a, b) for a, b in zip(bounds, boxes, strict=True)]
     if bounds is None:
         raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
@@ -164,13 +172,54 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
     return Region(tuple(low for low, _ in sides), tuple(extent for _, extent in sides))
 
 
-def _hull(a: tuple[Expr, Expr] | None, b: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
+@dataclass(frozen=True, slots=True)
+class _LoopRanges:
+    """Between what the variables of loops run; those of ragged loops are None where that is not known.
+
+    ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
+    for what is read inside of it only.
+    """
+
+    varying: Mapping[Var, Range]
+    ragged: Mapping[Var, Range | None]
+    facts: Facts
+
+    def box(self, index: Expr) -> Range | None:
+        """Bounds of an index while the loops run."""
+        ranges = dict(self.varying)
+        for var in free_vars(index):
+            if var in self.ragged:
+                limits = self.ragged[var]
+                if limits is None:
+                    return None
+                ranges[var] = limits
+        return relax(index, ranges, self.facts)
+
+
+def _loop_ranges(known: Inference, fixed: set[Var]) -> _LoopRanges:
+    """The ranges of all loops but those that stand still, the ``fixed`` ones."""
+    extents = {var: loops.extents[leaf] for loops in known.loops.values() for leaf, var in loops.vars.items()}
+    ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
+    facts, whole = known.facts, {}
+    for var, extent in extents.items():
+        if var not in ragged:
+            facts = facts.with_range(var, ZERO, extent)
+            whole[var] = (ZERO, simplify(extent - ONE))
+    widest = {v: relax(simplify(extents[v] - ONE), whole, facts) for v in extents if v in ragged and v not in fixed}
+    return _LoopRanges(
+        {v: r for v, r in whole.items() if v not in fixed},
+        {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
+        facts,
+    )
+
+
+def _hull(a: Range | None, b: Range | None) -> Range | None:
     if a is None or b is None:
         return None
     return minimum(a[0], b[0]), maximum(a[1], b[1])
 
 
-def _side(box: tuple[Expr, Expr] | None, whole: Expr, facts: Facts, fixed: set[Var]) -> tuple[Expr, Expr]:
+def _side(box: Range | None, whole: Expr, facts: Facts, fixed: set[Var]) -> tuple[Expr, Expr]:
     """First element and number of elements of one dimension; all of it where the box is not known or no smaller."""
     if box is None:
         return ZERO, whole

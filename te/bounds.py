@@ -9,7 +9,7 @@ from ..ir.errors import ExpressionError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import relax
-from ..ir.visit import children, walk
+from ..ir.visit import children, free_vars, walk
 from .tensor import ComputeOp, StateOp, Tensor
 
 
@@ -19,17 +19,27 @@ def check_reads(op: ComputeOp) -> None:
     if any(const_int(axis.extent) == 0 for axis in axes):
         return  # nothing is ever read
     facts = NO_FACTS
-    for axis in axes:
+    for axis in op.axis:
         facts = facts.with_range(axis.var, axis.min, axis.extent)
     limits = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
-    for read, known in reads_with_facts(op, facts):
-        _check_read(op.name, read, known, limits if known is facts else None)
+    ragged = {axis.var for axis in op.ragged_axes}
+    for read, known, always in reads_with_facts(op, facts):
+        boxed = always and ragged.isdisjoint(free_vars(read))
+        _check_read(op.name, read, known, limits if boxed else None)
 
 
-def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts]]:
-    """The reads in the bodies of a compute, each with what is known where it is made; ``facts`` hold everywhere."""
+def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts, bool]]:
+    """The reads in the bodies of a compute, each with what is known where it is made, and whether it always is.
+
+    ``facts`` are of the axes, and hold everywhere; ranges of reduction axes are added where they are reduced over.
+    """
     seen: dict[tuple[int, int], Facts] = {}  # the facts stay alive, so that ids stay theirs
-    stack: list[tuple[Expr, Facts]] = [(body, facts) for body in op.body]
+    inside = facts
+    for axis in op.reduce_axis:
+        inside = inside.with_range(axis.var, axis.min, axis.extent)
+    runs = all(const_int(axis.extent) != 0 for axis in op.reduce_axis)
+    stack: list[tuple[Expr, Facts]] = [(body, inside) for body in op.body if runs]
+    stack += [(bound, facts) for axis in op.reduce_axis for bound in (axis.min, axis.extent)]
     while stack:
         node, known = stack.pop()
         if (id(node), id(known)) in seen:
@@ -48,7 +58,10 @@ def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, 
                     stack += [(source, known.with_condition(condition)) for source in sources]
                 continue
             case TensorRead():
-                yield node, known
+                yield node, known, known is facts or known is inside
+            case Reduce(_, sources):
+                stack += [(source, known) for source in sources]
+                continue
         stack += [(cast(Expr, child), known) for child in children(node)]
 
 

@@ -49,7 +49,10 @@ def placeholder(shape: Sequence[ExprLike], dtype: str | DType = "float32", name:
 
 
 def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
-    """An axis to reduce over, for values ``domain[0] <= r < domain[1]``; it is empty if the two are equal.
+    """An axis to reduce over, for values ``domain[0] <= r < domain[1]``; it is empty if the end is not above the begin.
+
+    The bounds may depend on the axes of the compute, and read tensors there: ``te.reduce_axis((row[i], row[i + 1]))``,
+    made in the function of the compute, runs over row i of a sparse matrix.
 
     Raises ``ExpressionError`` where the end is certain to come before the begin.
     """
@@ -171,6 +174,13 @@ def _check_body(name: str, body: tuple[Expr, ...]) -> None:
             raise ExpressionError(f"{name}: computes are scalar; vectors come from the schedule's vectorize")
         _check_reduced(name, expr)
     reductions = [e for e in body if isinstance(e, Reduce)]
+    for axis in reductions[0].axes if reductions else ():
+        others = {other.var for other in reductions[0].axes}
+        if any(node in others for bound in (axis.min, axis.extent) for node in walk(bound)):
+            raise ExpressionError(
+                f"{name}: the bounds of the reduction axis {axis.name} depend on a reduction axis; "
+                "they may depend on the axes of the compute only"
+            )
     if reductions and (
         len(reductions) != len(body)
         or len(body) != len(body[0].sources if isinstance(body[0], Reduce) else ())

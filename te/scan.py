@@ -189,7 +189,7 @@ def _check_times(
         assert isinstance(op, ComputeOp)
         now = op.axis[0].var
         facts = _facts(op, first[op])
-        for read, known in reads_with_facts(op, facts):
+        for read, known, _ in reads_with_facts(op, facts):
             when = read.indices[0] if read.indices else ZERO
             if read.tensor in states:
                 _check_state_read(name, op, read, now, known)
@@ -207,7 +207,7 @@ def _check_times(
 def _facts(op: ComputeOp, first: int) -> Facts:
     """What holds where an operation of the cell is computed, of time but that it is not before ``first``."""
     facts = NO_FACTS.with_condition(op.axis[0].var >= first)
-    for axis in (*op.axis[1:], *op.reduce_axis):
+    for axis in op.axis[1:]:
         if const_int(axis.extent) != 0:
             facts = facts.with_range(axis.var, axis.min, axis.extent)
     return facts

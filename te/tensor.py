@@ -14,7 +14,7 @@ from ..ir.dtype import DType
 from ..ir.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
 from ..ir.stmt import PrimFunc
-from ..ir.visit import tensor_reads
+from ..ir.visit import tensor_reads, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -91,8 +91,18 @@ class ComputeOp:
         return reduction.axes if reduction is not None else ()
 
     @property
+    def ragged_axes(self) -> tuple[Axis, ...]:
+        """The reduction axes whose bounds are read from memory, or differ from element to element."""
+        own = {axis.var for axis in self.axis}
+        return tuple(
+            axis
+            for axis in self.reduce_axis
+            if any(node in own or isinstance(node, TensorRead) for b in (axis.min, axis.extent) for node in walk(b))
+        )
+
+    @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the bodies read, in order of appearance."""
+        """The tensors that the bodies read, bounds of reductions included, in order of appearance."""
         found: dict[Tensor, None] = {}
         for body in self.body:
             for read in tensor_reads(body):

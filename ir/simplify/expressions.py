@@ -164,11 +164,13 @@ class ExpressionVisitor(VisitorState):
         return _known_truth(Load(buffer, indices, mask), facts)
 
     def _reduce(self, e: Reduce, facts: Facts) -> ExprVisit:
+        inside = facts
         for axis in e.axes:
-            facts = facts.with_range(axis.var, axis.min, axis.extent)
+            inside = inside.with_range(axis.var, axis.min, axis.extent)
+        bounds = {bound for axis in e.axes for bound in (axis.min, axis.extent)}
         done: dict[Node, Node] = {}
         for child in children(e):
-            done[child] = yield child, facts
+            done[child] = yield child, facts if child in bounds else inside
         rebuilt = with_children(e, lambda child: done[child])
         if rebuilt.condition is not None and is_always(rebuilt.condition, True):
             return Reduce(rebuilt.combiner, rebuilt.sources, rebuilt.axes, None, rebuilt.index)

@@ -179,8 +179,8 @@ def _take_apart(state: ScheduleState, stage: Stage, name: str) -> tuple[Operatio
         extern = make_extern(name, stage.op.inputs, stage.op.func)
         return extern, make_compute(stage.op.name, axes, tuple(t[element] for t in extern.outputs))
     op = stage.compute
-    axes, reduce_axes = _copy_axes(op.axis), _copy_axes(op.reduce_axis)
-    computing = make_compute(name, axes, _over_axes(op, axes, reduce_axes))
+    axes = _copy_axes(op.axis)
+    computing = make_compute(name, axes, _over_axes(op, axes))
     element = tuple(a.var for a in op.axis)
     return computing, _same_axes(op, tuple(tensor[element] for tensor in computing.outputs))
 
@@ -192,14 +192,14 @@ def _redirect(expr: Expr, old: Tensor, new: Tensor) -> Expr:
     return rewrite(expr, to_new)
 
 
-def _over_axes(op: ComputeOp, axes: tuple[Axis, ...], reduce_axes: tuple[Axis, ...]) -> tuple[Expr, ...]:
-    """The bodies of a compute with other axes in place of its own."""
-    renamed: dict[Var, Expr] = {
-        old.var: new.var for old, new in zip((*op.axis, *op.reduce_axis), (*axes, *reduce_axes), strict=True)
-    }
+def _over_axes(op: ComputeOp, axes: tuple[Axis, ...]) -> tuple[Expr, ...]:
+    """The bodies of a compute with other axes in place of its own, and new reduction axes."""
+    reduced = {axis.var: index_var(axis.name) for axis in op.reduce_axis}
+    renamed: dict[Var, Expr] = {**{old.var: new.var for old, new in zip(op.axis, axes, strict=True)}, **reduced}
 
     def with_axes(node: Node) -> Expr | None:
         if isinstance(node, Reduce):
+            reduce_axes = tuple(Axis(reduced[a.var], a.min, a.extent, a.kind) for a in node.axes)
             return Reduce(node.combiner, node.sources, reduce_axes, node.condition, node.index)
         return None
 

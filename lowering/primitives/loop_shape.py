@@ -10,6 +10,7 @@ from typing import ClassVar, get_args
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..fold_order import check_fold_order
+from ..ragged import refuse_ragged
 from ..report import schedule_error
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
 from ..step import Step, leaf_stage, require_serial, require_unattached
@@ -117,7 +118,7 @@ class Fuse(Step):
     """Make one loop of two that stand directly inside each other, ``fused = outer * extent(inner) + inner``.
 
     Preconditions: both stand and are serial, the inner directly inside the outer, both over spatial axes or both over
-    reduction axes, and no stage is computed at either.
+    reduction axes, the extents the same for all elements, and no stage is computed at either.
 
     Rewrite::
 
@@ -138,6 +139,7 @@ class Fuse(Step):
         for loop in pair:
             require_serial(state, stage, loop, "fuse")
             require_unattached(state, stage, loop, "fuse")
+        refuse_ragged(state, stage, pair, "fuse")
         outer, inner = (stage.loops[loop] for loop in pair)
         at = stage.leaves.index(self.outer)
         if stage.leaves[at + 1 : at + 2] != (self.inner,):

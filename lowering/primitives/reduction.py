@@ -15,6 +15,7 @@ from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..loops import derive_loops
 from ..placement_rules import check_placements
+from ..ragged import refuse_ragged
 from ..report import schedule_error
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
 from ..step import Step, leaf_stage, require_serial
@@ -78,6 +79,7 @@ class RFactor(Step):
                 [self.loop],
             )
         require_serial(state, stage, self.loop, "rfactor")
+        refuse_ragged(state, stage, [leaf for leaf in stage.leaves if stage.loops[leaf].reduce], "rfactor")
         if attached := state.attached(stage.name):
             raise schedule_error(
                 state,
@@ -114,7 +116,7 @@ class RFactor(Step):
         for loop, axis in stage.axis_of.items():
             if axis.kind == "reduce":
                 value = loops.values[loop]
-                values[axis.var] = value if axis.min is ZERO else axis.min + value
+                values[axis.var] = value if axis.min is ZERO else substitute(axis.min, values) + value
         where = None if reduction.condition is None else substitute(reduction.condition, values)
         condition = _both([guard.condition for guard in loops.guards if guard.reduce], where)
         sources = tuple(substitute(source, values) for source in reduction.sources)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...ir.errors import ScheduleError
+from ..ragged import has_ragged_loops
 from ..report import schedule_error
 from ..state import ScheduleState, Tensorized
 from ..step import Step, leaf_stage, require_serial, require_unattached
@@ -48,6 +49,13 @@ class Tensorize(Step):
                 f"cannot tensorize {stage.name}: its inner loops are those of {stage.tensorized.intrinsic} already",
                 "A stage has one intrinsic; a stage of its own, by cache_write, may have another.",
                 [self.loop, stage.tensorized.loop],
+            )
+        if has_ragged_loops(stage):
+            raise schedule_error(
+                state,
+                f"cannot tensorize {stage.name}: the bounds of its reduction are not the same for all elements",
+                "An intrinsic has a tile of constant size: give constant bounds, and choose terms by where.",
+                [self.loop],
             )
         new = replace(stage, tensorized=Tensorized(self.loop, self.intrinsic))
         for leaf in new.tensorized_leaves:
