@@ -31,9 +31,9 @@ class RFactor(Step):
     Preconditions: the loop stands, is serial and a reduction's; the reducer is associative and commutative, and its
     identity neutral, as far as trying some values tells; no stage is computed in the stage's loops.
     The other reduction loops, as they stand, become reduction axes of the new stage, annotations included. Terms that
-    guards or a ``where`` leave out do not count there. The loops over the stage's spatial axes stay as they are. The
-    new stage is computed where the stage is, if that is at a loop, else at the root; compute_at places it. Floats are
-    added in another order: see the precision modes.
+    a ``where`` or the tail of a split leave out do not count there. The loops over the stage's spatial axes stay as
+    they are. The new stage is computed where the stage is, if that is at a loop, else at the root; compute_at places
+    it. Floats are added in another order: see the precision modes.
 
     Rewrite, ``s.rfactor(C, r_inner)`` after splitting r by 4::
 
@@ -57,12 +57,8 @@ class RFactor(Step):
         reduction = self._check(state, stage)
         name = state.fresh_name(f"{stage.name}.rf")
         partial = self._partial_results(stage, reduction, name)
-        stages = []
-        for other in state.stages:
-            if other.name == stage.name:
-                stages += [partial, self._total(stage, reduction, partial)]
-            else:
-                stages.append(other)
+        total = self._total(stage, reduction, partial)
+        stages = [made for s in state.stages for made in ((partial, total) if s.name == stage.name else (s,))]
         new = replace(state, stages=tuple(stages))
         check_placements(new, state, f"rfactor {stage.name}")
         return new
