@@ -96,9 +96,13 @@ def _computed(stage: Stage, known: Inference, loop: str) -> list[Span]:
     loops, region = known.loops[stage.name], known.regions[stage.name]
     if reduction := [leaf for leaf in outside if stage.loops[leaf].reduce]:
         names = ", ".join(stage.loops[leaf].name for leaf in reduction)
+        further_out = outside[: outside.index(reduction[0])]
+        advice = f"name {stage.loops[further_out[-1]].name}, outside of it" if further_out else "compute it at the root"
+        if not stage.loops[loop].reduce:
+            advice = f"reorder {stage.name} so that {names} stands inside {stage.loops[loop].name}, or {advice}"
         raise UnfinishedError(
             f"{stage.name} is not finished there: its reduction goes on in loop {names}",
-            f"Reorder {stage.name} so that {names} stands inside {stage.loops[loop].name}, or name a loop further out.",
+            f"{advice[0].upper()}{advice[1:]}.",
             reduction,
         )
     spans = _loop_spans(stage, loops, frozenset(outside))
