@@ -8,7 +8,7 @@ that might not fit into its loop at all has two nests, of which a test chooses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.expr import FALSE, ONE, TRUE, Compare, Expr, Var, const_int
@@ -167,17 +167,32 @@ def _solvable(loop: For, place: _Place) -> list[SolvedGuard]:
 
 
 def _shortened(loop: For, place: _Place) -> For:
-    """A loop over those iterations only that the condition around its whole body lets through; loops of which the
+    """A loop over those iterations only that the conditions around its whole body let through; loops of which the
     extent must be constant stay so."""
-    if not isinstance(loop.body, If) or loop.body.condition not in place.cuts:
-        return loop
-    condition = loop.body.condition
-    guard = guard_of(loop, condition, ()) if isinstance(condition, Compare) else None
-    if guard is None or place.lanes.intersection(free_vars(guard.worst)):
-        return loop
-    parts = split_range(loop, [guard], place.facts)
+    guards = [guard_of(loop, condition, ()) for condition in _around_body(loop, place)]
+    usable = [g for g in guards if g is not None and not place.lanes.intersection(free_vars(g.worst))]
+    parts = split_range(loop, usable, place.facts)
     if parts is None:
         return loop
     shorter = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
     needs_constant = loop.kind in ("vectorized", "unrolled")
     return loop if needs_constant and const_int(shorter.extent) is None else shorter
+
+
+def _around_body(loop: For, place: _Place) -> Iterator[Compare]:
+    """The conditions of tails that stand around all that a loop does, and do not depend on loops between."""
+    between: set[Var] = set()
+    body = loop.body
+    while isinstance(body, For) or (isinstance(body, If) and body.orelse is None):
+        if isinstance(body, For):
+            between.add(body.var)
+            body = body.body
+            continue
+        condition = body.condition
+        if (
+            condition in place.cuts
+            and isinstance(condition, Compare)
+            and not between.intersection(free_vars(condition))
+        ):
+            yield condition
+        body = body.then

@@ -19,6 +19,7 @@ from loopwright.lowering.fold_order import require_order_of_definition
 from loopwright.lowering.state import After
 
 MAX_ELEMENTS = 400
+TAILS = ("guard", "mask", "peel", "shift")
 TARGETS = ("native", "x86-64", "x86-64-v3")
 
 
@@ -315,9 +316,9 @@ def apply_step(s, step):
     elif primitive in ("compute_inline", "compute_root"):
         getattr(view, primitive)()
     elif primitive == "split":
-        view.split(loop, **{"nparts" if y % 4 == 3 else "factor": number})
+        view.split(loop, **{"nparts" if y % 4 == 3 else "factor": number}, tail=TAILS[(which + y) % 4])
     elif primitive == "tile":
-        view.tile(loop, named[y % len(named)], number, 4)
+        view.tile(loop, named[y % len(named)], number, 4, tail=TAILS[(which + y) % 4])
     elif primitive == "fuse":
         at = x % len(named)
         view.fuse(loop, named[(at + 1 if y % 4 else y) % len(named)])
