@@ -9,7 +9,7 @@ from typing import assert_never
 from llvmlite import ir as llvm_ir
 
 from ..ir.expr import Var, const_int, is_const
-from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While
+from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Prefetch, Seq, Stmt, Store, While
 from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place
@@ -85,6 +85,8 @@ class StmtEmitter:
                     self._leave_if(self.builder.not_(self.exprs.value(condition)), number)
             case Evaluate(value):
                 self.exprs.value(value)
+            case Prefetch(buffer, indices):
+                self.exprs.memory.prefetch(buffer, indices)
             case Launch():
                 result = self._emit_launch(self, stmt)
                 self._leave_if(self.builder.icmp_signed("!=", result, llvm_ir.Constant(I32, 0)), result)

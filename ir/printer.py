@@ -38,6 +38,7 @@ from .stmt import (
     IRModule,
     Launch,
     LetStmt,
+    Prefetch,
     PrimFunc,
     Seq,
     Stmt,
@@ -200,7 +201,8 @@ class Printer:
                 if not (isinstance(low, Const) and low.value == 0):
                     bounds = f"{self.expr(low)}, {self._end(low, extent)}"
                 domain = "range" if kind == "serial" else kind
-                return [f"{indent}for {self.name(var)} in {domain}({bounds}):", *self.stmt(body, deeper)]
+                noted = "".join(f"  # {key} = {value!r}" for key, value in stmt.notes)
+                return [f"{indent}for {self.name(var)} in {domain}({bounds}):{noted}", *self.stmt(body, deeper)]
             case While(condition, body):
                 return [f"{indent}while {self.expr(condition)}:", *self.stmt(body, deeper)]
             case If(condition, then, orelse, mask):
@@ -219,6 +221,8 @@ class Printer:
                 return [f"{indent}assert {self.expr(condition)}, {message!r}"]
             case Evaluate(value):
                 return [f"{indent}{self.expr(value)}"]
+            case Prefetch(buffer, indices):
+                return [f"{indent}prefetch({self.access(buffer, indices, None)})"]
             case Launch(function, extent, args):
                 names = ", ".join(self.name(a) for a in args)
                 return [f"{indent}launch({function}, {self.expr(extent)}, [{names}])"]

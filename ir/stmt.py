@@ -9,6 +9,8 @@
            | Seq(stmts)
            | Assert(condition, message)              a false condition ends the kernel with an error
            | Evaluate(value)
+           | Prefetch(buffer, indices)               fetch an element's cache line; it reads nothing, so that the
+                                                     indices may be out of bounds
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
            thread pool
 
@@ -35,6 +37,8 @@ from .errors import ExpressionError
 from .expr import Expr, Var, access_dtype
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
+Notes: TypeAlias = tuple[tuple[str, "str | int | bool"], ...]
+"""What a schedule says of a loop: keys and values, see the primitive ``annotate``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -57,6 +61,7 @@ class For(StmtNode):
     kind: LoopKind
     body: Stmt
     origin: int = 0
+    notes: Notes = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -117,6 +122,16 @@ class Evaluate(StmtNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prefetch(StmtNode):
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        if access_dtype(self.buffer, self.indices, None) is not self.buffer.dtype:
+            raise ExpressionError(f"prefetch of {self.buffer.name} with vector indices")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launch(StmtNode):
     """An outlined parallel loop: ``function`` names a PrimFunc of the module, with params (begin, end, *args)."""
 
@@ -125,7 +140,7 @@ class Launch(StmtNode):
     args: tuple[Buffer | Var, ...]
 
 
-Stmt: TypeAlias = For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Launch
+Stmt: TypeAlias = For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Prefetch | Launch
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -44,6 +44,7 @@ from .stmt import (
     IRModule,
     Launch,
     LetStmt,
+    Prefetch,
     PrimFunc,
     Seq,
     Stmt,
@@ -168,6 +169,10 @@ class _Verifier:
                 self._condition(condition)
             case Evaluate(value):
                 self._expr(value)
+            case Prefetch(buffer, indices):
+                self._reachable(buffer)
+                for part in (*buffer.layout, *indices):
+                    self._expr(part)
             case Launch():
                 self._launch(stmt)
             case _:

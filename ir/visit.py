@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
 from .expr import Axis, Expr, ExprNode, Load, Reduce, TensorRead, Var
-from .stmt import Launch, PrimFunc, Stmt, StmtNode, Store
+from .stmt import Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
@@ -142,10 +142,10 @@ def reads_memory(e: Expr) -> bool:
 
 
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:
-    """Buffers loaded from, stored to or passed on, in order of appearance."""
+    """Buffers loaded from, stored to, prefetched or passed on, in order of appearance."""
     found: dict[Buffer, None] = {}
     for node in walk(root):
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, (Load, Store, Prefetch)):
             found[node.buffer] = None
         elif isinstance(node, Launch):
             found.update((a, None) for a in node.args if isinstance(a, Buffer))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.buffer import Buffer
 from ..ir.expr import Expr, Load, Var
-from ..ir.stmt import Allocate, Stmt, Store
+from ..ir.stmt import Allocate, Prefetch, Stmt, Store
 from ..ir.visit import Node, bound_vars, rewrite, walk
 
 
@@ -35,6 +35,8 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
                 return Load(new, indices, mask)
             case Store(buffer) if (new := view(buffer)) is not buffer:
                 return replace(node, buffer=new)
+            case Prefetch(buffer, indices) if (new := view(buffer)) is not buffer:
+                return Prefetch(new, indices)
             case Allocate(buffer, body) if (new := view(buffer)) is not buffer:
                 return Allocate(new, body)
             case _:

@@ -12,7 +12,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Expr, Load, Ramp, Var, const_int
 from ..ir.facts import Facts, negate
 from ..ir.linear import Linear, linear_of
-from ..ir.stmt import Allocate, For, If, Launch, Seq, Stmt, StmtNode, Store, While
+from ..ir.stmt import Allocate, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
 from ..ir.visit import Node, bound_vars, children, walk
 from .context import inside_loop
 
@@ -97,6 +97,9 @@ class _Search:
             case Store(_, indices, value, mask):
                 self._expressions(*indices, value, *(() if mask is None else (mask,)))
                 self._access(stmt, always)
+            case Prefetch(buffer, indices):
+                self._expressions(*indices)
+                self.excluded.add(buffer.data)
             case Launch(_, _, args):
                 self.excluded.update(a.data for a in args if isinstance(a, Buffer))
             case _:

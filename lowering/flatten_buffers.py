@@ -15,7 +15,7 @@ from ..ir.build import buffer_strides
 from ..ir.expr import ONE, ZERO, Const, Expr, Load, Var, const_int, is_const, maximum
 from ..ir.facts import entry_facts
 from ..ir.simplify import simplify
-from ..ir.stmt import Allocate, PrimFunc, Store
+from ..ir.stmt import Allocate, Prefetch, PrimFunc, Store
 from ..ir.visit import Node, rewrite, walk, with_body
 from .folding import add, multiply, subtract
 
@@ -45,6 +45,8 @@ class _Flattener:
                 return Load(flat, (_flat_index(buffer, indices),), mask)
             case Store(buffer, indices, value, mask) if (flat := self.view(buffer)) is not buffer:
                 return Store(flat, (_flat_index(buffer, indices),), value, mask, node.origin)
+            case Prefetch(buffer, indices) if (flat := self.view(buffer)) is not buffer:
+                return Prefetch(flat, (_flat_index(buffer, indices),))
             case Allocate(buffer, body) if (flat := self.view(buffer)) is not buffer:
                 return Allocate(flat, body)
             case _:

@@ -3,38 +3,55 @@
 from __future__ import annotations
 
 from ..ir.errors import ScheduleError
+from ..ir.visit import tensor_reads
 from .inference import Inference
 from .match_intrinsic import MismatchError
+from .prefetches import UnknownReadsError
 from .ragged import check_ragged_loops
 from .realize import realize
+from .nesting import enclosing_loops
 from .regions import infer
 from .report import schedule_error
 from .shifted_tiles import check_shifted_tiles
-from .state import Inlined, ScheduleState, Stage
+from .state import At, Inlined, PrefetchAt, ScheduleState, Stage
 
 
 def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
     """Raise ``ScheduleError`` where something no longer holds; ``before`` is what the error shows."""
     for stage in state.stages:
         check_shifted_tiles(stage, before)
-    laid_out = [s for s in state.stages if s.layout is not None and not isinstance(s.place, Inlined)]
-    if laid_out:
-        known = infer(state)
-        for stage in laid_out:
-            _check_layout(stage, known, before)
-    check_ragged_loops(state, before)
-    tensorized = [s for s in state.stages if s.tensorized is not None]
-    for stage in tensorized:
+        _check_hinted_loops(stage, before)
         _check_tensorized_loops(stage, before)
-    if tensorized:
+    check_ragged_loops(state, before)
+    if any(s.layout is not None or s.prefetches for s in state.stages):
+        known = infer(state)
+        for stage in state.stages:
+            _check_layout(stage, known, before)
+            for prefetch in stage.prefetches:
+                _check_prefetch(state, known, stage, prefetch, before)
+    if any(s.tensorized is not None or s.prefetches for s in state.stages):
         try:
             realize(state)
         except MismatchError as error:
-            raise _mismatch(error, tensorized, before) from None
+            raise _mismatch(error, state.stage(error.stage), before) from None
+        except UnknownReadsError as error:
+            raise _no_prefetch(state.stage(error.stage), error.prefetch, str(error), before) from None
+
+
+def _check_hinted_loops(stage: Stage, before: ScheduleState) -> None:
+    for loop in (*(p.loop for p in stage.prefetches), *stage.notes):
+        if loop not in stage.leaves:
+            raise schedule_error(
+                before,
+                f"the step would remove loop {stage.loops[loop].name} of {stage.name}, which has a prefetch or a note",
+                "Call prefetch and annotate last.",
+                [loop],
+            )
 
 
 def _check_tensorized_loops(stage: Stage, before: ScheduleState) -> None:
-    assert stage.tensorized is not None
+    if stage.tensorized is None:
+        return
     name = stage.tensorized.intrinsic
     if stage.tensorized.loop not in stage.leaves:
         raise schedule_error(
@@ -57,10 +74,46 @@ def _check_tensorized_loops(stage: Stage, before: ScheduleState) -> None:
             )
 
 
+def _check_prefetch(
+    state: ScheduleState, known: Inference, stage: Stage, prefetch: PrefetchAt, before: ScheduleState
+) -> None:
+    """What is prefetched is read by the stage, from memory that there is."""
+    source = state.stage(prefetch.tensor)
+    outside = stage.leaves[: stage.leaves.index(prefetch.loop) + 1]
+    own = set(source.tensors)
+    if isinstance(stage.place, Inlined):
+        problem = f"{stage.name} would be inlined, and has no loops then"
+    elif isinstance(source.place, Inlined):
+        problem = f"{source.name} is inlined, and has no memory"
+    elif not any(r.tensor in own for body in known.bodies[stage.name] for r in tensor_reads(body)):
+        problem = f"{stage.name} does not read {source.name}"
+    elif any(stage.kind(leaf) == "vectorized" for leaf in outside):
+        problem = "it is vectorized, or inside a vectorized loop"
+    elif (home := known.homes.get(source.name)) is not None and home not in [
+        (s.name, leaf) for s, leaf in enclosing_loops(state, At(stage.name, prefetch.loop))[:-1]
+    ]:
+        problem = f"{source.name} lives in memory inside it, which is not there before"
+    else:
+        return
+    raise _no_prefetch(stage, prefetch, problem, before)
+
+
+def _no_prefetch(stage: Stage, prefetch: PrefetchAt, problem: str, before: ScheduleState) -> ScheduleError:
+    return schedule_error(
+        before,
+        f"{prefetch.tensor} cannot be prefetched at loop {stage.loops[prefetch.loop].name} of {stage.name}: {problem}",
+        "Prefetch, last of all, a tensor that the stage reads and that is computed outside of the loop, "
+        "at a loop around few cache lines.",
+        [prefetch.loop],
+    )
+
+
 def _check_layout(stage: Stage, known: Inference, before: ScheduleState) -> None:
     """Each element that is stored has a place of its own in memory."""
-    layout, extents = stage.layout, known.memory[stage.name].extents
-    assert layout is not None
+    layout = stage.layout
+    if layout is None or isinstance(stage.place, Inlined):
+        return
+    extents = known.memory[stage.name].extents
     box = ", ".join(map(str, extents))
     if layout.shape(extents, known.facts) is None:
         raise schedule_error(
@@ -77,8 +130,7 @@ def _check_layout(stage: Stage, known: Inference, before: ScheduleState) -> None
         )
 
 
-def _mismatch(error: MismatchError, tensorized: list[Stage], before: ScheduleState) -> ScheduleError:
-    (stage,) = (s for s in tensorized if s.name == error.stage)
+def _mismatch(error: MismatchError, stage: Stage, before: ScheduleState) -> ScheduleError:
     assert stage.tensorized is not None
     loop = stage.tensorized.loop
     return schedule_error(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..ir.expr import Load, Var
-from ..ir.stmt import Allocate, For, Seq, Stmt, StmtNode, Store, While
+from ..ir.stmt import Allocate, For, Prefetch, Seq, Stmt, StmtNode, Store, While
 from ..ir.visit import children, walk
 
 
@@ -58,7 +58,7 @@ class _Clock:
                 if isinstance(stmt, Allocate):
                     self.depth_of[stmt.buffer.data] = len(self.loops)
                 self._expressions(stmt)
-                if isinstance(stmt, Store):
+                if isinstance(stmt, (Store, Prefetch)):
                     self._use(stmt.buffer.data)
                 for child in children(stmt):
                     if isinstance(child, StmtNode):

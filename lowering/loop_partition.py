@@ -25,6 +25,9 @@ from .copying import fresh_copy
 from .guards import Guard, conjuncts, find_guards
 from .loop_ranges import split_range, with_loop_body, with_range, without
 
+KEPT_WHOLE = ("partition", False)
+"""The note at a loop that is left as it is."""
+
 
 def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
     """The function with loops split where that removes conditions; at most ``max_copies`` loop bodies are added."""
@@ -83,6 +86,8 @@ class _Partitioner:
 
     def _guards(self, loop: For) -> list[Guard]:
         """The guards that hold or fail in all lanes alike."""
+        if KEPT_WHOLE in loop.notes:
+            return []
         return [g for g in find_guards(loop) if not self._per_lane.intersection(free_vars(g.worst))]
 
     def _trim(self, loop: For, facts: Facts) -> For:
@@ -103,7 +108,7 @@ class _Partitioner:
 
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
-        guards = [] if self._in_border else find_guards(loop)
+        guards = [] if self._in_border or KEPT_WHOLE in loop.notes else find_guards(loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..ir.buffer import Buffer
 from ..ir.build import index_var
 from ..ir.expr import Load, Var
-from ..ir.stmt import Allocate, For, IRModule, Launch, PrimFunc, Stmt, StmtNode, Store
+from ..ir.stmt import Allocate, For, IRModule, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
 from ..ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
 from .folding import add, subtract
 
@@ -80,7 +80,7 @@ def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
     for node in walk(body):
         if isinstance(node, Var) and node not in bound:
             used[node] = None
-        if isinstance(node, (Load, Store, Allocate)):
+        if isinstance(node, (Load, Store, Prefetch, Allocate)):
             used.update((v, None) for v in _shape_vars(node.buffer) if v not in bound)
             if node.buffer.data not in memory:
                 buffers.setdefault(node.buffer.data, node.buffer)

@@ -15,6 +15,7 @@ from .inference import Inference
 from .match_intrinsic import Match, find_match
 from .nesting import Nesting
 from .placed_guards import NestPlan, guarded, plan_nest
+from .prefetches import prefetch_statements
 from .regions import infer
 from .scans import shared_memory
 from .stage_code import StageCode
@@ -116,8 +117,14 @@ class _NestBuilder:
             leaf = stage.leaves[depth - 1]
             body = self._iteration(stage, leaf, body)
             body = guarded(plan.at(depth, reads_attached=False), body)
+            body = seq(*self._prefetches(stage, leaf), body)
             body = self._loop(stage, leaf, self.known.loops[stage.name].vars[leaf], body)
         return cut_tails(body, [*(p.guard for p in plan.guards), *plan.of_init()], self.known.facts, self.loop_of)
+
+    def _prefetches(self, stage: Stage, leaf: str) -> list[Stmt]:
+        return [
+            prefetch_statements(self.code, stage, prefetch) for prefetch in stage.prefetches if prefetch.loop == leaf
+        ]
 
     def _match(self, stage: Stage, plan: NestPlan) -> Match | None:
         """The code in place of the stage's inner loops, if an intrinsic takes it."""
@@ -152,4 +159,4 @@ class _NestBuilder:
     def _loop(self, stage: Stage, leaf: str, var: Var, body: Stmt) -> Stmt:
         self.loop_of[var] = leaf
         extent = self.code.resolve(self.known.loops[stage.name].extents[leaf], {})
-        return For(var, ZERO, extent, stage.kind(leaf), body)
+        return For(var, ZERO, extent, stage.kind(leaf), body, notes=stage.notes.get(leaf, ()))

@@ -14,6 +14,7 @@ from ..ir.expr import Axis
 from ..te.tensor import Operation, Tensor
 from .index_map import index_map as parse_index_map
 from .primitives import (
+    Annotate,
     CacheRead,
     CacheWrite,
     ComputeAt,
@@ -21,6 +22,7 @@ from .primitives import (
     ComputeRoot,
     Fuse,
     Parallel,
+    Prefetch,
     Reorder,
     ReverseComputeAt,
     RFactor,
@@ -270,6 +272,15 @@ class StageView:
         """Replace a loop and all inside it by an intrinsic, given itself or by its name. See ``Tensorize``."""
         name = intrinsic.name if isinstance(intrinsic, TensorIntrinsic) else intrinsic
         self._schedule.apply(Tensorize(self.name, self.loop_id(loop), name))
+
+    def prefetch(self, tensor: StageLike, loop: LoopLike, distance: int) -> None:
+        """Fetch ahead what the iteration ``distance`` later reads of a tensor. See ``Prefetch``."""
+        source = tensor if isinstance(tensor, str) else self._schedule[tensor].name
+        self._schedule.apply(Prefetch(self.name, source, self.loop_id(loop), distance))
+
+    def annotate(self, loop: LoopLike, key: str, value: str | int | bool) -> None:
+        """Write a note at a loop. See ``Annotate``."""
+        self._schedule.apply(Annotate(self.name, self.loop_id(loop), key, value))
 
     def set_scope(self, scope: str) -> None:
         """Say in which kind of memory the elements are kept. See ``SetScope``."""

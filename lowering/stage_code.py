@@ -74,7 +74,7 @@ class StageCode:
         def to_load(node: Node) -> Expr | None:
             if not (isinstance(node, TensorRead) and isinstance(node.tensor, Tensor)):
                 return None
-            lows = self._lows(node.tensor)
+            lows = self.lows(node.tensor)
             local = tuple(i if low is ZERO else i - low for i, low in zip(node.indices, lows, strict=True))
             return Load(self.buffers[node.tensor], stored_at(self.state.stage_of(node.tensor), local))
 
@@ -97,7 +97,8 @@ class StageCode:
         body = _lets(rhs, sources, body)
         return _lets(lhs, [Load(b, element) for b in targets], body)
 
-    def _lows(self, tensor: Tensor) -> tuple[Expr, ...]:
+    def lows(self, tensor: Tensor) -> tuple[Expr, ...]:
+        """The first element of a tensor that is stored."""
         stage = self.state.stage_of(tensor)
         if not stage.is_compute or tensor in self.shared:
             return (ZERO,) * tensor.ndim

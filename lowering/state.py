@@ -1,7 +1,8 @@
 """The state of a schedule: an immutable value. Primitives (``primitives/``) map a state and a step to a new state.
 
     state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
-    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized)
+    stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized,
+                    prefetches, notes)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
                | FactorRelation(moved, loop, stage)
     place ::= Root | Inlined | At(stage, loop) | After(stage, loop) | Before(stage)
@@ -21,7 +22,7 @@ from typing import Literal, TypeAlias
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
-from ..ir.stmt import LoopKind
+from ..ir.stmt import LoopKind, Notes
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
 from .index_map import IndexMap
 
@@ -113,6 +114,15 @@ class Tensorized:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefetchAt:
+    """In each iteration of a loop, what the one ``distance`` later reads of a stage's tensors is fetched."""
+
+    tensor: str
+    loop: str
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """Computed whole, before the stages that read it."""
 
@@ -165,6 +175,8 @@ class Stage:
     layout: IndexMap | None = None
     alignments: Mapping[int, StrideAlignment] = field(default_factory=lambda: MappingProxyType({}))
     tensorized: Tensorized | None = None
+    prefetches: tuple[PrefetchAt, ...] = ()
+    notes: Mapping[str, Notes] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def is_input(self) -> bool:

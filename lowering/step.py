@@ -147,10 +147,19 @@ def require_serial(state: ScheduleState, stage: Stage, loop: str, verb: str) -> 
 
 
 def require_unattached(state: ScheduleState, stage: Stage, loop: str, verb: str) -> None:
-    """Refuse what would take away the loop that another stage is computed at."""
+    """Refuse what would take away the loop that another stage is computed at, or that something is noted at."""
+    name = stage.loops[loop].name
+    prefetched = [p.tensor for p in stage.prefetches if p.loop == loop]
+    if prefetched or loop in stage.notes:
+        what = f"{prefetched[0]} is prefetched" if prefetched else f"{stage.notes[loop][0][0]!r} is noted"
+        raise schedule_error(
+            state,
+            f"cannot {verb} loop {name} of {stage.name}: {what} at it",
+            f"{verb.capitalize()} before.",
+            [loop],
+        )
     attached = state.attached(stage.name, loop)
     if attached:
-        name = stage.loops[loop].name
         raise schedule_error(
             state,
             f"cannot {verb} loop {name} of {stage.name}: {attached[0].name} is computed at it",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.buffer import ARENA_ALIGNMENT, Buffer
 from ..ir.dtype import INDEX
 from ..ir.expr import Expr, Load, Var, const, const_int, is_const
-from ..ir.stmt import Allocate, For, PrimFunc, Stmt, StmtNode, Store
+from ..ir.stmt import Allocate, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
 from ..ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
 from .liveness import Span, live_spans
 
@@ -130,6 +130,8 @@ def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
                 return Load(view(buffer), indices, mask)
             case Store(buffer) if buffer.data in memory:
                 return replace(node, buffer=view(buffer))
+            case Prefetch(buffer, indices) if buffer.data in memory:
+                return Prefetch(view(buffer), indices)
             case _:
                 return None
 

@@ -22,6 +22,7 @@ from ..ir.stmt import (
     If,
     Launch,
     LetStmt,
+    Prefetch,
     PrimFunc,
     Seq,
     Stmt,
@@ -140,7 +141,7 @@ class _LoopVectorizer:
                 if mask is not None or self.widen.varies(condition):
                     raise self._error(stmt, "it contains a `while` loop that may run differently from lane to lane")
                 return While(condition, self.stmt(body, None))
-            case Assert() | Launch():
+            case Assert() | Prefetch() | Launch():
                 raise self._error(stmt, "it contains a statement that has no vector form")
             case _:
                 assert_never(stmt)
@@ -193,7 +194,7 @@ class _LoopVectorizer:
             return replace(stmt, min=low, extent=extent, body=self.stmt(stmt.body, mask))
         step = Var(stmt.var.name, stmt.var.dtype)
         self.widen.assign(stmt.var, add(low, step))
-        return For(step, ZERO, extent, stmt.kind, self.stmt(stmt.body, mask), stmt.origin)
+        return For(step, ZERO, extent, stmt.kind, self.stmt(stmt.body, mask), stmt.origin, stmt.notes)
 
     def _if(self, stmt: If, mask: Expr | None) -> Stmt:
         condition = self._expr(stmt.condition, mask, stmt)

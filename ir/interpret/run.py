@@ -20,6 +20,7 @@ from ..stmt import (
     IRModule,
     Launch,
     LetStmt,
+    Prefetch,
     PrimFunc,
     Seq,
     Stmt,
@@ -102,6 +103,8 @@ class _StmtCompiler(ExprCompiler):
                 return self._assert(stmt)
             case Evaluate(value):
                 return self._evaluate(value)
+            case Prefetch():
+                return _sequence([])
             case Launch():
                 return self._launch(stmt)
             case _:

@@ -10,7 +10,7 @@ from ..buffer import Buffer
 from ..expr import ONE, Const, Expr, Var
 from ..facts import Facts, negate
 from ..linear import linear_of
-from ..stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Seq, Stmt, Store, While, seq
+from ..stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Prefetch, Seq, Stmt, Store, While, seq
 from ..visit import Node, reads_memory
 from .expressions import is_always, let_facts
 from .visitor import Request, Visit, VisitorState, visit_all
@@ -41,6 +41,8 @@ class StatementVisitor(VisitorState):
                 return self._assert(stmt, facts)
             case Evaluate():
                 return self._evaluate(stmt, facts)
+            case Prefetch():
+                return self._prefetch(stmt, facts)
             case Launch():
                 return self._launch(stmt, facts)
             case _:
@@ -160,6 +162,12 @@ class StatementVisitor(VisitorState):
         if isinstance(value, Const):
             return NOTHING
         return stmt if value is stmt.value else Evaluate(value)
+
+    def _prefetch(self, stmt: Prefetch, facts: Facts) -> Visit:
+        indices = yield from visit_all(stmt.indices, facts)
+        buffer = self.buffer(stmt.buffer)
+        same = buffer is stmt.buffer and all(a is b for a, b in zip(indices, stmt.indices, strict=True))
+        return stmt if same else Prefetch(buffer, indices)
 
     def _launch(self, stmt: Launch, facts: Facts) -> Visit:
         extent = cast(Expr, (yield stmt.extent, facts))

@@ -2,6 +2,7 @@
 
 from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
+from .hints import Annotate, Prefetch
 from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot, ReverseComputeAt
 from .reduction import RFactor
@@ -9,6 +10,7 @@ from .storage import SetScope, StorageAlign, TransformLayout
 from .tensorize import Tensorize
 
 __all__ = [
+    "Annotate",
     "CacheRead",
     "CacheWrite",
     "ComputeAt",
@@ -16,6 +18,7 @@ __all__ = [
     "ComputeRoot",
     "Fuse",
     "Parallel",
+    "Prefetch",
     "RFactor",
     "Reorder",
     "ReverseComputeAt",

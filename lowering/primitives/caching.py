@@ -136,6 +136,8 @@ class CacheWrite(Step):
             or stage.layout is not None
             or stage.alignments
             or stage.tensorized is not None
+            or stage.prefetches
+            or stage.notes
             or stage.leaves != pristine.leaves
             or isinstance(stage.place, Inlined)
             or state.attached(stage.name)

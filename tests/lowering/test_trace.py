@@ -93,6 +93,14 @@ def tensorize(s, A, C, D):
     s[D].tensorize(s[D].split(D.op.axis[1], factor=4)[1], "add_one")
 
 
+def prefetch(s, A, C, D):
+    s[C].prefetch(A, C.op.axis[0], 2)
+
+
+def annotate(s, A, C, D):
+    s[C].annotate(C.op.axis[0], "mine.note", "x")
+
+
 def set_scope(s, A, C, D):
     s[C].set_scope("global")
 
@@ -129,6 +137,8 @@ CASES = [
     storage_align,
     transform_layout,
     tensorize,
+    prefetch,
+    annotate,
     rfactor,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
@@ -290,7 +300,7 @@ def step(**changes):
         ('{"version": 1, "steps": "split"}', 'are an array, found "split"'),
         ('{"version": 1, "steps": [], "shape": 3}', "only, found 'shape'"),
         ('{"version": 1, "steps": [7]}', "step 1: expected an object, found 7"),
-        ('{"version": 1, "steps": [{}]}', "step 1: there is no primitive null; there are cache_read, "),
+        ('{"version": 1, "steps": [{}]}', "step 1: there is no primitive null; there are annotate, cache_read, "),
         (step(primitive="spilt"), "step 1: there is no primitive \"spilt\"; did you mean 'split'?"),
         (step(primitive=["split"]), r'there is no primitive \["split"\]'),
         (step(loop="absent"), "step 1, split: the field 'loop' is missing"),

@@ -1,0 +1,129 @@
+"""The statements that fetch into the cache what a later iteration of a loop reads. Part of ``realize``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.buffer import Buffer
+from ..ir.build import index_var
+from ..ir.dtype import INDEX
+from ..ir.errors import LoopwrightError
+from ..ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
+from ..ir.facts import Facts
+from ..ir.relax import relax
+from ..ir.simplify import simplify
+from ..ir.stmt import For, Prefetch, Stmt, seq
+from ..ir.visit import substitute, tensor_reads, walk
+from ..te.tensor import Tensor
+from .linear import difference
+from .loops import ceildiv
+from .stage_code import StageCode
+from .state import PrefetchAt, Stage
+from .storage import stored_at
+
+CACHE_LINE = 64
+"""Bytes that one prefetch fetches."""
+
+MAX_PREFETCHES = 64
+"""Most cache lines of a known number that an iteration may fetch."""
+
+Box = tuple[tuple[Expr, Expr], ...]
+"""Per dimension of memory, the first and the last index."""
+
+
+class UnknownReadsError(LoopwrightError):
+    """What a prefetch of ``stage`` should fetch cannot be told, or is too much; ``invariants.py`` makes it a
+    ``ScheduleError``."""
+
+    stage: str
+    prefetch: PrefetchAt
+
+
+def prefetch_statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
+    """Fetch the lines of all that the loops inside read when the loop is ``distance`` iterations further.
+
+    Raises ``UnknownReadsError`` where that cannot be told.
+    """
+    try:
+        return _statements(code, stage, prefetch)
+    except UnknownReadsError as error:
+        error.stage, error.prefetch = stage.name, prefetch
+        raise
+
+
+def _statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
+    fetched: list[Stmt] = []
+    count = 0
+    for tensor in code.state.stage(prefetch.tensor).tensors:
+        for box in _boxes(code, stage, prefetch, tensor):
+            stmt, lines = _fetch(code.buffers[tensor], box)
+            fetched.append(stmt)
+            count += lines
+    if count > MAX_PREFETCHES:
+        raise UnknownReadsError(f"an iteration reads {count} cache lines of it, more than {MAX_PREFETCHES}")
+    return seq(*fetched)
+
+
+def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) -> list[Box]:
+    """The boxes that the reads of a tensor reach over; those a constant apart are one."""
+    known, loops, source = code.known, code.known.loops[stage.name], code.state.stage(prefetch.tensor)
+    own = loops.vars[prefetch.loop]
+    facts = known.facts
+    for leaf, var in loops.vars.items():
+        facts = facts.with_range(var, ZERO, loops.extents[leaf])
+    inner = stage.leaves[stage.leaves.index(prefetch.loop) + 1 :]
+    varying = {loops.vars[leaf]: (ZERO, simplify(loops.extents[leaf] - ONE)) for leaf in inner}
+    values = {var: substitute(v, {own: own + prefetch.distance}) for var, v in known.axis_values(stage).items()}
+    lows = code.lows(tensor)
+    found: list[Box] = []
+    for read in (r for body in known.bodies[stage.name] for r in tensor_reads(body) if r.tensor is tensor):
+        local = tuple(substitute(i, values) - low for i, low in zip(read.indices, lows, strict=True))
+        found = _joined(found, _box(stored_at(source, local), own, varying, facts))
+    return found
+
+
+def _box(indices: tuple[Expr, ...], own: Var, varying: Mapping[Var, tuple[Expr, Expr]], facts: Facts) -> Box:
+    sides = []
+    for index in indices:
+        for node in walk(index):
+            if isinstance(node, Binary) and node.op in ("//", "%") and own in set(walk(node.b)):
+                raise UnknownReadsError(f"its index {index} divides by what may be 0 further on")
+        bounds = relax(simplify(index, facts), varying, facts)
+        if bounds is None or any(tensor_reads(e) for e in (index, *bounds)):
+            raise UnknownReadsError(f"its index {index} depends on what is in memory")
+        sides.append(bounds)
+    return tuple(sides)
+
+
+def _joined(boxes: list[Box], box: Box) -> list[Box]:
+    for k, other in enumerate(boxes):
+        if all(
+            difference(x, y) is not None for a, b in zip(box, other, strict=True) for x, y in zip(a, b, strict=True)
+        ):
+            hull = tuple(
+                (simplify(minimum(a[0], b[0])), simplify(maximum(a[1], b[1]))) for a, b in zip(box, other, strict=True)
+            )
+            return [*boxes[:k], hull, *boxes[k + 1 :]]
+    return [*boxes, box]
+
+
+def _fetch(buffer: Buffer, box: Box) -> tuple[Stmt, int]:
+    """A prefetch for each line of each row, in loops where there are several, and how many these are if known."""
+    line = max(1, CACHE_LINE // buffer.dtype.storage_bytes)
+    indices: list[Expr] = []
+    loops: list[tuple[Var, Expr]] = []
+    count = 1
+    for dim, (low, high) in enumerate(box):
+        step = line if dim == len(box) - 1 else 1
+        extent = ceildiv(simplify(high - low + ONE), const(step, INDEX))
+        count *= const_int(extent) or 1
+        if extent is ONE:
+            indices.append(low)
+            continue
+        var = index_var(f"{buffer.name}_ahead")
+        loops.append((var, extent))
+        indices.append(low + var * step)
+    stmt: Stmt = Prefetch(buffer, tuple(indices))
+    for var, extent in reversed(loops):
+        stmt = For(var, ZERO, extent, "serial", stmt)
+    return stmt, count
