@@ -6,10 +6,10 @@ from ..ir.errors import ScheduleError
 from ..ir.visit import tensor_reads
 from .inference import Inference
 from .match_intrinsic import MismatchError
+from .nesting import enclosing_loops
 from .prefetches import UnknownReadsError
 from .ragged import check_ragged_loops
 from .realize import realize
-from .nesting import enclosing_loops
 from .regions import infer
 from .report import schedule_error
 from .shifted_tiles import check_shifted_tiles

@@ -136,6 +136,27 @@ def test_a_tile_that_is_not_full_runs_as_the_loops_that_were_there():
     assert_right(s, [A, B], lambda a: a + np.float32(1), [(10,)])
 
 
+@pytest.mark.parametrize("tail", ["guard", "mask", "peel", "shift"])
+@pytest.mark.parametrize("size", [None, 61, 7, 3])
+def test_tiles_with_any_tail(tail, size):
+    declare_outer(4, 8, reset=True)
+    n = te.var("n") if size is None else size
+    A, B, C = matmul(n, 5, n)
+    s = lw.create_schedule(C)
+    i, j = C.op.axis
+    io, ii = s[C].split(i, factor=4, tail=tail)
+    jo, ji = s[C].split(j, factor=8, tail=tail)
+    s[C].reorder(io, jo, *C.op.reduce_axis, ii, ji)
+    if tail == "shift" and size == 3:
+        with pytest.raises(lw.ScheduleError, match="the loops do not compute what outer does"):
+            s[C].tensorize(ii, "outer")  # tiles shrink to the 3 elements that there are
+        return
+    if tail != "shift" or size != 7:
+        s[C].tensorize(ii, "outer")
+    sizes = [0, 1, 3, 7, 8, 19] if size is None else [size]
+    assert_right(s, [A, B, C], lambda a, b: a @ b, *([(x, 5), (5, x)] for x in sizes), rtol=1e-4)
+
+
 @pytest.mark.parametrize("reset", [True, False])
 def test_an_int8_dot_product_in_a_matrix_product_of_any_shape(reset):
     declare_dot(reset)
