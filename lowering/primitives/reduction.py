@@ -28,8 +28,9 @@ class RFactor(Step):
 
     Arguments: ``loop``, an axis of the reduction or what split and fuse made of it; ``factor_axis``, the position of
     the new axis among the axes of the new stage, which is named ``<stage>.rf``; negative numbers count from the end.
-    Preconditions: the loop stands, is serial and a reduction's; the reducer is associative and commutative, and its
-    identity neutral, as far as trying some values tells; no stage is computed in the stage's loops.
+    Preconditions: the loop stands, is serial and a reduction's, and has one extent for all elements; the reducer is
+    associative and commutative, and its identity neutral, as far as trying some values tells; no stage is computed in
+    the stage's loops.
     The other reduction loops, as they stand, become reduction axes of the new stage, annotations included. Terms that
     a ``where`` or the tail of a split leave out do not count there. The loops over the stage's spatial axes stay as
     they are. The new stage is computed where the stage is, if that is at a loop, else at the root; compute_at places
@@ -75,7 +76,7 @@ class RFactor(Step):
                 [self.loop],
             )
         require_serial(state, stage, self.loop, "rfactor")
-        refuse_ragged(state, stage, [leaf for leaf in stage.leaves if stage.loops[leaf].reduce], "rfactor")
+        refuse_ragged(state, stage, [self.loop], "rfactor")
         if attached := state.attached(stage.name):
             raise schedule_error(
                 state,
@@ -105,10 +106,10 @@ class RFactor(Step):
     def _partial_results(self, stage: Stage, reduction: Reduce, name: str) -> Stage:
         """The new stage: the terms folded along all reduction loops but one, which is an axis."""
         op = stage.compute
-        loops = derive_loops(stage, [axis.extent for axis in (*op.axis, *op.reduce_axis)])
         rest = [leaf for leaf in stage.leaves if stage.loops[leaf].reduce and leaf != self.loop]
         spatial = [Axis(index_var(a.name), a.min, a.extent, "spatial") for a in op.axis]
         values: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, spatial, strict=True)}
+        loops = derive_loops(stage, [axis.extent for axis in (*op.axis, *op.reduce_axis)]).at(values)
         for loop, axis in stage.axis_of.items():
             if axis.kind == "reduce":
                 value = loops.values[loop]

@@ -101,7 +101,20 @@ def peeled_rows(s, Y):
     s[Y].split(Y.op.reduce_axis[0], factor=2, tail="peel")
 
 
-@pytest.mark.parametrize("schedule", [plain, tiles, parts, caches, tails, peeled_rows])
+def lanes(s, Y):
+    partial = s.rfactor(Y, s[Y].split(Y.op.reduce_axis[0], factor=4)[1])
+    lane, row = s[partial].op.axis
+    s[partial].reorder(row, *s[partial].op.reduce_axis, lane)
+    s[partial].vectorize(lane)
+    s[partial].compute_at(s[Y], Y.op.axis[0])
+
+
+def groups(s, Y):
+    partial = s.rfactor(Y, s[Y].split(Y.op.reduce_axis[0], nparts=3)[0], factor_axis=1)
+    s[partial].parallel(partial.op.axis[1])
+
+
+@pytest.mark.parametrize("schedule", [plain, tiles, parts, caches, tails, peeled_rows, lanes, groups])
 def test_a_sparse_matrix_times_a_vector(schedule):
     P, J, V, X, Y = matvec()
     s = lw.create_schedule(Y)
@@ -297,7 +310,8 @@ def test_ragged_loops_are_not_fused_unrolled_or_factored():
     with refused("cannot fuse loop r_outer of Y: its extent"):
         s[Y].fuse(outer, inner)
     with refused("cannot rfactor loop r_outer of Y"):
-        s.rfactor(Y, inner)
+        s.rfactor(Y, outer)
+    s.rfactor(Y, inner)
 
 
 def test_what_an_extent_reads_is_not_computed_inside_its_loop():
