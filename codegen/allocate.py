@@ -16,7 +16,7 @@ from ..ir.visit import walk
 from .facts import add, as_ramp, flat_index, multiply
 from .lanes import external
 from .memory import Slots
-from .types import I64, PTR, memory_element, memory_type
+from .types import I32, I64, PTR, memory_element, memory_type
 
 STACK_LIMIT = 32 * 1024
 """Larger buffers go to the heap: worker threads have small stacks."""
@@ -112,14 +112,28 @@ class Allocator:
         release = external(self.builder.module, "free", llvm_ir.VoidType(), [PTR])
         self.builder.call(release, [pointer])
 
+    def fill(self, pointer: llvm_ir.Value, byte: int, size: llvm_ir.Value) -> None:
+        """Set ``size`` bytes."""
+        memset = external(self.builder.module, "memset", PTR, [PTR, I32, I64])
+        self.builder.call(memset, [pointer, llvm_ir.Constant(I32, byte), size])
+
 
 def heap_alignment(buffer: Buffer) -> int:
     return max(buffer.alignment, ARENA_ALIGNMENT)
 
 
+def _span_bytes(buffer: Buffer) -> Expr:
+    return Binary("*", Const(buffer.dtype.storage_bytes, INDEX), span(buffer))
+
+
+def used_bytes(buffer: Buffer) -> Expr:
+    """The size of what a buffer reaches over."""
+    return Binary("max", _span_bytes(buffer), Const(0, INDEX))
+
+
 def heap_bytes(buffer: Buffer) -> Expr:
     """The size to ask for: a multiple of the alignment, as C wants it, and not 0."""
     align = heap_alignment(buffer)
-    count = Binary("*", Const(buffer.dtype.storage_bytes, INDEX), span(buffer))
+    count = _span_bytes(buffer)
     lines = Binary("//", Binary("+", count, Const(align - 1, INDEX)), Const(align, INDEX))
     return Binary("*", Binary("max", lines, Const(1, INDEX)), Const(align, INDEX))

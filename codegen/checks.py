@@ -104,15 +104,16 @@ class Checks:
             str(index) if isinstance(index, Const) else record.number(self._lane(value, lane))
             for index, value in zip(access.indices, indices, strict=True)
         ]
-        shape = [record.number(extent) for extent in extents]
         dimension: llvm_ir.Value = llvm_ir.Constant(I64, len(failed) - 1)
         extent = extents[-1]
         for k in range(len(failed) - 2, -1, -1):
             here = self._lane(failed[k], lane)
             dimension = self._builder.select(here, llvm_ir.Constant(I64, k), dimension)
             extent = self._builder.select(here, extents[k], extent)
+        which, limit = record.number(dimension), record.number(extent)
         in_lane = None if lane is None else record.number(lane)
-        return out_of_bounds(access, found, shape, record.number(dimension), record.number(extent), in_lane)
+        shape = [record.number(extent) for extent in extents]
+        return out_of_bounds(access, found, shape, which, limit, in_lane)
 
     def _first_lane(self, failed: Sequence[llvm_ir.Value]) -> llvm_ir.Value | None:
         """The number of the first lane in which something failed; None without lanes."""
@@ -154,7 +155,9 @@ class _Record:
         return MAX_RECORDED - len(self._values)
 
     def number(self, value: llvm_ir.Value) -> str:
-        """What stands in the message for an i64 that is known when the program runs."""
+        """What stands in the message for an i64 known when the program runs; dots if there is no room."""
+        if self.places_left == 0:
+            return "…"
         self._values.append(value)
         return f"{{{len(self._values) - 1}}}"
 

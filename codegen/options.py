@@ -16,8 +16,8 @@ class CodegenOptions:
     than their definitions; ``standard`` lets the schedule choose that order, and contracts ``a * b + c`` to an fma
     where the target has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals
     count in all three. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk. ``debug``
-    checks each access for bounds and each index division for 0; the caller's context then holds ``abi.CONTEXT_SLOTS``
-    slots.
+    checks each access for bounds and each index division for 0, and fills new memory with ones; the caller's context
+    then holds ``abi.CONTEXT_SLOTS`` slots.
     """
 
     precision: Precision = "standard"

@@ -8,15 +8,17 @@ from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
+from ..ir.buffer import Buffer
 from ..ir.expr import Var, const_int, is_const
 from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Prefetch, Seq, Stmt, Store, While
 from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
-from .allocate import Allocator, heap_bytes, place
+from .allocate import Allocator, heap_bytes, place, used_bytes
 from .checks import Checks
 from .debug_info import LineTable
 from .expr import ExprEmitter
 from .facts import VarFacts
+from .memory import Slots
 from .options import CodegenOptions
 from .types import I32, PTR, same_lanes
 
@@ -167,18 +169,25 @@ class StmtEmitter:
         buffer = stmt.buffer
         if place(buffer) == "stack":
             with self.exprs.scope():
-                self.exprs.memory.pointers[buffer.data] = self.allocator.stack_memory(buffer, stmt.body)
+                memory = self.exprs.memory.pointers[buffer.data] = self.allocator.stack_memory(buffer, stmt.body)
+                self._poison(memory, buffer)
                 self.emit(stmt.body)
             return
         pointer = self.allocator.heap_memory(buffer, self.exprs.value(heap_bytes(buffer)))
         missing = self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None))
         self._leave_if(missing, llvm_ir.Constant(I32, OUT_OF_MEMORY))
         self._heap.append(pointer)
+        self._poison(pointer, buffer)
         with self.exprs.scope():
             self.exprs.memory.pointers[buffer.data] = pointer
             self.emit(stmt.body)
         self._heap.pop()
         self.allocator.free(pointer)
+
+    def _poison(self, memory: llvm_ir.Value | Slots, buffer: Buffer) -> None:
+        """In debug builds, fill new memory with ones: who reads what was never written gets NaN, or -1."""
+        if self.exprs.checks is not None and not isinstance(memory, Slots):
+            self.allocator.fill(memory, 0xFF, self.exprs.value(used_bytes(buffer)))
 
     def _leave_if(self, failed: llvm_ir.Value, code: llvm_ir.Value, record: Callable[[], None] | None = None) -> None:
         """Return ``code`` from the function if a condition holds, which is rare; heap memory in use is freed.

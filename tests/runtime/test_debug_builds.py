@@ -255,6 +255,31 @@ def test_memory_in_use_is_freed():
         kernel(x, p, b)
 
 
+@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.parametrize(("kind", "value"), [("float32", np.nan), ("float16", np.nan), ("int64", -1), ("uint8", 255)])
+def test_memory_never_written_reads_as_nan_or_ones(scope, kind, value):
+    R = make_buffer("R", (2,), kind)
+    shape = (2, 3) if scope == "local" else (n, 3)
+    S = make_buffer("S", shape, kind, scope)
+    use = seq(loop("j", 2, lambda j: Store(R, (j,), Load(S, (j, ONE)))), Store(S, (ZERO, ONE), number(1, kind)))
+    func = PrimFunc("f", (A, R), loop("i", 2, lambda i: Allocate(S, use)), (R,))
+    options = CodegenOptions(debug=True, cache=False)
+    found = np.zeros(2, kind)
+    Kernel(func, compile_module(IRModule((func,)), resolve_target("native"), options))(arrays()[0], found)
+    np.testing.assert_array_equal(found, np.full(2, value, kind))
+
+
+def test_a_message_has_room_for_so_many_numbers():
+    shape = (1,) * 40
+    X, P = te.placeholder(shape, name="X"), te.placeholder((1,), "int64", name="P")
+    B = te.compute((1,), lambda i: X[(P[i],) * 40], name="B")
+    kernel = lw.build(lw.create_schedule(B), [X, P, B], debug=True)
+    with pytest.raises(
+        lw.BoundsError, match=r"reads X\[3, 3, .*, 3\], but dimension 0 of X has extent 1; its shape is .1, 1,.*…"
+    ):
+        kernel(np.zeros(shape, np.float32), np.array([3]), np.zeros(1, np.float32))
+
+
 def test_huge_indices_do_not_overflow_into_bounds():
     X, P = te.placeholder((4,), name="X"), te.placeholder((2,), "int64", name="P")
     B = te.compute((2,), lambda i: X[te.cast(P[i], "index") * 4 + 1], name="B")
