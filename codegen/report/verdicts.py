@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...ir.origin import Nest, NestLoop
 from ...ir.stmt import IRModule
 from ...ir.target import Target
+from ..abi import LIBC_SYMBOLS, PARALLEL_FOR
 from ..compile import assembly_with_lines
 from ..options import CodegenOptions
 from .access import costly_accesses, is_contiguous_store, step_of
@@ -16,7 +17,6 @@ from .report import CodeLoop, LoopReport, VectorReport
 from .x86 import Counts
 
 _MEMORY_FUNCTIONS = ("memset", "memcpy", "memmove")
-_HELPERS = ("lw_parallel_for", "aligned_alloc", "free", *_MEMORY_FUNCTIONS)
 
 
 def vector_report(nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> VectorReport:
@@ -26,6 +26,8 @@ def vector_report(nest: Nest, module: IRModule, target: Target, options: Codegen
     name = target.cpu or target.arch
     line = f"{name}: {target.vector_registers} vector registers of {target.vector_bits} bits"
     note = "" if reporter.machine else f"(the assembly of {target.arch} is not read: what follows is from the loop IR)"
+    if options.debug:
+        note = "(a debug build: it has no vectors, and keeps nothing in registers)"
     return VectorReport(module.entry.name, line, loops, tuple(reporter.code_loops()), note)
 
 
@@ -42,7 +44,7 @@ class _Reporter:
     def report(self, loop: NestLoop) -> LoopReport:
         placed = [p for p in self.lowered.loops if p.number == loop.number]
         stores = [s for s in self.lowered.stores if loop.number in self.nest.stores.get(s.number, ())]
-        if loop.kind == "vectorized":
+        if loop.kind == "vectorized" and not self.options.debug:
             code = self._on_lines(stores)
             became, costs = self._vector(stores, code)
         else:
@@ -109,7 +111,7 @@ class _Reporter:
         odd = next((s.lanes for s in vectors if s.lanes & (s.lanes - 1) and not s.is_masked), None)
         if odd is not None:
             yield f"{odd} lanes are no power of two: they are loaded and stored in pieces"
-        foreign = [name for name in code.calls if name not in _HELPERS]
+        foreign = [name for name in code.calls if name not in (PARALLEL_FOR, *LIBC_SYMBOLS)]
         if foreign:
             yield f"no vector form: calls {', '.join(dict.fromkeys(foreign))} for each lane"
         if code.divisions:
@@ -169,7 +171,7 @@ class _Reporter:
 
     def _spills(self, codes: list[CodeOfLoop]) -> Iterator[str]:
         for code in codes:
-            if not code.innermost or not code.counts.stack or "lw_parallel_for" in code.counts.calls:
+            if not code.innermost or not code.counts.stack or PARALLEL_FOR in code.counts.calls:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
             if not code.counts.stored:
@@ -190,7 +192,7 @@ class _Reporter:
 
     def _scalar(self, loop: NestLoop, placed: list[PlacedLoop], stores: list[PlacedStore]) -> Iterator[str]:
         """Why the statements directly in this loop are scalar: the first one, for all are alike."""
-        found = False
+        found = self.options.debug  # where nothing is vectorized
         for store in stores:
             around = self.nest.stores[store.number]
             if around[-1] != loop.number or store.loop not in placed or store.loop is None:

@@ -82,6 +82,21 @@ def test_integer_division_has_no_vector_form():
     assert found.code.divisions == 8
 
 
+def test_a_function_without_a_vector_form_is_called_for_each_lane():
+    args = elementwise(lambda x, y: te.fma(x, y, x), dtype="float64", factor=4, inputs=2)
+    found = report(*args, SSE).loops[-1]
+    assert "no vector form: calls fma for each lane" in found.costs
+    assert found.code.calls == ("fma",) * 4
+    assert report(*args, AVX2).loops[-1].became == "4 lanes of float64 in ymm, fma"
+
+
+def test_a_debug_build_has_no_vectors():
+    found = report(*elementwise(lambda x: x * 2.0), AVX2, debug=True)
+    assert found.loops[-1].became == "a loop"
+    assert "(a debug build: it has no vectors, and keeps nothing in registers)" in str(found)
+    assert all(loop.code.ymm == 0 for loop in found.code)
+
+
 def test_a_masked_tail_is_vector_code_where_the_target_has_masks():
     args = elementwise(lambda x: x + 1.0, shape=(9, 61))
     for target in (AVX2, AVX512):
