@@ -181,8 +181,10 @@ class _Reporter:
             tile = sum(registers for registers, _ in self._tile(code))
             each = self._registers_of_a_vector(code)
             if tile:
-                text += f"; its tile takes {tile} of {self.target.vector_registers} vector registers"
-            yield f"{text}; each of its vectors takes {each} registers: shorter ones take fewer" if each > 1 else text
+                text += f"; its tile takes {tile} vector registers, of which there are {self.target.vector_registers}"
+            elif each > 1:
+                text += f"; each of its vectors takes {each} registers: shorter ones take fewer"
+            yield text
 
     def _registers_of_a_vector(self, code: CodeOfLoop) -> int:
         bits = [
