@@ -29,7 +29,8 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/kernels.py
 
 fuzz: $(VENV)/dev.stamp
-	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz
+	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)
+	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

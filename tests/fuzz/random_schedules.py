@@ -1,26 +1,28 @@
-"""Random computes with random schedules, from plans: JSON values that hypothesis draws and a child process can read.
+"""Random computes with random schedules, from plans: JSON values that tests draw and a child process can read."""
 
-Run as a script it is a server: a line with a plan comes in, a line with what the native kernel gave goes out. A child
-process, because LLVM ends the process where it cannot select an instruction.
-"""
-
-import json
-import sys
-from typing import NamedTuple
+import functools
+import itertools
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Const, Var, as_index
+from loopwright.ir.expr import Const, Load, Ramp, Var, as_index, broadcast_to, const, maximum, minimum
 from loopwright.ir.simplify import simplify
+from loopwright.ir.stmt import Store
 from loopwright.ir.visit import substitute
-from loopwright.lowering.fold_order import require_order_of_definition
-from loopwright.lowering.state import After
+from loopwright.lowering.state import After, Tail
+from loopwright.lowering.step import primitives
 
 MAX_ELEMENTS = 400
-TAILS = ("guard", "mask", "peel", "shift")
 TARGETS = ("native", "x86-64", "x86-64-v3")
+KINDS = ("int32", "float32", "float64", "int8", "uint8")
+SIZES = (3, 0, 1, 2, 4, 5, 7, 8, 11, 13)
+NUMBERS = (4, 1, 2, 3, 5, 8, 16, 0, -1, 11, 13)
+"""Factors; 11 also names loops that stand no more, 13 also inputs."""
+PRIMITIVES = (*(name for name in primitives() if name != "split"), *(f"split/{tail}" for tail in get_args(Tail)))
+"""What ``apply_step`` knows. The kinds of tails count as primitives of their own."""
 
 
 class Program(NamedTuple):
@@ -286,99 +288,130 @@ def apply_step(s, step):
     """One primitive with arguments that may be illegal. Raises what the primitive raises."""
     primitive, which, x, y, number = step
     stages = s.state.stages
-    computed = [stage for stage in stages if not stage.is_input]
+    computed = [stage for stage in stages if stage.loops] or list(stages)
     stage = (stages if number == 13 else computed)[which % len(stages if number == 13 else computed)]
-    view = s[stage.name]
-    standing = list(stage.leaves)
-    named = (list(stage.loops) if number == 11 else standing) or ["none#0"]
+    named = (list(stage.loops) if number == 11 else list(stage.leaves)) or ["none#0"]
     loop = named[x % len(named)]
-    others = computed[y % len(computed)]
-    if primitive in ("cache_read", "cache_write"):
-        scope = ("local", "global")[number % 2]
-        if primitive == "cache_write":
-            s.cache_write(stage.name, scope)
-        else:
+    view, others = s[stage.name], computed[y % len(computed)]
+    match primitive:
+        case "compute_inline" | "compute_root":
+            getattr(view, primitive)()
+        case "vectorize" | "unroll" | "parallel":
+            getattr(view, primitive)(loop)
+        case _ if primitive.startswith("split/") and y == 7:
+            view.tile(loop, named[(x + 1) % len(named)], number, 4, tail=primitive.removeprefix("split/"))
+        case _ if primitive.startswith("split/"):
+            parts = "nparts" if y % 4 == 3 else "factor"
+            view.split(loop, tail=primitive.removeprefix("split/"), **{parts: number})
+        case "fuse":
+            view.fuse(loop, named[(x % len(named) + 1 if y % 4 else y) % len(named)])
+        case "reorder":
+            shuffled = np.random.default_rng([x, y]).permutation(len(named))
+            view.reorder(*(named[k] for k in shuffled[: 2 + number]))
+        case "compute_at":
+            consumers = s.state.consumers(stage)
+            target = consumers[y % len(consumers)] if consumers and number % 4 else others
+            loops = list(target.leaves) or ["none#0"]
+            view.compute_at(s[target.name], loops[x % len(loops)])
+        case "reverse_compute_at":
+            producers = [p for p in computed if stage in s.state.consumers(p)]
+            target = producers[y % len(producers)] if producers and number % 4 else others
+            while number % 8 > 3 and isinstance(target.place, After):  # into a nest that others are in already
+                target = s.state.stage(target.place.stage)
+            loops = list(target.leaves) or ["none#0"]
+            view.reverse_compute_at(s[target.name], loops[x % len(loops)])
+        case "cache_write":
+            s.cache_write(stage.name, ("local", "global")[number % 2])
+        case "cache_read":
             source = stages[which % len(stages)]
             readers = [r.name for r in s.state.consumers(source)][: 1 + y % 2] or [others.name]
-            s.cache_read(source.name, scope, readers)
-    elif primitive == "compute_at":
-        consumers = s.state.consumers(stage)
-        target = consumers[y % len(consumers)] if consumers and number % 4 else others
-        loops = list(target.leaves) or ["none#0"]
-        view.compute_at(s[target.name], loops[x % len(loops)])
-    elif primitive == "reverse_compute_at":
-        producers = [p for p in computed if stage in s.state.consumers(p)]
-        target = producers[y % len(producers)] if producers and number % 4 else others
-        while number % 8 > 3 and isinstance(target.place, After):  # into a nest that others are in already
-            target = s.state.stage(target.place.stage)
-        loops = list(target.leaves) or ["none#0"]
-        view.reverse_compute_at(s[target.name], loops[x % len(loops)])
-    elif primitive in ("compute_inline", "compute_root"):
-        getattr(view, primitive)()
-    elif primitive == "split":
-        view.split(loop, **{"nparts" if y % 4 == 3 else "factor": number}, tail=TAILS[(which + y) % 4])
-    elif primitive == "tile":
-        view.tile(loop, named[y % len(named)], number, 4, tail=TAILS[(which + y) % 4])
-    elif primitive == "fuse":
-        at = x % len(named)
-        view.fuse(loop, named[(at + 1 if y % 4 else y) % len(named)])
-    elif primitive == "reorder":
-        shuffled = np.random.default_rng([x, y]).permutation(len(named))
-        view.reorder(*(named[k] for k in shuffled[: 2 + number]))
-    elif primitive == "rfactor":
-        reductions = [c for c in computed if c.compute.reduction is not None] if number % 4 else computed
-        chosen = reductions[which % len(reductions)] if reductions else stage
-        loops = [leaf for leaf in chosen.leaves if chosen.loops[leaf].reduce or y % 4 == 3] or ["none#0"]
-        s.rfactor(chosen.name, loops[x % len(loops)], factor_axis=(0, -1, 1, 0)[y % 4])
-    elif primitive in ("vectorize", "unroll", "parallel"):
-        getattr(view, primitive)(loop)
+            s.cache_read(source.name, ("local", "global")[number % 2], readers)
+        case "rfactor":
+            reductions = [c for c in computed if any(loop.reduce for loop in c.loops.values())]
+            chosen = reductions[which % len(reductions)] if reductions and number % 4 else stage
+            loops = [leaf for leaf in chosen.leaves if chosen.loops[leaf].reduce or y % 4 == 3] or ["none#0"]
+            s.rfactor(chosen.name, loops[x % len(loops)], factor_axis=(0, -1, 1, 0)[y % 4])
+        case "set_scope" | "storage_align" | "transform_layout":
+            inner = [c for c in computed if c.name not in s.state.outputs] or computed
+            apply_storage(s[(inner if number > 0 else computed)[which % len(inner)].name], primitive, x, y, number)
+        case "tensorize":
+            tensorize_somewhere(s, which, x, number)
+        case _:
+            raise AssertionError(f"apply_step does not know {primitive}")
+
+
+LAYOUTS = (
+    ("lambda i: (i // 4, i % 4)", "lambda i: i * 2 + 1", "lambda i: i // 2", "lambda i: 7 - i"),
+    ("lambda i, j: (j, i)", "lambda i, j: (j // 4, i, j % 4)", "lambda i, j: (i, i + j)", "lambda i, j: i + j"),
+)
+"""Index maps of one and of two dimensions; the last ones of each may not do."""
+
+
+def apply_storage(view, primitive, x, y, number):
+    if primitive == "set_scope":
+        view.set_scope(("global", "local", "register", "nowhere")[y % 4 if x else y % 3])
+    elif primitive == "storage_align":
+        view.storage_align(x % 2 if number == 16 else 0, number, y % 3)
     else:
-        raise AssertionError(primitive)
+        maps = LAYOUTS[min(len(view.op.axis), 2) - 1]
+        view.transform_layout(maps[y % len(maps)])
 
 
-def make_schedule(program, plan):
-    """The schedule of a plan, and the refusals met on the way. A refused step leaves all as it was."""
+def tensorize_somewhere(s, which, x, number):
+    """At the first place where it is legal, of all innermost loops or of all loops; or else at one that is not."""
+    places = [(stage.name, leaf) for stage in s.state.stages for leaf in stage.leaves[-1 if x else 0 :]]
+    places = places[which % max(len(places), 1) :] + places or [("none", "none#0")]
+    kind = next((stage.tensors[0].dtype for stage in s.state.stages if stage.is_input), "int32")
+    names = declare_intrinsics(str(kind)) if number != 11 else ["nothing"]
+    for (stage, leaf), name in itertools.product(places[: 4 if number != 13 else 1], names):
+        try:
+            return s[stage].tensorize(leaf, name)
+        except lw.ScheduleError as error:
+            refusal = error
+    raise refusal
+
+
+def clamped(value):
+    return minimum(maximum(value, -8.0), 8.0) if value.dtype.is_float else value
+
+
+@functools.cache
+def declare_intrinsics(kind):
+    """The names of intrinsics over four elements: what ``map`` and ``matmul`` compute."""
+    a, b = te.placeholder((4,), kind, name="a"), te.placeholder((4,), kind, name="b")
+    k = te.reduce_axis((0, 4), name="k")
+    plus = te.compute((4,), lambda i: clamped(a[i]) + 1, name="plus")
+    dot = te.compute((), lambda: te.sum(clamped(a[k]) * clamped(b[k]), axis=k), name="dot")
+
+    def add_one(a, out):
+        lanes = Ramp(as_index(0), as_index(1), 4)
+        four = clamped(Load(a, (lanes,)))
+        return Store(out, (lanes,), four + broadcast_to(const(1, kind), 4))
+
+    def multiply_add(a, b, out):
+        total = Load(out, ())
+        for n in range(4):
+            total = total + clamped(Load(a, (as_index(n),))) * clamped(Load(b, (as_index(n),)))
+        return Store(out, (), total)
+
+    lw.declare_intrinsic(f"plus_{kind}", plus, add_one, override=True)
+    lw.declare_intrinsic(f"dot_{kind}", dot, multiply_add, lambda out: Store(out, (), const(0, kind)), override=True)
+    return (f"plus_{kind}", f"dot_{kind}")
+
+
+def make_schedule(program, plan, print_each=True):
+    """The schedule of a plan, and the refusals met on the way. A refused step leaves all as it was; after each of the
+    others the schedule is printed, or only after the last."""
     s = lw.create_schedule(program.outputs)
     refusals = []
     for step in plan["steps"]:
         before, trace = s.state, s.trace
         try:
             apply_step(s, step)
+            assert not print_each or str(s)
         except lw.ScheduleError as error:
             refusals.append(f"{step}: {error}")
             unchanged = s.state is before and s.trace == trace
             assert unchanged, f"the refused {step} changed the schedule"
+    assert str(s)
     return s, refusals
-
-
-def _precision(s):
-    """The strictest that allows the schedule."""
-    try:
-        require_order_of_definition(s.state)
-    except lw.ScheduleError:
-        return "standard"
-    return "strict"
-
-
-def run_native(plan):
-    """The outputs of the native kernel, as nested lists."""
-    program = make_program(plan)
-    s, _ = make_schedule(program, plan)
-    debug = plan["seed"] % 4 == 0
-    kernel = lw.build(s, program.args, target=TARGETS[plan["target"]], precision=_precision(s), debug=debug)
-    arrays = program.arrays(plan["seed"])
-    kernel(*arrays)
-    return [a.astype(float).tolist() for a in arrays[len(program.inputs) :]]
-
-
-def serve():
-    for line in sys.stdin:
-        try:
-            answer = {"outputs": run_native(json.loads(line))}
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)  # noqa: T201
-
-
-if __name__ == "__main__":
-    serve()

@@ -1,0 +1,95 @@
+"""Checks one plan from end to end: what its schedule computes, and how its illegal steps are refused.
+
+Run as a script it is a server: a line with ``{"plan": …, "native": …}`` comes in, a line with the outcome goes out. The
+campaign talks to it so, because LLVM ends the process where it cannot select an instruction.
+"""
+
+import json
+import sys
+import traceback
+
+import numpy as np
+import random_schedules
+
+import loopwright as lw
+from loopwright.lowering.fold_order import require_order_of_definition
+from loopwright.lowering.pipeline import realized_function
+from loopwright.lowering.same_state import same_state
+
+
+def check(plan, native):
+    """The primitives of the accepted steps, the number of refused ones, and the error that was found or None."""
+    outcome = {"accepted": [], "refused": 0, "error": None}
+    try:
+        program = random_schedules.make_program(plan)
+        s, refusals = random_schedules.make_schedule(program, plan, print_each=native)
+        outcome |= {"accepted": [label(step) for step in s.trace], "refused": len(refusals)}
+        check_trace(program, s)
+        check_values(program, s, plan, native)
+    except Exception as error:
+        outcome["error"] = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
+    return outcome
+
+
+def label(step):
+    """What a step is called in plans."""
+    return f"{step.primitive}/{step.tail}" if step.primitive == "split" else step.primitive
+
+
+def check_trace(program, s):
+    """The trace leads to the same state again, from JSON and from Python."""
+    again, printed = (lw.create_schedule(program.outputs) for _ in range(2))
+    again.replay(lw.Trace.from_json(s.trace.to_json()))
+    exec(s.trace.python(), {"s": printed})
+    assert same_state(again.state, s.state), f"the JSON of the trace gives another state:\n{s.trace}"
+    assert same_state(printed.state, s.state), f"the Python of the trace gives another state:\n{s.trace}"
+
+
+def check_values(program, s, plan, native):
+    """The scheduled program, in the interpreter and as native code, gives what the unscheduled one gives."""
+    target = random_schedules.TARGETS[plan["target"]]
+    expected = unscheduled(program, plan["seed"])
+    func = lw.lower(s, program.args, target=target)  # verifies after each pass
+    arrays = program.arrays(plan["seed"])
+    lw.interpret(func)(*arrays)
+    assert_same(program, arrays, expected, f"in the interpreter\n{s}\n{func}")
+    if native:
+        debug = plan["seed"] % 3 == 0
+        kernel = lw.build(s, program.args, target=target, precision=precision(s), debug=debug)
+        arrays = program.arrays(plan["seed"])
+        kernel(*arrays)
+        assert_same(program, arrays, expected, f"in native code for {target}, debug={debug}\n{s}\n{func}")
+
+
+def unscheduled(program, seed):
+    """The arrays after the naive nest, which no pass has touched, ran in the interpreter."""
+    arrays = program.arrays(seed)
+    lw.interpret(realized_function(lw.create_schedule(program.outputs), program.args))(*arrays)
+    return arrays
+
+
+def assert_same(program, found, expected, text):
+    """Integers bit for bit; floats within a few roundings, and only products need them: else all are whole numbers."""
+    for tensor, x, y in zip(program.args, found, expected, strict=True):
+        if tensor.dtype.is_float:
+            np.testing.assert_allclose(x, y, rtol=1e-6, atol=0, err_msg=f"{tensor.name} {text}")
+        else:
+            np.testing.assert_array_equal(x, y, err_msg=f"{tensor.name} {text}")
+
+
+def precision(s):
+    """The strictest that allows the schedule."""
+    try:
+        require_order_of_definition(s.state)
+    except lw.ScheduleError:
+        return "standard"
+    return "strict"
+
+
+def serve():
+    for line in sys.stdin:
+        print(json.dumps(check(**json.loads(line))), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    serve()
