@@ -57,10 +57,10 @@ def region_after(state: ScheduleState, known: Inference, stage: Stage, place: Af
     """What a stage computes in an iteration of the loop that it is placed after."""
     spans = finished(state, known, stage, place)
     if spans is None:
-        target = state.stage(place.stage)
+        sources = ", ".join(name for name in known.reads[stage.name] if name in known.reads) or "inputs only"
         raise UnfinishedError(
-            f"{stage.name} reads nothing that {target.name} computes in that loop",
-            f"Name the stage that computes what {stage.name} reads.",
+            f"{stage.name} reads nothing that is computed in that loop of {place.stage}",
+            f"Name a loop of a stage that {stage.name} reads: {sources}.",
             [place.loop],
         )
     return Region(
@@ -221,13 +221,13 @@ def _spans_of_axes(known: Inference, stage: Stage, read: TensorRead, spans: Sequ
             raise UnfinishedError(
                 f"{stage.name} reads {read}, but each iteration finishes a part of dimension {dim} only, and of that "
                 "it must read one element for each of its own: one axis, each in one dimension, plus a constant",
-                f"Compute {stage.name} in a loop of its own, or name a loop that does not run along that dimension.",
+                f"Leave {stage.name} at the root, or name a loop that does not run along that dimension.",
             )
         if not prove(axis.extent + offset <= read.tensor.shape[dim], known.facts):
             raise UnfinishedError(
                 f"{stage.name} has {axis.extent} elements along {axis.name}, more than the iterations finish: it reads "
                 f"{read}, of extent {read.tensor.shape[dim]}",
-                f"Compute {stage.name} in a loop of its own.",
+                f"Leave {stage.name} at the root.",
             )
         found[axis.var] = span.moved(-offset)
     return found

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..ir.expr import ZERO
 from ..ir.facts import prove
 from ..te.tensor import ComputeOp
 from .finished import UnfinishedError, finished
 from .inference import Inference
-from .nesting import Nesting, Reads, is_inside, readers_of, reads_of
+from .nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
 from .regions import infer, inline_bodies
 from .report import schedule_error
-from .state import After, At, ScheduleState, Stage
+from .state import After, At, Inlined, Place, ScheduleState, Stage
+from .step import literal
 
 
 def readers(state: ScheduleState, stage: Stage) -> list[Stage]:
     """The stages that read this one once inlined stages are put in."""
-    return readers_of(state, reads_of(state, inline_bodies(state)), stage)
+    return readers_of(state, _reads(state), stage)
 
 
 def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> None:
@@ -22,85 +27,181 @@ def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> 
 
     ``before`` is what the error shows, ``verb`` what the user asked for.
     """
-    reads = reads_of(state, inline_bodies(state))
+    if not any(isinstance(s.place, (At, After)) for s in state.stages):
+        return
+    reads = _reads(state)
+    if found := _read_outside(state, reads):
+        raise _outside_error(state, before, *found, verb)
+    if not any(isinstance(s.place, After) for s in state.stages):
+        return
+    for stage in state.stages:
+        _check_host(state, before, stage, verb)
+    if found := _out_of_order(state, reads):
+        raise _order_error(state, before, *found, verb)
+    try:
+        _check_finished(state)
+    except UnfinishedError as error:
+        raise schedule_error(before, f"cannot {verb}: {error.problem}", error.advice, error.loops) from None
+
+
+def loop_around_readers(state: ScheduleState, stage: Stage) -> tuple[str, str] | None:
+    """The innermost loop, as (stage, loop), at which a stage could be computed for all of its readers."""
+    found = readers(state, stage)
+    if not found:
+        return None
+    first = found[0]
+    loops = [*enclosing_loops(state, first.place), *((first, leaf) for leaf in first.leaves)]
+    common: tuple[str, str] | None = None
+    for holder, leaf in loops:
+        inside = all(is_inside(state, reader, holder.name, leaf) for reader in found)
+        if holder.kind(leaf) == "vectorized" or not inside:
+            break
+        if leaf not in holder.tensorized_leaves and _could_be(state, stage, At(holder.name, leaf)):
+            common = holder.name, leaf
+    return common
+
+
+def call_inside(state: ScheduleState, stage: Stage, target: str, loop: str) -> str | None:
+    """A call that puts a stage into a loop, if there is one."""
+    places: dict[str, Place] = {
+        placed_by(stage, "reverse_compute_at", target, loop): After(target, loop),
+        placed_by(stage, "compute_at", target, loop): At(target, loop),
+    }
+    for call, place in places.items():
+        if (isinstance(place, After) or stage.name not in state.outputs) and _could_be(state, stage, place):
+            return call
+    return None
+
+
+def placed_by(stage: Stage, primitive: str, target: str, loop: str) -> str:
+    """The call that places a stage, for advice."""
+    return f"s[{literal(stage.name)}].{primitive}(s[{literal(target)}], {literal(loop)})"
+
+
+def _reads(state: ScheduleState) -> Reads:
+    return reads_of(state, inline_bodies(state))
+
+
+def _could_be(state: ScheduleState, stage: Stage, place: Place) -> bool:
+    """Whether the places of all stages are legal together if this one is put there."""
+    if isinstance(place, (At, After)) and stage in _holders(state, state.stage(place.stage)):
+        return False
+    state = state.with_stage(replace(stage, place=place))
+    reads = _reads(state)
+    if _read_outside(state, reads) or _out_of_order(state, reads):
+        return False
+    try:
+        _check_finished(state)
+    except UnfinishedError:
+        return False
+    return True
+
+
+def _read_outside(state: ScheduleState, reads: Reads) -> tuple[Stage, Stage] | None:
+    """A stage that is computed at a loop, and one that reads it outside that loop; there must be none."""
     for stage in state.stages:
         if isinstance(stage.place, At):
-            _check_at(state, before, reads, stage, stage.place, verb)
-    placed_after = [s for s in state.stages if isinstance(s.place, After)]
-    if placed_after:
-        for stage in placed_after:
-            _check_host(state, before, stage, verb)
-        _check_order(state, before, reads, verb)
-        _check_finished(state, before, placed_after, verb)
+            for reader in readers_of(state, reads, stage):
+                if not is_inside(state, reader, stage.place.stage, stage.place.loop):
+                    return stage, reader
+    return None
 
 
-def _check_at(state: ScheduleState, before: ScheduleState, reads: Reads, stage: Stage, place: At, verb: str) -> None:
-    """All readers of a stage that is computed at a loop are inside that loop."""
-    for reader in readers_of(state, reads, stage):
-        if not is_inside(state, reader, place.stage, place.loop):
-            loop = state.stage(place.stage).loops[place.loop].name
-            raise schedule_error(
-                before,
-                f"cannot {verb}: {stage.name} is computed at loop {loop} of {place.stage}, but {reader.name} would "
-                "read it outside that loop",
-                f"Place {stage.name} after this step: s[{stage.name!r}].compute_root() takes compute_at back.",
-                [place.loop],
-            )
+def _outside_error(state: ScheduleState, before: ScheduleState, stage: Stage, reader: Stage, verb: str) -> Exception:
+    assert isinstance(stage.place, At)
+    place, loop = stage.place, state.stage(stage.place.stage).loops[stage.place.loop].name
+    return schedule_error(
+        before,
+        f"cannot {verb}: {stage.name} is computed at loop {loop} of {place.stage}, but {reader.name} would "
+        "read it outside that loop",
+        f"Place {stage.name} after this step: s[{literal(stage.name)}].compute_root() takes compute_at back.",
+        [place.loop],
+    )
 
 
 def _check_host(state: ScheduleState, before: ScheduleState, stage: Stage, verb: str) -> None:
-    """A stage that holds others after it is computed whole, or after another: by itself, not on demand."""
-    assert isinstance(stage.place, After)
+    """A stage that others are computed after is computed by itself, not on demand."""
+    if not isinstance(stage.place, After):
+        return
     host = state.stage(stage.place.stage)
     if isinstance(host.place, At):
         raise schedule_error(
             before,
-            f"cannot {verb}: {host.name} is computed at a loop of {host.place.stage}, as much as is read there, and "
-            f"{stage.name} after a loop of {host.name}",
-            f"Compute {host.name} at the root, or {stage.name} at that loop of {host.place.stage} (compute_at).",
-            [stage.place.loop],
+            f"cannot {verb}: of {host.name}, each iteration of a loop of {host.place.stage} computes what it reads, so "
+            f"that {stage.name} cannot be computed after a loop of {host.name}",
+            f"Keep {host.name} at the root, or compute {stage.name} for {host.place.stage} too: "
+            f"{placed_by(stage, 'compute_at', host.place.stage, host.place.loop)}.",
+            [stage.place.loop, host.place.loop],
         )
 
 
-def _check_order(state: ScheduleState, before: ScheduleState, reads: Reads, verb: str) -> None:
-    """No stage runs before one that it reads."""
+def _out_of_order(state: ScheduleState, reads: Reads) -> tuple[Stage, Stage] | None:
+    """A stage that runs before another which it reads, and that other; there must be none."""
+    if not any(isinstance(s.place, After) for s in state.stages):
+        return None
     position = {stage.name: k for k, stage in enumerate(Nesting(state, reads).order())}
     for stage in state.stages:
         for name in reads.get(stage.name, ()):
             if position.get(name, -1) > position[stage.name]:
-                raise _order_error(state, before, stage, state.stage(name), verb)
+                return stage, state.stage(name)
+    return None
 
 
 def _order_error(state: ScheduleState, before: ScheduleState, reader: Stage, source: Stage, verb: str) -> Exception:
-    stage = reader
-    while not isinstance(stage.place, After) and isinstance(stage.place, At):
-        stage = state.stage(stage.place.stage)
-    if isinstance(stage.place, After):
-        target, loop = stage.place.stage, state.stage(stage.place.stage).loops[stage.place.loop].name
-        advice = (
-            f"Compute {source.name} in that loop too, before: "
-            f"s[{source.name!r}].reverse_compute_at(s[{target!r}], {loop}) or compute_inline."
-        )
-        marked = [stage.place.loop]
-    else:
-        advice, marked = f"Compute {reader.name} after it (reverse_compute_at), or at the root.", []
+    holder = next((s for s in _holders(state, reader) if isinstance(s.place, After)), None)
+    marked = [holder.place.loop] if holder is not None and isinstance(holder.place, After) else []
     return schedule_error(
-        before, f"cannot {verb}: {reader.name} would read {source.name} before that is computed", advice, marked
+        before,
+        f"cannot {verb}: {reader.name} would read {source.name} before that is computed",
+        _order_advice(state, before, reader, source, holder),
+        marked,
     )
 
 
-def _check_finished(state: ScheduleState, before: ScheduleState, placed_after: list[Stage], verb: str) -> None:
-    """What stages inside a loop that others are placed after read of it is finished in each iteration."""
-    try:
-        known = infer(state)
-        for level in dict.fromkeys(s.place for s in placed_after if isinstance(s.place, After)):
-            for stage in state.stages:
-                if stage.name in known.reads and is_inside(state, stage, level.stage, level.loop):
-                    finished(state, known, stage, level)
-                    if isinstance(stage.place, At) and isinstance(stage.op, ComputeOp):
-                        _check_needed(state, known, stage, level)
-    except UnfinishedError as error:
-        raise schedule_error(before, f"cannot {verb}: {error.problem}", error.advice, error.loops) from None
+def _holders(state: ScheduleState, stage: Stage) -> Iterator[Stage]:
+    """A stage, the one in whose nest it is, and so on."""
+    yield stage
+    while isinstance(stage.place, (At, After)):
+        stage = state.stage(stage.place.stage)
+        yield stage
+
+
+def _order_advice(
+    state: ScheduleState, before: ScheduleState, reader: Stage, source: Stage, holder: Stage | None
+) -> str:
+    if holder is None or not isinstance(holder.place, After):
+        return f"Compute {reader.name} after {source.name}: at the root, or by reverse_compute_at."
+    if all(source.name != s.name for s in before.stages):
+        return (
+            f"First take reverse_compute_at back by s[{literal(holder.name)}].compute_root(), and place it afterwards."
+        )
+    places: dict[str, Place] = {
+        placed_by(source, "reverse_compute_at", holder.place.stage, holder.place.loop): holder.place
+    }
+    inlinable = isinstance(source.op, ComputeOp) and source.op.reduction is None
+    if inlinable and source.name not in state.outputs and not state.attached(source.name):
+        places[f"s[{literal(source.name)}].compute_inline()"] = Inlined()
+    for call, place in places.items():
+        if _could_be(state, source, place):
+            return f"Bring {source.name} in front of it first: {call}."
+    return f"{holder.name} needs more of {source.name} than an iteration could give it: compute it at the root."
+
+
+def _check_finished(state: ScheduleState) -> None:
+    """What stages inside a loop that others are placed after read of it is finished in each iteration.
+
+    Raises ``UnfinishedError`` else.
+    """
+    levels = list(dict.fromkeys(s.place for s in state.stages if isinstance(s.place, After)))
+    if not levels:
+        return
+    known = infer(state)
+    for level in levels:
+        for stage in state.stages:
+            if stage.name in known.reads and is_inside(state, stage, level.stage, level.loop):
+                finished(state, known, stage, level)
+                if isinstance(stage.place, At) and isinstance(stage.op, ComputeOp):
+                    _check_needed(state, known, stage, level)
 
 
 def _check_needed(state: ScheduleState, known: Inference, stage: Stage, level: After) -> None:
@@ -111,16 +212,14 @@ def _check_needed(state: ScheduleState, known: Inference, stage: Stage, level: A
     region, facts = known.regions[stage.name], known.facts
     for loops in known.loops.values():
         for leaf, var in loops.vars.items():
-            facts = facts.with_range(var, 0, loops.extents[leaf])
+            facts = facts.with_range(var, ZERO, loops.extents[leaf])
     for dim, (span, axis) in enumerate(zip(spans, stage.compute.axis, strict=True)):
-        end = region.lows[dim] + region.extents[dim]
-        if not span.whole and not (
-            prove(region.lows[dim] >= span.low, facts)
-            and prove(end <= span.low + span.extent, facts)
-            and all(prove(axis.extent <= limit, facts) for limit in span.limits)
-        ):
+        low, end = region.lows[dim], region.lows[dim] + region.extents[dim]
+        inside = (low >= span.low, end <= span.low + span.extent, *(axis.extent <= limit for limit in span.limits))
+        if not span.whole and not all(prove(condition, facts) for condition in inside):
             raise UnfinishedError(
                 f"{stage.name} would compute elements along {axis.name} from what is not finished in its loop",
-                f"Put it in by compute_inline, or after its producer: s[{stage.name!r}].reverse_compute_at.",
+                f"Put it in where it is read, s[{literal(stage.name)}].compute_inline(), or after the stages that it "
+                f"reads, by reverse_compute_at.",
                 [level.loop],
             )

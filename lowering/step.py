@@ -163,6 +163,7 @@ def require_unattached(state: ScheduleState, stage: Stage, loop: str, verb: str)
         raise schedule_error(
             state,
             f"cannot {verb} loop {name} of {stage.name}: {attached[0].name} is computed at it",
-            f"{verb.capitalize()} first, then compute {attached[0].name} at the loop that results.",
+            f"{verb.capitalize()} first, then compute {attached[0].name} at the loop that results: "
+            f"s[{literal(attached[0].name)}].compute_root() takes it out.",
             [loop],
         )

@@ -10,10 +10,11 @@ from typing import ClassVar, get_args
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..fold_order import check_fold_order
+from ..placement_rules import check_placements
 from ..ragged import refuse_ragged
 from ..report import schedule_error
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
-from ..step import Step, leaf_stage, require_serial, require_unattached
+from ..step import Step, leaf_stage, literal, require_serial, require_unattached
 from .annotate import check_vector_nesting
 
 
@@ -95,7 +96,9 @@ class Split(Step):
         relation = SplitRelation(self.loop, outer.id, inner.id, self.factor, self.nparts, self.tail)
         at = stage.leaves.index(self.loop)
         leaves = (*stage.leaves[:at], outer.id, inner.id, *stage.leaves[at + 1 :])
-        return state.with_stage(_with_loops(stage, {outer.id: outer, inner.id: inner}, relation, leaves))
+        new = state.with_stage(_with_loops(stage, {outer.id: outer, inner.id: inner}, relation, leaves))
+        check_placements(new, state, f"split loop {parent.name} of {stage.name}")
+        return new
 
     def _check_arguments(self, state: ScheduleState) -> None:
         if self.tail not in get_args(Tail):
@@ -160,9 +163,10 @@ class Fuse(Step):
             )
         fused = _new_loop(stage, 0, f"{outer.name}_{inner.name}_fused", outer.reduce)
         leaves = (*stage.leaves[:at], fused.id, *stage.leaves[at + 2 :])
-        return state.with_stage(
-            _with_loops(stage, {fused.id: fused}, FuseRelation(self.outer, self.inner, fused.id), leaves)
-        )
+        relation = FuseRelation(self.outer, self.inner, fused.id)
+        new = state.with_stage(_with_loops(stage, {fused.id: fused}, relation, leaves))
+        check_placements(new, state, f"fuse loops {outer.name} and {inner.name} of {stage.name}")
+        return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class Reorder(Step):
                     state,
                     f"cannot reorder {stage.name}: {attached.name} is computed at {stage.loops[loop].name}, "
                     "whose enclosing loops would change",
-                    "Reorder first, then call compute_at.",
+                    f"Reorder first, then place {attached.name}: s[{literal(attached.name)}].compute_root() before.",
                     [loop],
                 )
         new = state.with_stage(replace(stage, leaves=leaves))

@@ -1,4 +1,4 @@
-"""Primitives that say where a stage is computed: compute_at, compute_inline, compute_root."""
+"""Primitives that say where a stage is computed: compute_at, reverse_compute_at, compute_inline, compute_root."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from ...te.tensor import ExternOp, PlaceholderOp, StateOp
 from ..nesting import is_inside
-from ..placement_rules import check_placements, readers
+from ..placement_rules import call_inside, check_placements, loop_around_readers, placed_by, readers
 from ..report import schedule_error
 from ..scans import scan_of
 from ..state import After, At, Inlined, Root, ScheduleState, Stage
-from ..step import Step, leaf_stage, standing_loops
+from ..step import Step, leaf_stage, literal, standing_loops
 from .annotate import check_annotated_extents
 
 
@@ -20,7 +20,8 @@ def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:
         raise schedule_error(
             state,
             f"cannot {verb} {stage.name}: it is an output of the schedule, which must be written whole",
-            f"Call {verb} on a stage that other stages read; cache_write gives an output such a stage.",
+            f"Call {verb} on a stage that other stages read, such as cache_write gives an output; or compute it in the "
+            "loops of a stage that it reads, by reverse_compute_at.",
         )
 
 
@@ -42,27 +43,43 @@ def _placeable(state: ScheduleState, name: str, verb: str) -> Stage:
 
 def _refuse_own_loop(state: ScheduleState, stage: Stage, target: Stage, loop: str) -> None:
     """Refuse to place a stage in its own nest, or in one that stands in it."""
-    if any(is_inside(state, target, stage.name, leaf) for leaf in stage.leaves[:1]) or target.name == stage.name:
+    if target.name == stage.name or any(is_inside(state, target, stage.name, leaf) for leaf in stage.leaves[:1]):
+        whose = "its own" if target.name == stage.name else f"{target.name}, which is computed in loops of {stage.name}"
         raise schedule_error(
             state,
-            f"cannot compute {stage.name} at a loop of {target.name}, which is computed in the loops of {stage.name}"
-            if target.name != stage.name
-            else f"cannot compute {stage.name} at a loop of its own",
-            "Name a loop of another stage, that is not inside it.",
+            f"cannot compute {stage.name} at a loop of {whose}",
+            f"Name a loop of a stage that is not computed in loops of {stage.name}.",
             [loop],
         )
 
 
-def _refuse_vectorized(state: ScheduleState, stage: Stage, target: Stage, loop: str) -> None:
-    name = target.loops[loop].name
-    outside = target.leaves[: target.leaves.index(loop) + 1]
-    if any(target.kind(leaf) == "vectorized" for leaf in outside):
+def _refuse_vectorized(state: ScheduleState, step: ComputeAt | ReverseComputeAt, stage: Stage, target: Stage) -> None:
+    outside = target.leaves[: target.leaves.index(step.loop) + 1]
+    vector = next((k for k, leaf in enumerate(outside) if target.kind(leaf) == "vectorized"), None)
+    if vector is not None:
+        call = placed_by(stage, step.primitive, target.name, outside[max(vector - 1, 0)])
+        around = f"Take a loop outside the vectorized one: {call}."
         raise schedule_error(
             state,
-            f"cannot compute {stage.name} at loop {name} of {target.name}: it is inside a vectorized loop",
-            "Compute it at a loop outside the vectorized one.",
-            [loop],
+            f"cannot compute {stage.name} at loop {target.loops[step.loop].name} of {target.name}: it is inside a "
+            "vectorized loop",
+            around if vector else f"No loop stands outside it: compute {stage.name} at the root.",
+            [step.loop],
         )
+
+
+def _advise_loop(state: ScheduleState, stage: Stage) -> str:
+    """Where a stage could be computed for its readers, as a call."""
+    found = loop_around_readers(state, stage)
+    if found is None:
+        return f"Its readers share no loop: leave {stage.name} at the root, or place them in one loop first."
+    return f"A loop around all of its readers: {placed_by(stage, 'compute_at', *found)}."
+
+
+def _advise_reader(state: ScheduleState, reader: Stage, step: ComputeAt) -> str:
+    """How to bring a reader into the loop that was named, as a call."""
+    call = call_inside(state, reader, step.target, step.loop)
+    return "" if call is None else f" To bring {reader.name} into that loop: {call}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +116,10 @@ class ComputeAt(Step):
                     state,
                     f"cannot compute {stage.name} at loop {name} of {target.name}: "
                     f"{reader.name} reads it outside that loop",
-                    f"Compute it at a loop around all of its readers, or compute {reader.name} inside {name} as well.",
+                    _advise_loop(state, stage) + _advise_reader(state, reader, self),
                     [self.loop],
                 )
-        _refuse_vectorized(state, stage, target, self.loop)
+        _refuse_vectorized(state, self, stage, target)
         new = state.with_stage(replace(stage, place=At(self.target, self.loop)))
         if not readers(state, stage):
             raise schedule_error(state, f"no stage reads {stage.name}", "Leave it out of the schedule.")
@@ -143,7 +160,7 @@ class ReverseComputeAt(Step):
         target = leaf_stage(state, self.target, (self.loop,))
         name = target.loops[self.loop].name
         _refuse_own_loop(state, stage, target, self.loop)
-        _refuse_vectorized(state, stage, target, self.loop)
+        _refuse_vectorized(state, self, stage, target)
         new = state.with_stage(replace(stage, place=After(self.target, self.loop)))
         check_placements(new, state, f"compute {stage.name} after its part of {target.name} at loop {name}")
         check_annotated_extents(new, self.stage, state)
@@ -175,13 +192,13 @@ class ComputeInline(Step):
                 state,
                 f"cannot compute_inline {stage.name}: it is a reduction ({reduction.combiner.name}), "
                 "which needs memory to accumulate in",
-                "Use compute_at.",
+                _advise_loop(state, stage),
             )
         if attached := state.attached(stage.name):
             raise schedule_error(
                 state,
                 f"cannot compute_inline {stage.name}: {attached[0].name} is computed in its loops",
-                "Use compute_at.",
+                f"Take that back first: s[{literal(attached[0].name)}].compute_root().",
             )
         for reader in readers(state, stage):
             if isinstance(reader.op, ExternOp):
