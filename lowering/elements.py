@@ -31,7 +31,7 @@ class ElementGroup:
     """All that a piece of program accesses of one buffer: disjoint elements, numbered.
 
     ``always_stored`` are those stored to whenever the piece of program runs; ``needed`` those that it may load before
-    it stores to them.
+    it stores to them. ``origin`` is that of a store among them, for what the registers' own loads and stores come from.
     """
 
     buffer: Buffer
@@ -39,6 +39,7 @@ class ElementGroup:
     always_stored: set[Element] = field(default_factory=set)
     needed: set[Element] = field(default_factory=set)
     stored: bool = False
+    origin: int = 0
 
     @property
     def is_always_stored(self) -> bool:
@@ -130,6 +131,7 @@ class _Search:
                 group.needed.add(element)
         else:
             group.stored = True
+            group.origin = access.origin
             if always:
                 group.always_stored.add(element)
 

@@ -175,10 +175,12 @@ class _Registers:
         source = self.group.buffer
         store = initial.get((source.data, element))
         value = store.value if store is not None else Load(source, element.indices, element.mask)
-        return Store(self.buffer, self.place(element), value, origin=0 if store is None else store.origin)
+        return Store(
+            self.buffer, self.place(element), value, origin=self.group.origin if store is None else store.origin
+        )
 
     def write_back(self, element: Element) -> Stmt:
-        return Store(self.group.buffer, element.indices, self.load(element), element.mask)
+        return Store(self.group.buffer, element.indices, self.load(element), element.mask, self.group.origin)
 
     def allocate(self, body: Stmt) -> Stmt:
         return Allocate(self.buffer, body)

@@ -202,6 +202,7 @@ def test_the_tail_of_a_tile_is_a_loop_of_its_own():
     s[C].unroll(ii)
     s[C].vectorize(ji)
     found = report(s, [A, B, C], AVX2)
+    assert found["j_inner"].became == "16 lanes of float32 in 2 ymm, fma, masked tail"
     assert found["r"].became.startswith("2 loops, 1 of them for the borders, register tile of 4 vectors")
     assert [(loop.name, loop.tail) for loop in found.code if loop.innermost] == [("r", False), ("r", True)]
 
