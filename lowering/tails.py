@@ -133,7 +133,8 @@ class _Cutter:
     def _copy(self, stmt: Stmt) -> Stmt:
         copy = fresh_copy(stmt, {})
         for old, new in zip(_loops(stmt), _loops(copy), strict=True):
-            self._loop_of[new.var] = self._loop_of[old.var]
+            if old.var in self._loop_of:  # those of prefetches and intrinsics are no loops of the schedule
+                self._loop_of[new.var] = self._loop_of[old.var]
         return copy
 
 

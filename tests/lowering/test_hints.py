@@ -66,6 +66,16 @@ def test_addresses_beyond_the_tensor_do_no_harm(size):
     assert_right(s, [A, B], lambda a: a * 2, [(size,)])
 
 
+@pytest.mark.parametrize("tail", ["guard", "mask", "peel", "shift"])
+def test_a_prefetch_stands_in_the_loops_of_any_tail(tail):
+    A, B, s = doubled(te.var("n"))
+    outer, inner = s[B].split(B.op.axis[0], factor=24, tail=tail)
+    s[B].prefetch(A, outer, 1)
+    _, lane = s[B].split(inner, factor=8)
+    s[B].vectorize(lane)
+    assert_right(s, [A, B], lambda a: a * 2, [(0,)], [(1,)], [(23,)], [(49,)])
+
+
 def test_a_producer_with_a_layout_is_prefetched_where_it_lies():
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")

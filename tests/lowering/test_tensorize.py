@@ -307,6 +307,25 @@ def test_a_window_is_read_at_a_sum_of_axes():
     assert_right(s, [A, W, far], lambda a, w: np.convolve(a, w, "valid"), [(18,), (3,)])
 
 
+def test_code_with_loops_of_its_own_stands_in_the_loops_of_a_peeled_split():
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] * 3.0, name="y")
+
+    def thrice(x, y):
+        ib = te.IRBuilder()
+        source, target = ib.buffer_ptr(x), ib.buffer_ptr(y)
+        with ib.for_range(0, 4) as i:
+            target[i] = source[i] * 3.0
+        return ib.get()
+
+    lw.declare_intrinsic("thrice", y, thrice, override=True)
+    A = te.placeholder((te.var("n"),), name="A")
+    B = te.compute(A.shape, lambda i: A[i] * 3.0, name="B")
+    s = lw.create_schedule(B)
+    s[B].tensorize(s[B].split(B.op.axis[0], factor=4, tail="peel")[1], "thrice")
+    assert_right(s, [A, B], lambda a: a * np.float32(3), [(0,)], [(3,)], [(8,)], [(13,)])
+
+
 def test_two_declarations_of_one_intrinsic_lower_to_the_same_nest():
     funcs = []
     for _ in range(2):
