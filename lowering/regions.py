@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.errors import InternalError
 from ..ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
@@ -16,7 +16,7 @@ from .finished import finished, region_after
 from .inference import Inference, Region
 from .loops import StageLoops, derive_loops
 from .nesting import enclosing_loops, homes, reads_of
-from .scans import scan_of
+from .scans import Steps, scan_of, steps_of
 from .state import After, At, Inlined, ScheduleState, Stage
 
 
@@ -29,12 +29,16 @@ def infer(state: ScheduleState) -> Inference:
     memory: dict[str, Region] = {}
     known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, _dimension_facts(state))
 
+    steps = steps_of(state, bodies)
+
     def add(stage: Stage) -> None:
         if stage.name in regions:
             return
         if isinstance(stage.place, After):
             add(state.stage(stage.place.stage))
         region = _region(state, stage, known)
+        if stage.name in steps and isinstance(stage.place, (At, After)):
+            region = _at_steps(region, steps[stage.name], known)
         regions[stage.name] = region
         loops[stage.name] = _stage_loops(stage, region, bodies[stage.name])
 
@@ -128,19 +132,20 @@ def _region(state: ScheduleState, stage: Stage, known: Inference) -> Region:
         return _whole(stage)
     match stage.place:
         case At() as place:
-            scan = scan_of(state, stage)
-            return _needed(state, stage, place, known) if scan is None else _one_step(stage, scan, known)
+            return _whole(stage) if scan_of(state, stage) is not None else _needed(state, stage, place, known)
         case After() as place:
             return region_after(state, known, stage, place)
         case _:
             return _whole(stage)
 
 
-def _one_step(update: Stage, scan: Stage, known: Inference) -> Region:
-    """What an iteration of a scan's time loop updates."""
-    (now,) = known.axis_values(scan).values()
-    shape = update.tensors[0].shape
-    return Region((now, *[ZERO] * (len(shape) - 1)), (ONE, *shape[1:]))
+def _at_steps(region: Region, steps: Steps, known: Inference) -> Region:
+    """The part of a region that is of the steps of a scan which there are in an iteration of its time loop."""
+    (now,) = known.axis_values(steps.scan).values()
+    back = const(steps.back, "index")
+    lows, extents = list(region.lows), list(region.extents)
+    lows[steps.dim], extents[steps.dim] = simplify(now - back), simplify(back + ONE)
+    return replace(region, lows=tuple(lows), extents=tuple(extents))
 
 
 def _whole(stage: Stage) -> Region:

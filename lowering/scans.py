@@ -6,10 +6,13 @@ The init is computed before the time loop, all that depends on the state inside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..ir.errors import ScheduleError
+from ..ir.expr import Expr, TensorRead, Var, const_int
+from ..ir.simplify import simplify
+from ..ir.visit import tensor_reads
 from ..te.tensor import ScanOp, StateOp, Tensor
 from .state import At, Before, Place, Root, ScheduleState, Stage
 
@@ -53,6 +56,48 @@ def place_scans(state: ScheduleState) -> ScheduleState:
         if isinstance(stage.op, StateOp) and isinstance(stage.place, Root):
             raise ScheduleError(f"{stage.name} is the state of a scan that is not computed here: name it as an output")
     return state
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps that a stage of a cell is computed for: those up to ``back`` before that of ``scan``, along ``dim``."""
+
+    scan: Stage
+    dim: int
+    back: int
+
+
+def steps_of(state: ScheduleState, bodies: Mapping[str, Sequence[Expr]]) -> dict[str, Steps]:
+    """For each stage that depends on the state of a scan, what its readers ask for; others do not exist yet.
+
+    Bound inference must not widen them, as it may widen boxes of stages that can be computed anywhere.
+    """
+    found = {
+        state.stage_of(update).name: Steps(scan, 0, 0)
+        for scan in state.stages
+        if isinstance(scan.op, ScanOp)
+        for update in scan.op.update
+    }
+    if not found:
+        return found
+    for reader in reversed(state.stages):  # readers come after what they read
+        if reader.name not in found or reader.name not in bodies:
+            continue
+        steps = found[reader.name]
+        now = reader.compute.axis[steps.dim].var
+        for read in (read for body in bodies[reader.name] for read in tensor_reads(body)):
+            source = next(s for s in state.stages if read.tensor in s.tensors)
+            if source.is_compute and isinstance(home(state, source), At):
+                dim, lag = _lag(read, now)
+                known = found.get(source.name)
+                found[source.name] = Steps(steps.scan, dim, max(steps.back + lag, 0 if known is None else known.back))
+    return found
+
+
+def _lag(read: TensorRead, now: Var) -> tuple[int, int]:
+    """The dimension that is time, and how many steps the read goes back; scans are checked to have one."""
+    lags = ((dim, const_int(simplify(now - index))) for dim, index in enumerate(read.indices))
+    return next((dim, lag) for dim, lag in lags if lag is not None)
 
 
 def _check_owners(state: ScheduleState) -> None:

@@ -37,7 +37,7 @@ def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, 
     inside = facts
     for axis in op.reduce_axis:
         inside = inside.with_range(axis.var, axis.min, axis.extent)
-    runs = all(const_int(axis.extent) != 0 for axis in op.reduce_axis)
+    runs = not any(prove(axis.extent <= ZERO, facts) for axis in op.reduce_axis)
     stack: list[tuple[Expr, Facts]] = [(body, inside) for body in op.body if runs]
     stack += [(bound, facts) for axis in op.reduce_axis for bound in (axis.min, axis.extent)]
     while stack:

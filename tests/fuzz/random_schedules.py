@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from contextlib import ExitStack
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -264,6 +265,67 @@ class _Builder:
 
         return te.compute((*X.shape[:d], (n + 2 - size) // stride + 1, *X.shape[d + 1 :]), body, name=name)
 
+    def _scan(self, name, X, Y, c):
+        if not X.ndim:
+            return None
+        steps, shape = 1 + c % 2, X.shape
+        state = te.scan_state(shape, self.kind, name=f"{name}_state")
+        first = te.compute((steps, *shape[1:]), lambda t, *i: te.cast(t + len(i), self.kind), name=f"{name}_first")
+
+        def cell(t, *i):
+            turned = (*i[:-1], shape[-1] - 1 - i[-1]) if i and c // 2 % 2 else i
+            return self.get(state, t - steps, *turned) + self.get(X, t, *i)
+
+        def folded(t, *i):
+            r = te.reduce_axis((0, shape[-1]), name="r")
+            return te.max(cell(t, *i[:-1], r), axis=r)
+
+        made = te.compute(shape, folded if len(shape) > 1 and c // 4 % 2 else cell, name=f"{name}_cell")
+        step = te.compute(shape, lambda t, *i: self.get(made, t, *i) - self.get(state, t - 1, *i), name=f"{name}_step")
+        return te.scan(first, step, state, name=name)
+
+    def _extern(self, name, X, Y, c):
+        """Along the last dimension, differences to the element before."""
+        if not X.ndim:
+            return None
+
+        def differences(ins, outs):
+            ib = te.IRBuilder()
+            A, B = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+            with ExitStack() as loops:
+                kind = "parallel" if c % 2 else "serial"
+                i = [loops.enter_context(ib.for_range(0, e, kind=kind)) for e in X.shape[:-1]]
+                j = ib.allocate("index", (), "j")
+                j[()] = 0
+                with ib.while_loop(j[()] < X.shape[-1]):
+                    before = te.if_then_else(j[()] > 0, A[*i, j[()] - 1], te.const(0, X.dtype))
+                    B[*i, j[()]] = A[*i, j[()]] != before if X.dtype.is_bool else A[*i, j[()]] - before
+                    j[()] = j[()] + 1
+            return ib.get()
+
+        return te.extern(X.shape, [X], differences, name=name)
+
+    def _ragged(self, name, X, Y, c):
+        """Reductions along the first dimension, of which the bounds depend on the element, or are read."""
+        if not X.ndim or any(e == 0 for e in concrete(Y.shape, self.sizes)):
+            return None
+        fold = te.max if c % 2 else te.sum
+
+        def bounds(i):
+            if c // 2 % 2:
+                return te.minimum(i, X.shape[0]), te.minimum(i * 2, X.shape[0])
+            begin = te.cast(self.get(Y, *(te.minimum(i, e - 1) for e in Y.shape)), "index")
+            begin = te.minimum(te.maximum(begin, 0), X.shape[0])
+            return begin, te.minimum(begin + c // 4 % 4, X.shape[0])
+
+        def body(i, *rest):
+            r = te.reduce_axis(bounds(i), name="r")
+            return fold(self.get(X, r, *rest), axis=r)
+
+        if fold is te.max and X.dtype.is_float:
+            return None  # infinities come of what is empty
+        return te.compute((3 + c % 5, *X.shape[1:]), body, name=name)
+
 
 FORMS = sorted(name[1:] for name in vars(_Builder) if name[0] == "_" and name[1] != "_" and name != "_along")
 
@@ -288,7 +350,7 @@ def apply_step(s, step):
     """One primitive with arguments that may be illegal. Raises what the primitive raises."""
     primitive, which, x, y, number = step
     stages = s.state.stages
-    computed = [stage for stage in stages if stage.loops] or list(stages)
+    computed = [stage for stage in stages if not stage.is_input]
     stage = (stages if number == 13 else computed)[which % len(stages if number == 13 else computed)]
     named = (list(stage.loops) if number == 11 else list(stage.leaves)) or ["none#0"]
     loop = named[x % len(named)]
@@ -353,7 +415,7 @@ def apply_storage(view, primitive, x, y, number):
     elif primitive == "storage_align":
         view.storage_align(x % 2 if number == 16 else 0, number, y % 3)
     else:
-        maps = LAYOUTS[min(len(view.op.axis), 2) - 1]
+        maps = LAYOUTS[min(view.op.outputs[0].ndim, 2) - 1]
         view.transform_layout(maps[y % len(maps)])
 
 
