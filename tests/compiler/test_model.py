@@ -182,3 +182,17 @@ def test_the_times_of_steps_are_those_of_their_kernels():
     seconds = lw.Engine(library, threads=1).time_steps([np.ones((400, 400), np.float32)])
     by_name = {step.function.name: s for step, s in zip(library.model.steps, seconds, strict=True)}
     assert by_name["fused_nn_matmul"] > 3 * by_name["fused_relu"] > 0
+
+
+def test_schedules_of_operators_fold_sums_in_the_order_that_strict_precision_asks_for():
+    rng = np.random.default_rng(0)
+    x, w = Var("x", tensor_type((1, 4, 6, 80), "float32")), Constant(rng.standard_normal((3, 4, 3, 3), np.float32))
+    m = Constant(rng.standard_normal((80, 20), np.float32))
+    results = (lw.nn.conv2d(x, w), lw.nn.matmul(x, m), lw.nn.softmax(x), lw.nn.mean(x), lw.nn.global_avg_pool(x))
+    data = rng.standard_normal((1, 4, 6, 80), np.float32)
+    strict, standard = (
+        lw.Engine(lw.compile(Function([x], Tuple(results)), precision=precision))([data])
+        for precision in ("strict", "standard")
+    )
+    for a, b in zip(strict, standard, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
