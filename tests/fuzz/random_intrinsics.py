@@ -16,6 +16,8 @@ MAX_TILE = 64
 
 def declare_for(state, stage, loop):
     """The name of an intrinsic that does what the loop and those inside it do, as well as can be told."""
+    if loop not in stage.leaves:
+        raise lw.ScheduleError("the loop does not stand")
     loops = loops_of(state, stage)
     inner = {loops.vars[leaf]: const_int(loops.extents[leaf]) for leaf in stage.leaves[stage.leaves.index(loop) :]}
     if not all(inner.values()):

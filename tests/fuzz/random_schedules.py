@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import NamedTuple, get_args
 
 import numpy as np
+from random_intrinsics import declare_for
 
 import loopwright as lw
 from loopwright import te
@@ -398,6 +399,12 @@ def apply_step(s, step):
             apply_storage(s[(inner if number > 0 else computed)[which % len(inner)].name], primitive, x, y, number)
         case "tensorize":
             tensorize_somewhere(s, which, x, number)
+        case "prefetch":
+            read = [other for other in stages if stage in s.state.consumers(other)] or computed
+            view.prefetch(read[y % len(read)].name, loop, number)
+        case "annotate":
+            key = ("partition", "mine.note", "mine.other", "partiton")[y % 4]
+            view.annotate(loop, key, False if key == "partition" else number)
         case _:
             raise AssertionError(f"apply_step does not know {primitive}")
 
@@ -420,7 +427,8 @@ def apply_storage(view, primitive, x, y, number):
 
 
 def tensorize_somewhere(s, which, x, number):
-    """At the first place where it is legal, of all innermost loops or of all loops; or else at one that is not."""
+    """At the first place where it is legal, of all innermost loops or of all loops; or else at one where an intrinsic
+    is made to measure, or where it is not legal."""
     places = [(stage.name, leaf) for stage in s.state.stages for leaf in stage.leaves[-1 if x else 0 :]]
     places = places[which % max(len(places), 1) :] + places or [("none", "none#0")]
     kind = next((stage.tensors[0].dtype for stage in s.state.stages if stage.is_input), "int32")
@@ -428,9 +436,10 @@ def tensorize_somewhere(s, which, x, number):
     for (stage, leaf), name in itertools.product(places[: 4 if number != 13 else 1], names):
         try:
             return s[stage].tensorize(leaf, name)
-        except lw.ScheduleError as error:
-            refusal = error
-    raise refusal
+        except lw.ScheduleError:
+            continue
+    stage, leaf = places[0]
+    return s[stage].tensorize(leaf, declare_for(s.state, s.state.stage(stage), leaf) if number > 1 else names[0])
 
 
 def clamped(value):
