@@ -14,7 +14,7 @@ from ..placement_rules import check_placements
 from ..report import schedule_error
 from ..scans import home, scan_of
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
-from ..step import Step
+from ..step import Step, literal
 from .storage import check_scope
 
 
@@ -129,24 +129,7 @@ class CacheWrite(Step):
             )
         if not isinstance(stage.op, ExternOp):
             stage.compute  # noqa: B018  an input or a scan is not written by a stage of its own: raises
-        pristine = make_stage(stage.name, stage.op, stage.tensors)
-        if (
-            stage.relations
-            or stage.kinds
-            or stage.layout is not None
-            or stage.alignments
-            or stage.tensorized is not None
-            or stage.prefetches
-            or stage.notes
-            or stage.leaves != pristine.leaves
-            or isinstance(stage.place, Inlined)
-            or state.attached(stage.name)
-        ):
-            raise schedule_error(
-                state,
-                f"cannot cache_write {stage.name}: it is scheduled already",
-                "Call cache_write first, and schedule both stages after it.",
-            )
+        _refuse_scheduled(state, stage)
         name = state.fresh_name(f"{stage.name}.{self.scope}")
         computing, copying = _take_apart(state, stage, name)
         cache = replace(make_stage(name, computing), scope=scope, place=home(state, stage))
@@ -155,6 +138,32 @@ class CacheWrite(Step):
         result = replace(state, stages=tuple(stages))
         check_placements(result, state, f"cache_write {stage.name}")
         return result
+
+
+def _refuse_scheduled(state: ScheduleState, stage: Stage) -> None:
+    """The computation moves to a stage of its own: what has been said of its loops would be lost."""
+    first = "Call cache_write first, and schedule both stages after it."
+    attached = state.attached(stage.name)
+    loops_changed = stage.relations or stage.leaves != make_stage(stage.name, stage.op, stage.tensors).leaves
+    reasons = {
+        "its loops are split, fused or reordered": (loops_changed, first),
+        "its loops are annotated": (stage.kinds, first),
+        "its memory has a layout": (stage.layout is not None or stage.alignments, first),
+        "an intrinsic computes it": (stage.tensorized is not None, first),
+        "it is inlined": (
+            isinstance(stage.place, Inlined),
+            f"s[{literal(stage.name)}].compute_root() takes that back.",
+        ),
+        "stages are computed in its loops": (
+            attached,
+            "".join(f"s[{literal(s.name)}].compute_root() takes {s.name} out. " for s in attached) + first,
+        ),
+    }
+    for reason, (holds, advice) in reasons.items():
+        if holds:
+            raise schedule_error(
+                state, f"cannot cache_write {stage.name}: it is scheduled already: {reason}", advice, stage.leaves
+            )
 
 
 def _redirected(reader: Stage, old: Tensor, new: Tensor) -> Operation:

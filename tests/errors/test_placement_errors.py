@@ -267,3 +267,27 @@ def test_a_loop_that_becomes_a_part_of_a_dimension_is_refused():
     s[Q].reverse_compute_at(s[P], s[P].loops[1])
     with refused("cannot split loop"):
         s[P].split(outer, factor=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "reason", "back"),
+    [
+        (lambda s: s["D"].split("D#0", factor=2), "its loops are split", None),
+        (lambda s: s["D"].vectorize("D#1"), "its loops are annotated", None),
+        (lambda s: s["D"].transform_layout("lambda i, j: (j, i)"), "its memory has a layout", None),
+        (lambda s: s["D"].compute_inline(), "it is inlined", "D"),
+        (lambda s: s["E"].reverse_compute_at(s["D"], "D#0"), "stages are computed in its loops", "E"),
+    ],
+    ids=["split", "annotated", "laid out", "inlined", "attached"],
+)
+def test_cache_write_says_what_stands_in_its_way(first, reason, back):
+    p = Program("E")
+    first(p.s)
+    with refused(f"cannot cache_write D: it is scheduled already: {reason}") as caught:
+        p.s.cache_write("D", "local")
+    if back is None:
+        assert "Call cache_write first" in str(caught.value)
+    else:
+        assert f's["{back}"].compute_root()' in str(caught.value)
+        p.s[back].compute_root()
+        p.s.cache_write("D", "local")
