@@ -13,6 +13,7 @@ from .inference import Inference
 from .nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
 from .regions import infer, inline_bodies
 from .report import schedule_error
+from .scans import scan_of
 from .state import After, At, Inlined, Place, ScheduleState, Stage
 from .step import literal
 
@@ -34,8 +35,8 @@ def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> 
         raise _outside_error(state, before, *found, verb)
     if not any(isinstance(s.place, After) for s in state.stages):
         return
-    for stage in state.stages:
-        _check_host(state, before, stage, verb)
+    if found := _after_on_demand(state):
+        raise _on_demand_error(before, *found, verb)
     if found := _out_of_order(state, reads):
         raise _order_error(state, before, *found, verb)
     try:
@@ -53,8 +54,7 @@ def loop_around_readers(state: ScheduleState, stage: Stage) -> tuple[str, str] |
     loops = [*enclosing_loops(state, first.place), *((first, leaf) for leaf in first.leaves)]
     common: tuple[str, str] | None = None
     for holder, leaf in loops:
-        inside = all(is_inside(state, reader, holder.name, leaf) for reader in found)
-        if holder.kind(leaf) == "vectorized" or not inside:
+        if not all(is_inside(state, reader, holder.name, leaf) for reader in found):
             break
         if leaf not in holder.tensorized_leaves and _could_be(state, stage, At(holder.name, leaf)):
             common = holder.name, leaf
@@ -84,11 +84,17 @@ def _reads(state: ScheduleState) -> Reads:
 
 def _could_be(state: ScheduleState, stage: Stage, place: Place) -> bool:
     """Whether the places of all stages are legal together if this one is put there."""
-    if isinstance(place, (At, After)) and stage in _holders(state, state.stage(place.stage)):
-        return False
+    if isinstance(place, (At, After)):
+        target = state.stage(place.stage)
+        around = target.leaves[: target.leaves.index(place.loop) + 1]
+        if stage in _holders(state, target) or any(target.kind(leaf) == "vectorized" for leaf in around):
+            return False
+        computes = isinstance(stage.op, ComputeOp) and isinstance(target.op, ComputeOp)
+        if scan_of(state, stage) is not None or (isinstance(place, After) and not computes):
+            return False
     state = state.with_stage(replace(stage, place=place))
     reads = _reads(state)
-    if _read_outside(state, reads) or _out_of_order(state, reads):
+    if _read_outside(state, reads) or _after_on_demand(state) or _out_of_order(state, reads):
         return False
     try:
         _check_finished(state)
@@ -119,20 +125,27 @@ def _outside_error(state: ScheduleState, before: ScheduleState, stage: Stage, re
     )
 
 
-def _check_host(state: ScheduleState, before: ScheduleState, stage: Stage, verb: str) -> None:
-    """A stage that others are computed after is computed by itself, not on demand."""
-    if not isinstance(stage.place, After):
-        return
-    host = state.stage(stage.place.stage)
-    if isinstance(host.place, At):
-        raise schedule_error(
-            before,
-            f"cannot {verb}: of {host.name}, each iteration of a loop of {host.place.stage} computes what it reads, so "
-            f"that {stage.name} cannot be computed after a loop of {host.name}",
-            f"Keep {host.name} at the root, or compute {stage.name} for {host.place.stage} too: "
-            f"{placed_by(stage, 'compute_at', host.place.stage, host.place.loop)}.",
-            [stage.place.loop, host.place.loop],
-        )
+def _after_on_demand(state: ScheduleState) -> tuple[Stage, Stage] | None:
+    """A stage placed after a loop of a stage that is computed on demand, and the latter; there must be none."""
+    for stage in state.stages:
+        if isinstance(stage.place, After):
+            host = state.stage(stage.place.stage)
+            if isinstance(host.place, At):
+                return stage, host
+    return None
+
+
+def _on_demand_error(before: ScheduleState, stage: Stage, host: Stage, verb: str) -> Exception:
+    assert isinstance(stage.place, After)
+    assert isinstance(host.place, At)
+    return schedule_error(
+        before,
+        f"cannot {verb}: of {host.name}, each iteration of a loop of {host.place.stage} computes what it reads, so "
+        f"that {stage.name} cannot be computed after a loop of {host.name}",
+        f"Keep {host.name} at the root, or compute {stage.name} for {host.place.stage} too: "
+        f"{placed_by(stage, 'compute_at', host.place.stage, host.place.loop)}.",
+        [stage.place.loop, host.place.loop],
+    )
 
 
 def _out_of_order(state: ScheduleState, reads: Reads) -> tuple[Stage, Stage] | None:
