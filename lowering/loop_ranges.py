@@ -59,7 +59,11 @@ def _bound(pick: Callable[[Expr, Expr], Expr], start: Expr, others: Sequence[Exp
     """The least or the greatest of the bounds; ``start`` itself if it is proved to be that."""
     result = start
     for other in others:
-        picked = simplify(pick(result, other), facts)
+        choice = pick(result, other)
+        picked = simplify(choice, facts)
+        if picked is choice:  # the simplifier has compared the two in vain
+            result = picked
+            continue
         if prove(picked >= result, facts) and prove(picked <= result, facts):
             continue
         result = other if prove(picked >= other, facts) and prove(picked <= other, facts) else picked

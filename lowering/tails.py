@@ -23,6 +23,9 @@ from .guards import conditions_in, guard_of
 from .loop_ranges import split_range, with_loop_body, with_range, without
 from .loops import Guard
 
+MAX_COPIES = 8
+"""Most copies of loops that the tails of one stage may make; conditions beyond that stay where they are."""
+
 Cuts = Mapping[Expr, Expr]
 """For each condition of a tail, another one: where that holds, the condition does. FALSE where that is nowhere."""
 
@@ -59,10 +62,11 @@ class _Place:
 
 
 class _Cutter:
-    """Walks from the outside inwards. Mutable: ``loop_of`` grows with each copy."""
+    """Walks from the outside inwards. Mutable: ``loop_of`` grows with each copy, and counts those still to be had."""
 
     def __init__(self, loop_of: dict[Var, str]) -> None:
         self._loop_of = loop_of
+        self._copies_left = MAX_COPIES
 
     def stmt(self, stmt: Stmt, place: _Place) -> Stmt:
         def inside(child: Node) -> Node:
@@ -77,7 +81,7 @@ class _Cutter:
         varying = place.lanes.union((loop.var,), *(bound_vars(node) for node in walk(loop.body)))
         for condition, _ in _conditions(loop, place):
             test = simplify(place.cuts[condition], place.facts)
-            if test is not FALSE and not varying.intersection(free_vars(test)):
+            if test is not FALSE and self._copies_left > 0 and not varying.intersection(free_vars(test)):
                 return self._choose_loop(loop, condition, test, place)
         loop = _shortened(loop, place)
         if loop.kind in ("serial", "parallel"):
@@ -93,15 +97,16 @@ class _Cutter:
 
     def _cut(self, loop: For, place: _Place) -> Stmt:
         """The loop over full tiles, and that over what is left."""
-        guards = _solvable(loop, place)
+        guards = _solvable(loop, place) if self._copies_left > 0 else []
         parts = split_range(loop, guards, place.facts)
         if parts is None:
             return self._choose_in(loop, guards, place)
-        main = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
+        full = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
+        main = self._choose_in(full, [g for g in guards if g.condition not in parts.removed], place)
         rest = place.in_rest([c for c, inner in _conditions(loop, place) if _is_exact(place.cuts[c], inner)])
         ends = (None if end is None else self._rest(with_range(loop, loop.body, *end), rest) for end in parts.around)
         before, after = ends
-        return seq(before, self._choose_in(main, [g for g in guards if g.condition not in parts.removed], place), after)
+        return seq(before, main, after)
 
     def _rest(self, loop: For, place: _Place) -> Stmt:
         """What is left is but one iteration, in general: no work for several threads."""
@@ -122,7 +127,7 @@ class _Cutter:
         return with_loop_body(loop, self._choose_body(loop.body, list(tests.items()), inside))
 
     def _choose_body(self, body: Stmt, tests: Sequence[tuple[Expr, Sequence[Expr]]], place: _Place) -> Stmt:
-        if not tests:
+        if not tests or self._copies_left <= 0:
             return self.stmt(body, place)
         (test, conditions), *others = tests
         full = self._choose_body(without(body, conditions), others, place.where(test))
@@ -131,6 +136,7 @@ class _Cutter:
         return If(test, full, self._copy(self._choose_body(body, others, place.in_rest(conditions))))
 
     def _copy(self, stmt: Stmt) -> Stmt:
+        self._copies_left -= 1
         copy = fresh_copy(stmt, {})
         for old, new in zip(_loops(stmt), _loops(copy), strict=True):
             if old.var in self._loop_of:  # those of prefetches and intrinsics are no loops of the schedule
