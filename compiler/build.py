@@ -12,7 +12,7 @@ from ..codegen.report.verdicts import vector_report
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.fold_order import require_order_of_definition
-from ..lowering.outline_parallel import outline_parallel
+from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower, lower_numbered
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor

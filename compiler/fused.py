@@ -28,7 +28,7 @@ from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
 from ..lowering.fold_order import require_order_of_definition
-from ..lowering.outline_parallel import outline_parallel
+from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower
 from ..lowering.schedule import Schedule
 from ..ops.selection import Selection, select_implementation

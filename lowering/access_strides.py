@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.expr import Expr, TensorRead, Var, const_int
 from ..ir.visit import free_vars, tensor_reads
-from .linear import affine_in
+from .passes.linear import affine_in
 
 
 def stride_along(read: TensorRead, var: Var) -> int | None:

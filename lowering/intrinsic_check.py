@@ -17,7 +17,7 @@ from ..ir.errors import InterpretError, ScheduleError
 from ..ir.expr import Expr, const, const_int
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc, Stmt
-from .views import Placement, on_memory
+from .nest.views import Placement, on_memory
 
 TRIALS = 4
 TOLERANCE = 64

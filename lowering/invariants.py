@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ..ir.errors import ScheduleError
 from ..ir.visit import tensor_reads
-from .inference import Inference
 from .match_intrinsic import MismatchError
-from .nesting import enclosing_loops
+from .nest.inference import Inference
+from .nest.nesting import enclosing_loops
+from .nest.ragged import check_ragged_loops
+from .nest.realize import realize
+from .nest.regions import infer
+from .nest.shifted_tiles import check_shifted_tiles
 from .prefetches import UnknownReadsError
-from .ragged import check_ragged_loops
-from .realize import realize
-from .regions import infer
 from .report import schedule_error
-from .shifted_tiles import check_shifted_tiles
 from .state import At, Inlined, PrefetchAt, ScheduleState, Stage
 
 

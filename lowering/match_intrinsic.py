@@ -19,15 +19,15 @@ from ..ir.linear import Linear, expr_of, linear_of
 from ..ir.simplify import simplify
 from ..ir.stmt import If, Stmt, Store
 from ..ir.visit import Node, buffers_accessed, children, substitute, walk
-from .flatten_buffers import flat_view
-from .guards import conjuncts, margin_of
-from .inference import Inference
-from .linear import affine_in, difference
-from .loops import Guard
-from .stage_code import StageCode
+from .nest.inference import Inference
+from .nest.loops import Guard
+from .nest.stage_code import StageCode
+from .nest.views import Placement, on_memory
+from .passes.flatten_buffers import flat_view
+from .passes.guards import conjuncts, margin_of
+from .passes.linear import affine_in, difference
 from .state import Stage
 from .tensor_intrinsic import TensorIntrinsic, intrinsic_named
-from .views import Placement, on_memory
 
 _COMMUTATIVE = ("+", "*", "min", "max", "&", "|", "^", "==", "!=", "and", "or")
 

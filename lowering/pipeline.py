@@ -20,14 +20,14 @@ from ..ir.target import Target
 from ..ir.verify import verify
 from ..ir.visit import free_vars, walk
 from ..te.tensor import Tensor
-from .flatten_buffers import flatten_buffers
-from .loop_partition import loop_partition
-from .promote_registers import promote_registers
-from .realize import Realized, realize
+from .nest.realize import Realized, realize
+from .passes.flatten_buffers import flatten_buffers
+from .passes.loop_partition import loop_partition
+from .passes.promote_registers import promote_registers
+from .passes.storage_rewrite import storage_rewrite
+from .passes.unroll import unroll
+from .passes.vectorize import vectorize
 from .schedule import Schedule
-from .storage_rewrite import storage_rewrite
-from .unroll import unroll
-from .vectorize import vectorize
 
 logger = logging.getLogger("loopwright.lowering")
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from ..ir.expr import ZERO
 from ..ir.facts import prove
 from ..te.tensor import ComputeOp
-from .finished import UnfinishedError, finished
-from .inference import Inference
-from .nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
-from .regions import infer, inline_bodies
+from .nest.finished import UnfinishedError, finished
+from .nest.inference import Inference
+from .nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
+from .nest.regions import infer, inline_bodies
+from .nest.scans import scan_of
 from .report import schedule_error
-from .scans import scan_of
 from .state import After, At, Inlined, Place, ScheduleState, Stage
 from .step import literal
 

@@ -15,11 +15,11 @@ from ..ir.simplify import simplify
 from ..ir.stmt import For, Prefetch, Stmt, seq
 from ..ir.visit import substitute, tensor_reads, walk
 from ..te.tensor import Tensor
-from .linear import difference
-from .loops import ceildiv
-from .stage_code import StageCode
+from .nest.loops import ceildiv
+from .nest.stage_code import StageCode
+from .nest.storage import stored_at
+from .passes.linear import difference
 from .state import PrefetchAt, Stage
-from .storage import stored_at
 
 CACHE_LINE = 64
 """Bytes that one prefetch fetches."""

@@ -9,7 +9,7 @@ from ..ir.errors import LoopwrightError, ScheduleError
 from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt
-from .realize import realize
+from .nest.realize import realize
 from .state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
 
 

@@ -13,6 +13,7 @@ from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
 from ..te.tensor import Operation, Tensor
 from .index_map import index_map as parse_index_map
+from .nest.scans import place_scans
 from .primitives import (
     Annotate,
     CacheRead,
@@ -35,7 +36,6 @@ from .primitives import (
     Vectorize,
 )
 from .report import nest_diff, nest_text
-from .scans import place_scans
 from .state import ScheduleState, Stage, Tail, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic

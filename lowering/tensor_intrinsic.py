@@ -23,8 +23,8 @@ from ..ir.verify import verify
 from ..ir.visit import buffers_accessed, tensor_reads, walk
 from ..te.tensor import ComputeOp, Tensor
 from .intrinsic_check import check_intrinsic
-from .regions import infer
-from .stage_code import StageCode
+from .nest.regions import infer
+from .nest.stage_code import StageCode
 from .state import initial_state
 
 MAX_ITERATIONS = 1 << 16

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ...ir.expr import MAX_LANES, const_int
 from ...ir.stmt import LoopKind
 from ...te.reducer_laws import factoring_counterexample
-from ..regions import loops_of
+from ..nest.regions import loops_of
 from ..report import schedule_error
 from ..state import After, At, ScheduleState, Stage
 from ..step import Step, leaf_stage, literal, require_serial, standing_loops

@@ -10,9 +10,9 @@ from ...ir.build import index_var
 from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
+from ..nest.scans import home, scan_of
 from ..placement_rules import check_placements
 from ..report import schedule_error
-from ..scans import home, scan_of
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
 from ..step import Step, literal
 from .storage import check_scope

@@ -10,8 +10,8 @@ from typing import ClassVar, get_args
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..fold_order import check_fold_order
+from ..nest.ragged import refuse_ragged
 from ..placement_rules import check_placements
-from ..ragged import refuse_ragged
 from ..report import schedule_error
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
 from ..step import Step, leaf_stage, literal, require_serial, require_unattached

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...te.tensor import ExternOp, PlaceholderOp, StateOp
-from ..nesting import is_inside
+from ..nest.nesting import is_inside
+from ..nest.scans import scan_of
 from ..placement_rules import call_inside, check_placements, loop_around_readers, placed_by, readers
 from ..report import schedule_error
-from ..scans import scan_of
 from ..state import After, At, Inlined, Root, ScheduleState, Stage
 from ..step import Step, leaf_stage, literal, standing_loops
 from .annotate import check_annotated_extents

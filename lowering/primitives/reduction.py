@@ -13,9 +13,9 @@ from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, Var, const, logical
 from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
-from ..loops import derive_loops
+from ..nest.loops import derive_loops
+from ..nest.ragged import refuse_ragged
 from ..placement_rules import check_placements
-from ..ragged import refuse_ragged
 from ..report import schedule_error
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
 from ..step import Step, leaf_stage, require_serial

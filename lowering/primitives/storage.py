@@ -12,8 +12,8 @@ from typing import ClassVar, cast, get_args
 from ...ir.buffer import Scope
 from ...ir.errors import ScheduleError
 from ..index_map import index_map
+from ..nest.scans import scan_of
 from ..report import schedule_error
-from ..scans import scan_of
 from ..state import Inlined, ScheduleState, Stage, StrideAlignment
 from ..step import Step
 

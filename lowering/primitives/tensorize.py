@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...ir.errors import ScheduleError
-from ..ragged import has_ragged_loops
+from ..nest.ragged import has_ragged_loops
 from ..report import schedule_error
 from ..state import ScheduleState, Tensorized
 from ..step import Step, leaf_stage, require_serial, require_unattached

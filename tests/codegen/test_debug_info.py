@@ -9,7 +9,7 @@ from loopwright import te
 from loopwright.codegen.compile import assembly_with_lines
 from loopwright.ir.printer import module_lines
 from loopwright.ir.stmt import For, Store
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 
 
 def tiled_matmul_and_exp():

@@ -20,7 +20,14 @@ def built(example_kernels, tmp_path_factory):
     ("seed", "modules"),
     [
         ("2", ()),
-        ("3", ("loopwright.runtime.kernel", "loopwright.codegen.vector_math.emit", "loopwright.lowering.vectorize")),
+        (
+            "3",
+            (
+                "loopwright.runtime.kernel",
+                "loopwright.codegen.vector_math.emit",
+                "loopwright.lowering.passes.vectorize",
+            ),
+        ),
         ("random", ("loopwright.te", "loopwright.ir.simplify", "loopwright.lowering.primitives.caching")),
     ],
 )

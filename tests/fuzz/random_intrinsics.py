@@ -8,7 +8,7 @@ from loopwright.ir.expr import ONE, ZERO, Axis, Load, Reduce, TensorRead, Var, a
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import rewrite, substitute, walk
-from loopwright.lowering.regions import inline_bodies, loops_of
+from loopwright.lowering.nest.regions import inline_bodies, loops_of
 from loopwright.te.tensor import make_compute, make_placeholder
 
 MAX_TILE = 64

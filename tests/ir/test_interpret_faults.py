@@ -13,8 +13,8 @@ from loopwright.ir.interpret import interpret
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.verify import verify
-from loopwright.lowering.flatten_buffers import flatten_buffers
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.flatten_buffers import flatten_buffers
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.lowering.pipeline import passes
 
 BOUNDS, UNWRITTEN, RACE = "out of bounds", "read of memory never written", "race"

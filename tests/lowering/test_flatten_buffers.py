@@ -6,7 +6,7 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import Load, const
 from loopwright.ir.stmt import Allocate, Store, seq
 from loopwright.ir.visit import buffers_accessed
-from loopwright.lowering.flatten_buffers import flatten_buffers
+from loopwright.lowering.passes.flatten_buffers import flatten_buffers
 
 
 def transpose(nest, n, m):

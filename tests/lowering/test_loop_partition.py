@@ -10,8 +10,8 @@ from loopwright.ir.expr import IfThenElse, Load, Var, const
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import For, If, LetStmt, Store, seq
 from loopwright.ir.visit import walk
-from loopwright.lowering.loop_partition import loop_partition
-from loopwright.lowering.vectorize import vectorize
+from loopwright.lowering.passes.loop_partition import loop_partition
+from loopwright.lowering.passes.vectorize import vectorize
 
 
 def conditions(node):

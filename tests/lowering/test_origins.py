@@ -5,7 +5,7 @@ from loopwright import te
 from loopwright.ir.origin import enclosed
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.structural import structural_equal
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.lowering.pipeline import lower_numbered
 
 TARGET = lw.resolve_target("x86-64-v3")

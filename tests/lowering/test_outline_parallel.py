@@ -6,7 +6,7 @@ from loopwright.ir.buffer import Buffer
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import Load, const
 from loopwright.ir.stmt import Allocate, For, If, Launch, Store, seq
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 
 
 def test_text(nest):

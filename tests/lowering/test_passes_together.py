@@ -8,13 +8,13 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import IfThenElse, Load, const
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import Allocate, For, If, Store, seq
-from loopwright.lowering.flatten_buffers import flatten_buffers
-from loopwright.lowering.loop_partition import loop_partition
-from loopwright.lowering.outline_parallel import outline_parallel
-from loopwright.lowering.promote_registers import promote_registers
-from loopwright.lowering.storage_rewrite import storage_rewrite
-from loopwright.lowering.unroll import unroll
-from loopwright.lowering.vectorize import vectorize
+from loopwright.lowering.passes.flatten_buffers import flatten_buffers
+from loopwright.lowering.passes.loop_partition import loop_partition
+from loopwright.lowering.passes.outline_parallel import outline_parallel
+from loopwright.lowering.passes.promote_registers import promote_registers
+from loopwright.lowering.passes.storage_rewrite import storage_rewrite
+from loopwright.lowering.passes.unroll import unroll
+from loopwright.lowering.passes.vectorize import vectorize
 
 PASSES = [
     flatten_buffers,

@@ -8,10 +8,10 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import Broadcast, Load, Ramp, const
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
-from loopwright.lowering.flatten_buffers import flatten_buffers
-from loopwright.lowering.promote_registers import promote_registers
-from loopwright.lowering.unroll import unroll
-from loopwright.lowering.vectorize import vectorize
+from loopwright.lowering.passes.flatten_buffers import flatten_buffers
+from loopwright.lowering.passes.promote_registers import promote_registers
+from loopwright.lowering.passes.unroll import unroll
+from loopwright.lowering.passes.vectorize import vectorize
 
 ZERO = (const(0, "index"),)
 

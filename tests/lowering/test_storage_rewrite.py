@@ -10,7 +10,7 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import Load, const
 from loopwright.ir.stmt import Allocate, For, Store, seq
 from loopwright.ir.visit import walk
-from loopwright.lowering.storage_rewrite import storage_rewrite
+from loopwright.lowering.passes.storage_rewrite import storage_rewrite
 
 
 def allocations(func):

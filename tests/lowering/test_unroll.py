@@ -6,7 +6,7 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.errors import ScheduleError
 from loopwright.ir.expr import Let, Load, Var, const
 from loopwright.ir.stmt import Allocate, For, LetStmt, Store, seq
-from loopwright.lowering.unroll import unroll
+from loopwright.lowering.passes.unroll import unroll
 
 
 @pytest.mark.parametrize("extent", [0, 1, 2, 5])

@@ -11,7 +11,7 @@ from loopwright.ir.errors import ScheduleError
 from loopwright.ir.expr import IfThenElse, Let, Load, Select, Var, cast, const
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import Allocate, Assert, For, If, LetStmt, Store, While, seq
-from loopwright.lowering.vectorize import vectorize
+from loopwright.lowering.passes.vectorize import vectorize
 
 
 def buffers(*specs):

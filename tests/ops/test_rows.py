@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright.compiler.fused import as_function, lower_function
 from loopwright.compiler.partition import partition
 from loopwright.graph.node import Function
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.ops import binary, reduce, softmax, unary
 
 

@@ -27,7 +27,7 @@ from loopwright.ir.expr import (
 )
 from loopwright.ir.expr import const as make_const
 from loopwright.ir.stmt import Allocate, Assert, For, If, IRModule, LetStmt, PrimFunc, Store, While, seq
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.runtime.kernel import Kernel
 
 n = index_var("n")

@@ -22,7 +22,7 @@ from loopwright.ir.errors import (
 )
 from loopwright.ir.expr import ZERO, Cast, Load, const
 from loopwright.ir.stmt import Assert, For, PrimFunc, Seq, Store
-from loopwright.lowering.outline_parallel import outline_parallel
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.runtime.kernel import Kernel
 
 

@@ -1,0 +1,126 @@
+"""The loops of one stage, derived from the extents of its axes: forward for extents, backward for the axes' values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.build import index_var
+from ...ir.dtype import INDEX
+from ...ir.expr import ONE, ZERO, Expr, Var, const, const_int, maximum, minimum
+from ...ir.simplify import simplify
+from ...ir.visit import substitute
+from ..state import FactorRelation, FuseRelation, SplitRelation, Stage, Tail
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition under which an iteration counts: a split that does not divide its loop makes one.
+
+    ``tail`` says what becomes of the condition. ``full`` holds in no iteration in which ``condition`` fails, and does
+    not speak of the loop inside a tile: where it holds, ``tails.py`` makes loops without the condition.
+    """
+
+    condition: Expr
+    reduce: bool
+    tail: Tail = "guard"
+    full: Expr | None = None
+
+    def with_values(self, values: Mapping[Var, Expr]) -> Guard:
+        """The guard where these values stand for variables."""
+        full = None if self.full is None else substitute(self.full, values)
+        return replace(self, condition=substitute(self.condition, values), full=full)
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoops:
+    """``extents`` and ``values`` are of all loops, past and present; ``vars`` of those that stand."""
+
+    extents: Mapping[str, Expr]
+    vars: Mapping[str, Var]
+    values: Mapping[str, Expr]
+    guards: tuple[Guard, ...]
+
+    def at(self, axes: Mapping[Var, Expr]) -> StageLoops:
+        """The loops where extents depend on axes, at these values of the axes."""
+
+        def put(found: Mapping[str, Expr]) -> dict[str, Expr]:
+            return {loop: simplify(substitute(e, axes)) for loop, e in found.items()}
+
+        guards = tuple(guard.with_values(axes) for guard in self.guards)
+        return StageLoops(put(self.extents), self.vars, put(self.values), guards)
+
+
+def ceildiv(a: Expr, b: Expr) -> Expr:
+    """``a / b`` rounded up, for positive b."""
+    rounded_up: Expr = (a + (b - ONE)) // b
+    return simplify(rounded_up)
+
+
+def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
+    """The loops of a stage whose axes (spatial, then reduction axes) have the given extents."""
+    extents = dict(zip(stage.axis_of, axis_extents, strict=True))
+    for relation in stage.relations:
+        match relation:
+            case SplitRelation(parent, outer, inner, factor, nparts, tail):
+                whole = extents[parent]
+                if factor is not None:
+                    extents[inner] = _tile_width(factor, whole, tail)
+                    extents[outer] = ceildiv(whole, extents[inner])
+                else:
+                    extents[outer] = const(nparts or 1, INDEX)
+                    extents[inner] = ceildiv(whole, extents[outer])
+            case FuseRelation(outer, inner, fused):
+                extents[fused] = simplify(extents[outer] * extents[inner])
+            case FactorRelation():
+                pass  # its loop runs over an axis
+    variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
+    values: dict[str, Expr] = {**variables}
+    guards: list[Guard] = []
+    for relation in reversed(stage.relations):
+        match relation:
+            case SplitRelation(parent, outer, inner):
+                start = values[outer] * extents[inner]
+                if not _divides(extents[inner], extents[outer], extents[parent]):
+                    start, guard = _tail(stage, relation, extents, values)
+                    guards += [] if guard is None else [guard]
+                values[parent] = start + values[inner]
+            case FuseRelation(outer, inner, fused):
+                # An empty inner loop makes an empty fused loop; its divisor is never used, but must not be 0.
+                divisor = ONE if const_int(extents[inner]) == 0 else extents[inner]
+                values[outer] = values[fused] // divisor
+                values[inner] = values[fused] % divisor
+            case FactorRelation():
+                pass
+    return StageLoops(extents, variables, values, tuple(guards))
+
+
+def _tile_width(factor: int, whole: Expr, tail: Tail) -> Expr:
+    """The extent of an inner loop; a tile that is to be shifted shrinks where the whole loop is shorter."""
+    extent = const_int(whole)
+    if tail == "shift" and extent is not None:
+        factor = max(1, min(factor, extent))
+    return const(factor, INDEX)
+
+
+def _tail(
+    stage: Stage, relation: SplitRelation, extents: Mapping[str, Expr], values: Mapping[str, Expr]
+) -> tuple[Expr, Guard | None]:
+    """Where the tiles of a split begin that does not divide its loop, and what guards them."""
+    whole, width = extents[relation.parent], extents[relation.inner]
+    outer, inner = values[relation.outer], values[relation.inner]
+    start = outer * width
+    if relation.tail != "shift":
+        reduce = stage.loops[relation.parent].reduce
+        full = None
+        if relation.tail == "peel":
+            full = outer < whole // (width if const_int(width) is not None else maximum(width, ONE))
+        return start, Guard(start + inner < whole, reduce, relation.tail, full)
+    start = minimum(start, simplify(whole - width))
+    if const_int(whole) is not None or relation.nparts is not None:
+        return start, None  # a tile is no wider than the whole
+    return maximum(start, ZERO), Guard(inner < whole, reduce=False, tail="shift", full=whole >= width)
+
+
+def _divides(inner: Expr, outer: Expr, whole: Expr) -> bool:
+    return simplify(inner * outer) is whole

@@ -1,0 +1,205 @@
+"""The tails of splits that are not mere guards: loops of their own for full tiles, and for what is left.
+
+Part of ``realize``, which calls it on the nest of each stage. Of a peeled split, the loop over tiles is cut where the
+last full tile ends; inside the rest, loops get shorter where that is all the condition asks. Where the loop over tiles
+was fused into another, so that what is left lies all over its range, each iteration chooses by a test. A shifted tile
+that might not fit into its loop at all has two nests, of which a test chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.expr import FALSE, ONE, TRUE, Compare, Expr, Var, const_int
+from ...ir.facts import Facts, prove
+from ...ir.simplify import simplify
+from ...ir.stmt import For, If, Stmt, StmtNode, seq
+from ...ir.visit import Node, bound_vars, free_vars, reads_memory, substitute, walk, with_children
+from ..passes.context import inside_loop
+from ..passes.copying import fresh_copy
+from ..passes.guards import Guard as SolvedGuard
+from ..passes.guards import conditions_in, guard_of
+from ..passes.loop_ranges import split_range, with_loop_body, with_range, without
+from .loops import Guard
+
+MAX_COPIES = 8
+"""Most copies of loops that the tails of one stage may make; conditions beyond that stay where they are."""
+
+Cuts = Mapping[Expr, Expr]
+"""For each condition of a tail, another one: where that holds, the condition does. FALSE where that is nowhere."""
+
+
+def cut_tails(nest: Stmt, guards: Sequence[Guard], facts: Facts, loop_of: dict[Var, str]) -> Stmt:
+    """The nest with the conditions of peeled and shifted tails gone from the full tiles; ``loop_of`` learns the ids of
+    the loops that are copied. What depends on memory stays: the second of two loops would ask for it after stores."""
+    cuts = {g.condition: g.full for g in guards if g.full is not None and not reads_memory(g.full)}
+    return _Cutter(loop_of).stmt(nest, _Place(cuts, facts)) if cuts else nest
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is known at a place in the nest; ``lanes`` are the variables of the vectorized loops around it."""
+
+    cuts: Cuts
+    facts: Facts
+    lanes: frozenset[Var] = frozenset()
+
+    def inside(self, loop: For) -> _Place:
+        lanes = self.lanes | {loop.var} if loop.kind == "vectorized" else self.lanes
+        return replace(self, facts=inside_loop(self.facts, loop), lanes=lanes)
+
+    def where(self, test: Expr) -> _Place:
+        return replace(self, facts=self.facts.with_condition(test))
+
+    def in_rest(self, conditions: Sequence[Expr]) -> _Place:
+        """Where the tiles of these conditions are never full."""
+        return replace(self, cuts={**self.cuts, **dict.fromkeys(conditions, FALSE)})
+
+    def with_value(self, var: Var, value: Expr) -> _Place:
+        values = {var: value}
+        return replace(self, cuts={substitute(c, values): substitute(full, values) for c, full in self.cuts.items()})
+
+
+class _Cutter:
+    """Walks from the outside inwards. Mutable: ``loop_of`` grows with each copy, and counts those still to be had."""
+
+    def __init__(self, loop_of: dict[Var, str]) -> None:
+        self._loop_of = loop_of
+        self._copies_left = MAX_COPIES
+
+    def stmt(self, stmt: Stmt, place: _Place) -> Stmt:
+        def inside(child: Node) -> Node:
+            return self.stmt(child, place) if isinstance(child, StmtNode) else child
+
+        return self._for(stmt, place) if isinstance(stmt, For) else with_children(stmt, inside)
+
+    def _for(self, loop: For, place: _Place) -> Stmt:
+        if loop.extent is ONE:
+            value = {loop.var: loop.min}
+            return self.stmt(substitute(loop.body, value), place.with_value(loop.var, loop.min))
+        varying = place.lanes.union((loop.var,), *(bound_vars(node) for node in walk(loop.body)))
+        for condition, _ in _conditions(loop, place):
+            test = simplify(place.cuts[condition], place.facts)
+            if test is not FALSE and self._copies_left > 0 and not varying.intersection(free_vars(test)):
+                return self._choose_loop(loop, condition, test, place)
+        loop = _shortened(loop, place)
+        if loop.kind in ("serial", "parallel"):
+            return self._cut(loop, place)
+        return with_loop_body(loop, self.stmt(loop.body, place.inside(loop)))
+
+    def _choose_loop(self, loop: For, condition: Expr, test: Expr, place: _Place) -> Stmt:
+        """One of two loops, by a test that is the same in all iterations."""
+        full = self.stmt(without(loop, [condition]), place.where(test))
+        if test is TRUE:
+            return full
+        return If(test, full, self._copy(self.stmt(loop, place.in_rest([condition]))))
+
+    def _cut(self, loop: For, place: _Place) -> Stmt:
+        """The loop over full tiles, and that over what is left."""
+        guards = _solvable(loop, place) if self._copies_left > 0 else []
+        parts = split_range(loop, guards, place.facts)
+        if parts is None:
+            return self._choose_in(loop, guards, place)
+        full = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
+        main = self._choose_in(full, [g for g in guards if g.condition not in parts.removed], place)
+        rest = place.in_rest([c for c, inner in _conditions(loop, place) if _is_exact(place.cuts[c], inner)])
+        ends = (None if end is None else self._rest(with_range(loop, loop.body, *end), rest) for end in parts.around)
+        before, after = ends
+        return seq(before, main, after)
+
+    def _rest(self, loop: For, place: _Place) -> Stmt:
+        """What is left is but one iteration, in general: no work for several threads."""
+        if prove(loop.extent <= ONE, place.facts):
+            loop = replace(loop, kind="serial")
+        if loop.extent is ONE:
+            return self._copy(self._for(loop, place))
+        loop = _shortened(loop, place)
+        return self._copy(with_loop_body(loop, self.stmt(loop.body, place.inside(loop))))
+
+    def _choose_in(self, loop: For, guards: Sequence[SolvedGuard], place: _Place) -> Stmt:
+        """The loop, whose iterations choose by a test where no range can be cut."""
+        inside = place.inside(loop)
+        tests: dict[Expr, list[Expr]] = {}
+        for guard in guards:
+            if guard.low is None and guard.high is None:
+                tests.setdefault(simplify(guard.worst, inside.facts), []).append(guard.condition)
+        return with_loop_body(loop, self._choose_body(loop.body, list(tests.items()), inside))
+
+    def _choose_body(self, body: Stmt, tests: Sequence[tuple[Expr, Sequence[Expr]]], place: _Place) -> Stmt:
+        if not tests or self._copies_left <= 0:
+            return self.stmt(body, place)
+        (test, conditions), *others = tests
+        full = self._choose_body(without(body, conditions), others, place.where(test))
+        if test is TRUE:
+            return full
+        return If(test, full, self._copy(self._choose_body(body, others, place.in_rest(conditions))))
+
+    def _copy(self, stmt: Stmt) -> Stmt:
+        self._copies_left -= 1
+        copy = fresh_copy(stmt, {})
+        for old, new in zip(_loops(stmt), _loops(copy), strict=True):
+            if old.var in self._loop_of:  # those of prefetches and intrinsics are no loops of the schedule
+                self._loop_of[new.var] = self._loop_of[old.var]
+        return copy
+
+
+def _loops(stmt: Stmt) -> list[For]:
+    return [node for node in walk(stmt) if isinstance(node, For)]
+
+
+def _conditions(loop: For, place: _Place) -> list[tuple[Compare, tuple[For, ...]]]:
+    """The conditions of tails in a loop, each with the loops between."""
+    return [(condition, inner) for condition, inner in conditions_in(loop.body) if condition in place.cuts]
+
+
+def _is_exact(full: Expr, inner: Sequence[For]) -> bool:
+    """Whether the loops inside have no say in whether a tile is full."""
+    return not {nested.var for nested in inner}.intersection(free_vars(full))
+
+
+def _solvable(loop: For, place: _Place) -> list[SolvedGuard]:
+    """What the conditions ask of the loop: that tiles be full, or else that the condition hold in all loops inside."""
+    found = []
+    for condition, inner in _conditions(loop, place):
+        full = place.cuts[condition]
+        guard = guard_of(loop, full, inner) if isinstance(full, Compare) else None
+        if guard is None:
+            guard = guard_of(loop, condition, inner)
+            if guard is not None and guard.low is None and guard.high is None:
+                continue
+        if guard is not None and not place.lanes.intersection(free_vars(guard.worst)):
+            found.append(replace(guard, condition=condition))
+    return found
+
+
+def _shortened(loop: For, place: _Place) -> For:
+    """A loop over those iterations only that the conditions around its whole body let through; loops of which the
+    extent must be constant stay so."""
+    guards = [guard_of(loop, condition, ()) for condition in _around_body(loop, place)]
+    usable = [g for g in guards if g is not None and not place.lanes.intersection(free_vars(g.worst))]
+    parts = split_range(loop, usable, place.facts)
+    if parts is None:
+        return loop
+    shorter = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
+    needs_constant = loop.kind in ("vectorized", "unrolled")
+    return loop if needs_constant and const_int(shorter.extent) is None else shorter
+
+
+def _around_body(loop: For, place: _Place) -> Iterator[Compare]:
+    """The conditions of tails that stand around all that a loop does, and do not depend on loops between."""
+    between: set[Var] = set()
+    body = loop.body
+    while isinstance(body, For) or (isinstance(body, If) and body.orelse is None):
+        if isinstance(body, For):
+            between.add(body.var)
+            body = body.body
+            continue
+        condition = body.condition
+        if (
+            condition in place.cuts
+            and isinstance(condition, Compare)
+            and not between.intersection(free_vars(condition))
+        ):
+            yield condition
+        body = body.then

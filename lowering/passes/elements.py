@@ -1,0 +1,185 @@
+"""The memory that a piece of program uses at fixed places: elements that could live in registers meanwhile.
+
+Part of ``promote_registers``: analysis only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...ir.buffer import Buffer
+from ...ir.dtype import DType
+from ...ir.expr import Expr, Load, Ramp, Var, const_int
+from ...ir.facts import Facts, negate
+from ...ir.linear import Linear, linear_of
+from ...ir.stmt import Allocate, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.visit import Node, bound_vars, children, walk
+from .context import inside_loop
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One place in memory: a value, or a vector of values, that is always accessed as a whole."""
+
+    indices: tuple[Expr, ...]
+    dtype: DType
+    mask: Expr | None
+
+
+@dataclass(slots=True)
+class ElementGroup:
+    """All that a piece of program accesses of one buffer: disjoint elements, numbered.
+
+    ``always_stored`` are those stored to whenever the piece of program runs; ``needed`` those that it may load before
+    it stores to them. ``origin`` is that of a store among them, for what the registers' own loads and stores come from.
+    """
+
+    buffer: Buffer
+    elements: dict[Element, int] = field(default_factory=dict)
+    always_stored: set[Element] = field(default_factory=set)
+    needed: set[Element] = field(default_factory=set)
+    stored: bool = False
+    origin: int = 0
+
+    @property
+    def is_always_stored(self) -> bool:
+        return len(self.always_stored) == len(self.elements)
+
+
+def element_of(access: Load | Store) -> Element:
+    kind = access.dtype if isinstance(access, Load) else access.value.dtype
+    return Element(access.indices, kind, access.mask)
+
+
+def find_groups(program: Stmt, facts: Facts, limit: int) -> dict[Var, ElementGroup]:
+    """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed places only.
+
+    Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
+    what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
+    """
+    search = _Search(frozenset(v for node in walk(program) for v in bound_vars(node)))
+    if isinstance(program, For):
+        search.visit(program.body, inside_loop(facts, program), True)
+    else:
+        search.visit(program, facts, True)
+    return {
+        data: group
+        for data, group in search.groups.items()
+        if data not in search.excluded and len(group.elements) <= limit and _all_disjoint(list(group.elements), facts)
+    }
+
+
+@dataclass(slots=True)
+class _Search:
+    bound: frozenset[Var]
+    groups: dict[Var, ElementGroup] = field(default_factory=dict)
+    excluded: set[Var] = field(default_factory=set)
+
+    def visit(self, stmt: Stmt, facts: Facts, always: bool) -> None:
+        """Record the accesses of a statement; ``always`` says that it runs whenever the whole does."""
+        match stmt:
+            case Seq(stmts):
+                for s in stmts:
+                    self.visit(s, facts, always)
+            case For(min=low, extent=extent, kind=kind, body=body):
+                self._expressions(low, extent)
+                if kind == "parallel":
+                    self.excluded.update(n.buffer.data for n in walk(body) if isinstance(n, (Load, Store)))
+                runs = always and facts.nonnegative(linear_of(extent).shifted(-1))
+                self.visit(body, inside_loop(facts, stmt), runs)
+            case If(condition, then, orelse):
+                self._expressions(condition)
+                self.visit(then, facts.with_lasting(condition), False)
+                if orelse is not None:
+                    self.visit(orelse, facts.with_lasting(negate(condition)), False)
+            case While(condition, body):
+                self._expressions(condition)
+                self.visit(body, facts, False)
+            case Store(_, indices, value, mask):
+                self._expressions(*indices, value, *(() if mask is None else (mask,)))
+                self._access(stmt, always)
+            case Prefetch(buffer, indices):
+                self._expressions(*indices)
+                self.excluded.add(buffer.data)
+            case Launch(_, _, args):
+                self.excluded.update(a.data for a in args if isinstance(a, Buffer))
+            case _:
+                if isinstance(stmt, Allocate):
+                    self.excluded.add(stmt.buffer.data)
+                for child in children(stmt):
+                    if isinstance(child, StmtNode):
+                        self.visit(child, facts, always)
+                    else:
+                        self._expressions(child)
+
+    def _expressions(self, *values: Node) -> None:
+        for value in values:
+            for node in walk(value):
+                if isinstance(node, Load):
+                    self._access(node, False)
+
+    def _access(self, access: Load | Store, always: bool) -> None:
+        buffer = access.buffer
+        group = self.groups.setdefault(buffer.data, ElementGroup(buffer))
+        if buffer is not group.buffer or buffer.scope == "register" or not self._is_fixed(access):
+            self.excluded.add(buffer.data)
+            return
+        element = element_of(access)
+        group.elements.setdefault(element, len(group.elements))
+        if isinstance(access, Load):
+            if element not in group.always_stored:
+                group.needed.add(element)
+        else:
+            group.stored = True
+            group.origin = access.origin
+            if always:
+                group.always_stored.add(element)
+
+    def _is_fixed(self, access: Load | Store) -> bool:
+        places = (*access.indices, *(() if access.mask is None else (access.mask,)))
+        return all(_extent(i) is not None for i in access.indices) and not any(
+            isinstance(node, Load) or node in self.bound for place in places for node in walk(place)
+        )
+
+
+def _extent(index: Expr) -> tuple[Expr, int, int] | None:
+    """First index, step and number of indices, if these are known; None for a scattered vector."""
+    if index.dtype.lanes == 1:
+        return index, 1, 1
+    if isinstance(index, Ramp) and (step := const_int(index.stride)):
+        return index.base, step, index.lanes
+    return None
+
+
+def _all_disjoint(elements: list[Element], facts: Facts) -> bool:
+    known: dict[object, bool] = {}
+    for i, a in enumerate(elements):
+        for b in elements[:i]:
+            if not any(_apart(x, y, facts, known) for x, y in zip(a.indices, b.indices, strict=True)):
+                return False
+    return True
+
+
+def _apart(a: Expr, b: Expr, facts: Facts, known: dict[object, bool]) -> bool:
+    """Whether two indices have no value in common, whatever the lanes."""
+    first, second = _extent(a), _extent(b)
+    if first is None or second is None:
+        return False
+    gap = linear_of(second[0]).plus(linear_of(first[0]), -1)
+    key = (tuple((k, t.coefficient) for k, t in gap.terms.items()), gap.constant, first[1:], second[1:])
+    if key not in known:
+        known[key] = _is_apart(gap, first[1:], second[1:], facts)
+    return known[key]
+
+
+def _is_apart(gap: Linear, a: tuple[int, int], b: tuple[int, int], facts: Facts) -> bool:
+    """Whether no ``gap + b_step * j`` is equal to an ``a_step * i``."""
+    (a_step, a_count), (b_step, b_count) = a, b
+    if gap.is_constant and a_step == b_step and gap.constant % a_step != 0:
+        return True
+    a_low, a_high = sorted((0, a_step * (a_count - 1)))
+    b_low, b_high = sorted((0, b_step * (b_count - 1)))
+    above, below = gap.shifted(b_low - a_high - 1), gap.times(-1).shifted(a_low - b_high - 1)
+    if gap.is_constant:
+        return above.constant >= 0 or below.constant >= 0
+    return facts.nonnegative(above) or facts.nonnegative(below)

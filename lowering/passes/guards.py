@@ -1,0 +1,120 @@
+"""The conditions in a loop that depend on its variable, and for which of its iterations they always hold.
+
+Part of ``loop_partition`` and of ``tails``: analysis only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...ir.dtype import INDEX
+from ...ir.expr import (
+    ONE,
+    ZERO,
+    Compare,
+    Expr,
+    IfThenElse,
+    Load,
+    Logical,
+    Select,
+    Var,
+    const,
+)
+from ...ir.stmt import For, If
+from ...ir.visit import Node, bound_vars, children, substitute, walk
+from .folding import add, negate, subtract
+from .linear import affine_in
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A comparison that holds in an iteration of the loop, whatever the loops inside do, if ``worst`` holds.
+
+    Where that can be solved for the loop's variable, it is so from ``low`` on, or below ``high``.
+    """
+
+    condition: Compare
+    worst: Expr
+    low: Expr | None
+    high: Expr | None
+
+
+def find_guards(loop: For) -> list[Guard]:
+    """The guards that depend on the loop's variable, in order of appearance."""
+    found: dict[Compare, Guard] = {}
+    for condition, inner in conditions_in(loop.body):
+        if condition not in found and (guard := guard_of(loop, condition, inner)) is not None:
+            found[condition] = guard
+    return list(found.values())
+
+
+def conditions_in(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
+    """Index comparisons that conditions consist of, each with the loops around it, outermost first; no masks."""
+    stack: list[tuple[Node, tuple[For, ...]]] = [(root, ())]
+    while stack:
+        node, loops = stack.pop()
+        if isinstance(node, (IfThenElse, Select)) or (isinstance(node, If) and not node.mask):
+            for part in conjuncts(node.condition):
+                if isinstance(part, Compare) and part.a.dtype is INDEX:
+                    yield part, loops
+        deeper = (*loops, node) if isinstance(node, For) else loops
+        stack.extend((child, deeper) for child in reversed(children(node)))
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that must all hold."""
+    if isinstance(condition, Logical) and condition.op == "and":
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    else:
+        yield condition
+
+
+def guard_of(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | None:
+    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said."""
+    margin = margin_of(condition)
+    if margin is None:
+        return None
+    for nested in reversed(inner):
+        form = affine_in(margin, nested.var)
+        if form is None:
+            return None
+        last = subtract(add(nested.min, nested.extent), ONE)
+        margin = substitute(margin, {nested.var: nested.min if form[0] > 0 else last})
+    bound_inside = {v for node in walk(loop.body) for v in bound_vars(node)}
+    nodes = set(walk(margin))
+    if loop.var not in nodes or nodes & bound_inside or any(isinstance(node, Load) for node in nodes):
+        return None
+    return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
+
+
+def margin_of(condition: Compare) -> Expr | None:
+    """An expression that is >= 0 exactly if the condition holds."""
+    a, b = condition.a, condition.b
+    match condition.op:
+        case "<":
+            return subtract(subtract(b, a), ONE)
+        case "<=":
+            return subtract(b, a)
+        case ">":
+            return subtract(subtract(a, b), ONE)
+        case ">=":
+            return subtract(a, b)
+        case "==" | "!=":
+            return None
+
+
+def _solve(margin: Expr, var: Var) -> tuple[Expr | None, Expr | None]:
+    """From where on, or up to where (exclusive) ``margin >= 0``."""
+    form = affine_in(margin, var)
+    if form is None or form[0] == 0:
+        return None, None
+    factor, rest = form
+    if factor > 0:
+        return negate(_floordiv(rest, factor)), None
+    return None, add(_floordiv(rest, -factor), ONE)
+
+
+def _floordiv(a: Expr, b: int) -> Expr:
+    return a if b == 1 else a // const(b, INDEX)

@@ -1,0 +1,26 @@
+"""What linear forms tell of index expressions: how far apart two are, and how one moves with a variable."""
+
+from __future__ import annotations
+
+from ...ir.dtype import INDEX
+from ...ir.expr import ZERO, Expr, Var, const
+from ...ir.linear import linear_of
+from ...ir.visit import substitute
+from .folding import add, multiply
+
+
+def difference(a: Expr, b: Expr) -> int | None:
+    """``a - b`` where that is one number whatever the variables; scalar index expressions."""
+    if a is b:
+        return 0
+    form = linear_of(a).plus(linear_of(b), -1)
+    return form.constant if form.is_constant else None
+
+
+def affine_in(value: Expr, var: Var) -> tuple[int, Expr] | None:
+    """``(factor, rest)`` with ``value = factor * var + rest``, ``rest`` free of ``var``; None if it is not so."""
+    term = linear_of(value).terms.get((var,))
+    factor = term.coefficient if term is not None else 0
+    rest = substitute(value, {var: ZERO})
+    matches = difference(value, add(multiply(const(factor, INDEX), var), rest)) == 0
+    return (factor, rest) if matches else None

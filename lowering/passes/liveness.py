@@ -1,0 +1,88 @@
+"""When memory is in use: for each allocation of a piece of program, the span from its first access to its last.
+
+Part of ``storage_rewrite``: analysis only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...ir.expr import Load, Var
+from ...ir.stmt import Allocate, For, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.visit import children, walk
+
+
+@dataclass(slots=True)
+class Span:
+    """Points in time, both included; statements are numbered in the order in which they stand."""
+
+    start: int
+    end: int
+
+
+def live_spans(body: Stmt) -> dict[Var, Span]:
+    """The spans by ``buffer.data``, of memory that is allocated inside and accessed at all.
+
+    An access in a loop counts for the whole loop, if the memory is allocated outside of it: it is kept from one
+    iteration to the next.
+    """
+    clock = _Clock()
+    clock.visit(body)
+    spans: dict[Var, Span] = {}
+    for data, uses in clock.uses.items():
+        spans[data] = Span(min(u.start for u in uses), max(u.end for u in uses))
+    return spans
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Walks a program and records what is used when. ``loops`` are the spans of the loops around, outermost first."""
+
+    now: int = 0
+    loops: list[Span] = field(default_factory=list)
+    depth_of: dict[Var, int] = field(default_factory=dict)
+    uses: dict[Var, list[Span]] = field(default_factory=dict)
+
+    def visit(self, stmt: Stmt) -> None:
+        self.now += 1
+        match stmt:
+            case Seq(stmts):
+                for s in stmts:
+                    self.visit(s)
+            case For():
+                self._expressions(stmt)
+                self._loop(stmt)
+            case While():
+                self._loop(stmt)
+            case _:
+                if isinstance(stmt, Allocate):
+                    self.depth_of[stmt.buffer.data] = len(self.loops)
+                self._expressions(stmt)
+                if isinstance(stmt, (Store, Prefetch)):
+                    self._use(stmt.buffer.data)
+                for child in children(stmt):
+                    if isinstance(child, StmtNode):
+                        self.visit(child)
+
+    def _loop(self, loop: For | While) -> None:
+        self.loops.append(Span(self.now, self.now))
+        self.now += 1
+        if isinstance(loop, While):
+            self._expressions(loop)
+        self.visit(loop.body)
+        self.now += 1
+        self.loops.pop().end = self.now
+
+    def _expressions(self, stmt: Stmt) -> None:
+        for child in children(stmt):
+            if not isinstance(child, StmtNode):
+                for node in walk(child):
+                    if isinstance(node, Load):
+                        self._use(node.buffer.data)
+
+    def _use(self, data: Var) -> None:
+        depth = self.depth_of.get(data)
+        if depth is None:
+            return
+        span = self.loops[depth] if depth < len(self.loops) else Span(self.now, self.now)
+        self.uses.setdefault(data, []).append(span)

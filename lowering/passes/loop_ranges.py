@@ -1,0 +1,88 @@
+"""The range of a loop, cut where the guards inside hold: a main part without them, and what is before and after it.
+
+Part of ``loop_partition`` and of ``tails``, which decide what to cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.expr import TRUE, Expr, maximum, minimum
+from ...ir.facts import Facts, prove
+from ...ir.simplify import simplify
+from ...ir.stmt import Allocate, For, LetStmt, Stmt, While
+from ...ir.visit import Node, rewrite
+from .folding import add, subtract
+from .guards import Guard
+
+
+@dataclass(frozen=True, slots=True)
+class RangeParts:
+    """The main part ``low … high`` of a loop, in which the ``removed`` guards hold, and what is before and after it."""
+
+    low: Expr
+    high: Expr
+    around: tuple[tuple[Expr, Expr] | None, tuple[Expr, Expr] | None]
+    removed: frozenset[Expr]
+
+    @property
+    def borders(self) -> list[tuple[Expr, Expr]]:
+        return [p for p in self.around if p is not None]
+
+
+def split_range(loop: For, guards: Sequence[Guard], facts: Facts) -> RangeParts | None:
+    """How to split the range; None if that gains nothing: no condition can be solved, or the main part is empty."""
+    begin, end = loop.min, simplify(add(loop.min, loop.extent), facts)
+    lows = [simplify(g.low, facts) for g in guards if g.low is not None]
+    highs = [simplify(g.high, facts) for g in guards if g.high is not None]
+    solved = [g for g in guards if g.low is not None or g.high is not None]
+    if not solved:
+        return None
+    low = _clamped_low(begin, end, lows, facts)
+    high = _bound(minimum, end, highs, facts)
+    if prove(high <= low, facts):
+        return None
+    if low is not begin or high is not end:
+        high = high if prove(high >= low, facts) else simplify(maximum(high, low), facts)
+    before = None if low is begin else (begin, low)
+    after = None if high is end else (high, end)
+    return RangeParts(low, high, (before, after), frozenset(g.condition for g in solved))
+
+
+def _clamped_low(begin: Expr, end: Expr, lows: Sequence[Expr], facts: Facts) -> Expr:
+    low = _bound(maximum, begin, lows, facts)
+    return low if low is begin or prove(low <= end, facts) else simplify(minimum(low, end), facts)
+
+
+def _bound(pick: Callable[[Expr, Expr], Expr], start: Expr, others: Sequence[Expr], facts: Facts) -> Expr:
+    """The least or the greatest of the bounds; ``start`` itself if it is proved to be that."""
+    result = start
+    for other in others:
+        choice = pick(result, other)
+        picked = simplify(choice, facts)
+        if picked is choice:  # the simplifier has compared the two in vain
+            result = picked
+            continue
+        if prove(picked >= result, facts) and prove(picked <= result, facts):
+            continue
+        result = other if prove(picked >= other, facts) and prove(picked <= other, facts) else picked
+    return result
+
+
+def with_range(loop: For, body: Stmt, low: Expr, high: Expr) -> For:
+    return replace(loop, min=low, extent=simplify(subtract(high, low)), body=body)
+
+
+def without(body: Stmt, conditions: Collection[Expr]) -> Stmt:
+    """The body where these conditions hold."""
+    true = frozenset(conditions)
+
+    def visit(node: Node) -> Node | None:
+        return TRUE if node in true else None
+
+    return rewrite(body, visit)
+
+
+def with_loop_body(stmt: For | Allocate | LetStmt | While, body: Stmt) -> Stmt:
+    return stmt if body is stmt.body else replace(stmt, body=body)

@@ -1,0 +1,223 @@
+"""Keep in registers what a serial loop loads and stores at the same place again and again.
+
+``for k: C[i] = C[i] + A[k]`` becomes ``r = C[i]``, ``for k: r = r + A[k]``, ``C[i] = r``: the register tile of a matrix
+multiplication, after vectorization and unrolling. The registers are a small buffer of scope "register" with constant
+indices. ``elements.py`` finds what can be promoted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...ir.buffer import Buffer
+from ...ir.build import make_buffer
+from ...ir.expr import ZERO, Compare, Expr, Load, Select, Var, broadcast_to, const
+from ...ir.facts import Facts, entry_facts, negate
+from ...ir.linear import linear_of
+from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
+from ...ir.visit import Node, rewrite, walk, with_body, with_children
+from .context import inside_loop
+from .elements import Element, ElementGroup, element_of, find_groups
+
+
+def promote_registers(func: PrimFunc, *, max_registers: int = 64) -> PrimFunc:
+    """The function with accumulators in registers: at most ``max_registers`` values or vectors at any place."""
+    return with_body(func, _Promoter(max_registers).stmt(func.body, entry_facts(func)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Promoter:
+    """``budget`` is the number of registers still to be had here."""
+
+    budget: int
+
+    def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
+        match stmt:
+            case Seq(stmts):
+                return self._seq(stmt, stmts, facts)
+            case For(kind=kind, body=body):
+                if kind == "serial":
+                    return self._loop(stmt, facts, [])[-1]
+                return self._with_body(stmt, self.stmt(body, inside_loop(facts, stmt)))
+            case If(condition, then, orelse):
+                new_then = self.stmt(then, facts.with_lasting(condition))
+                new_else = None if orelse is None else self.stmt(orelse, facts.with_lasting(negate(condition)))
+                return stmt if new_then is then and new_else is orelse else If(condition, new_then, new_else)
+            case Allocate(_, body):
+                return self._allocate(stmt, facts)
+            case While(_, body) | LetStmt(_, _, body):
+                return self._with_body(stmt, self.stmt(body, facts))
+            case _:
+                return stmt
+
+    def _with_body(self, stmt: For | While | LetStmt | Allocate, body: Stmt) -> Stmt:
+        return stmt if body is stmt.body else dataclasses.replace(stmt, body=body)
+
+    def _seq(self, whole: Seq, stmts: tuple[Stmt, ...], facts: Facts) -> Stmt:
+        done: list[Stmt] = []
+        for stmt in _flat(stmts):
+            if isinstance(stmt, For) and stmt.kind == "serial":
+                done = self._loop(stmt, facts, done)
+            else:
+                done.append(self.stmt(stmt, facts))
+        unchanged = len(done) == len(stmts) and all(a is b for a, b in zip(done, stmts, strict=True))
+        return whole if unchanged else seq(*done)
+
+    def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
+        """Memory that is only used at fixed places needs no memory at all."""
+        group = find_groups(stmt.body, facts, self.budget).get(stmt.buffer.data)
+        if group is None or stmt.buffer.scope == "register":
+            return self._with_body(stmt, self.stmt(stmt.body, facts))
+        registers = _Registers.of(group)
+        if registers is None:
+            return self._with_body(stmt, self.stmt(stmt.body, facts))
+        body = _replace_accesses(stmt.body, [registers])
+        return registers.allocate(self._spend([registers]).stmt(body, facts))
+
+    def _spend(self, used: list[_Registers]) -> _Promoter:
+        return _Promoter(self.budget - sum(len(r.group.elements) for r in used))
+
+    def _loop(self, loop: For, facts: Facts, before: list[Stmt]) -> list[Stmt]:
+        """The statements before a loop, and the loop with what can be promoted over all its iterations."""
+        inside = inside_loop(facts, loop)
+        runs = facts.nonnegative(linear_of(loop.extent).shifted(-1))
+        promoted, initial = self._choose(loop, facts, before, runs)
+        if not promoted:
+            return [*before, self._with_body(loop, self.stmt(loop.body, inside))]
+        body = _replace_accesses(loop.body, promoted)
+        body = self._spend(promoted).stmt(body, inside)
+        forwarded = set(initial.values())
+        kept = [s for s in before if s not in forwarded]
+        loads = [r.initialize(e, initial) for r in promoted for e in r.group.elements if r.needs(e, initial)]
+        stores = [r.write_back(e) for r in promoted for e in r.group.elements]
+        whole = seq(*loads, dataclasses.replace(loop, body=body), *stores)
+        for registers in reversed(promoted):
+            whole = registers.allocate(whole)
+        if runs or forwarded:
+            return [*kept, whole]
+        return [*kept, If(Compare(">", loop.extent, ZERO), whole)]
+
+    def _choose(
+        self, loop: For, facts: Facts, before: list[Stmt], runs: bool
+    ) -> tuple[list[_Registers], dict[tuple[Var, Element], Store]]:
+        """What to promote, and the stores directly before the loop whose values the registers start with.
+
+        A group must be stored to at each iteration, or just before the loop: then its memory is there and is this
+        iteration's own, also where the loop stores under a condition. A loop that may not run at all is promoted for
+        groups of the second kind, if there are any.
+        """
+        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
+        initial = _initial_stores(before, groups)
+        covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
+        chosen: list[_Registers] = []
+        budget = self.budget
+        for data, group in groups.items():
+            eligible = data in covered or (group.is_always_stored and (runs or not covered))
+            registers = _Registers.of(group) if eligible and len(group.elements) <= budget else None
+            if registers is not None:
+                budget -= len(group.elements)
+                chosen.append(registers)
+        data_chosen = {r.group.buffer.data for r in chosen if r.group.buffer.data in covered}
+        return chosen, {key: store for key, store in initial.items() if key[0] in data_chosen}
+
+
+def _flat(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    for stmt in stmts:
+        if isinstance(stmt, Seq):
+            yield from _flat(stmt.stmts)
+        else:
+            yield stmt
+
+
+def _initial_stores(before: list[Stmt], groups: dict[Var, ElementGroup]) -> dict[tuple[Var, Element], Store]:
+    """The run of stores at the end of ``before`` that give elements of the groups their values."""
+    found: dict[tuple[Var, Element], Store] = {}
+    for stmt in reversed(before):
+        if not isinstance(stmt, Store) or (group := groups.get(stmt.buffer.data)) is None:
+            break
+        key = stmt.buffer.data, element_of(stmt)
+        reads = any(isinstance(node, Load) and node.buffer.data in groups for node in walk(stmt.value))
+        if key[1] not in group.elements or key in found or reads:
+            break
+        found[key] = stmt
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Registers:
+    """The registers of a group: a buffer with an element for each."""
+
+    group: ElementGroup
+    buffer: Buffer
+
+    @staticmethod
+    def of(group: ElementGroup) -> _Registers | None:
+        """Registers for a group; None if its elements differ in dtype."""
+        kinds = {e.dtype for e in group.elements}
+        if len(kinds) != 1:
+            return None
+        name = f"{group.buffer.name}_reg"
+        return _Registers(group, make_buffer(name, (len(group.elements),), kinds.pop(), scope="register"))
+
+    def place(self, element: Element) -> tuple[Expr, ...]:
+        return (const(self.group.elements[element], "index"),)
+
+    def load(self, element: Element) -> Expr:
+        return Load(self.buffer, self.place(element))
+
+    def needs(self, element: Element, initial: dict[tuple[Var, Element], Store]) -> bool:
+        """Whether the register must have a value before the loop."""
+        return element in self.group.needed or (self.group.buffer.data, element) in initial
+
+    def initialize(self, element: Element, initial: dict[tuple[Var, Element], Store]) -> Stmt:
+        source = self.group.buffer
+        store = initial.get((source.data, element))
+        value = store.value if store is not None else Load(source, element.indices, element.mask)
+        return Store(
+            self.buffer, self.place(element), value, origin=self.group.origin if store is None else store.origin
+        )
+
+    def write_back(self, element: Element) -> Stmt:
+        return Store(self.group.buffer, element.indices, self.load(element), element.mask, self.group.origin)
+
+    def allocate(self, body: Stmt) -> Stmt:
+        return Allocate(self.buffer, body)
+
+
+def _replace_accesses(body: Stmt, promoted: list[_Registers]) -> Stmt:
+    by_data = {r.group.buffer.data: r for r in promoted}
+    masked: dict[Expr, tuple[Expr, Expr]] = {}
+
+    def visit(node: Node) -> Node | None:
+        if isinstance(node, Load) and (registers := by_data.get(node.buffer.data)):
+            element = element_of(node)
+            value = registers.load(element)
+            if element.mask is None:
+                return value
+            # A masked load gives 0 where the mask is off, the register has anything there.
+            choice = Select(element.mask, value, broadcast_to(const(0, element.dtype.element), element.dtype.lanes))
+            masked[choice] = (element.mask, value)
+            return choice
+        if isinstance(node, Store):
+            value = node.value if node.mask is None else _without_choices(node.value, node.mask, masked)
+            if registers := by_data.get(node.buffer.data):
+                return Store(registers.buffer, registers.place(element_of(node)), value, origin=node.origin)
+            return None if value is node.value else dataclasses.replace(node, value=value)
+        return None
+
+    return rewrite(body, visit)
+
+
+def _without_choices(value: Expr, mask: Expr, masked: dict[Expr, tuple[Expr, Expr]]) -> Expr:
+    """The value of a store under ``mask``, where no lane that is off matters: plain registers will do.
+
+    Not so inside of addresses, which must stay within bounds in all lanes.
+    """
+    if value in masked:
+        own, plain = masked[value]
+        return plain if own is mask else value
+    if isinstance(value, Load) or value.dtype.is_index:
+        return value
+    return with_children(value, lambda child: _without_choices(child, mask, masked))  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""Place memory: allocate it outside of serial loops, once for buffers that are not in use together, on stack or heap.
+
+Allocations move to the top of the function, or of the body of the parallel loop around them, whose iterations need
+memory of their own. ``liveness.py`` tells what is in use when. Memory of scope ``global`` stays on the heap, registers
+stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ...ir.buffer import ARENA_ALIGNMENT, Buffer
+from ...ir.dtype import INDEX
+from ...ir.expr import Expr, Load, Var, const, const_int, is_const
+from ...ir.stmt import Allocate, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
+from .liveness import Span, live_spans
+
+
+def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> PrimFunc:
+    """The function with allocations hoisted and shared; local ones of at most ``max_local_bytes`` are on the stack."""
+    return with_body(func, _rewrite_region(func.body, max_local_bytes))
+
+
+def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:
+    """The function's body, or that of a parallel loop."""
+    region = _Region(frozenset(v for node in walk(body) for v in bound_vars(node)), max_local_bytes)
+    stripped = region.strip(body)
+    if not region.hoisted:
+        return stripped
+    slots = _assign(region.hoisted, live_spans(body), max_local_bytes)
+    result = _replace_views(stripped, {b.data: slot for slot in slots for b in slot.members})
+    for slot in reversed(slots):
+        result = Allocate(slot.buffer, result)
+    return result
+
+
+@dataclass(slots=True)
+class _Region:
+    """Takes the allocations out of a region, those left out whose size depends on what is ``bound`` inside."""
+
+    bound: frozenset[Var]
+    max_local_bytes: int
+    hoisted: list[Buffer] = field(default_factory=list)
+
+    def strip(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Allocate) and stmt.buffer.scope != "register" and not self._depends(stmt.buffer):
+            self.hoisted.append(stmt.buffer)
+            return self.strip(stmt.body)
+        if isinstance(stmt, For) and stmt.kind == "parallel":
+            body = _rewrite_region(stmt.body, self.max_local_bytes)
+            return stmt if body is stmt.body else replace(stmt, body=body)
+        return with_children(stmt, lambda child: self.strip(child) if isinstance(child, StmtNode) else child)
+
+    def _depends(self, buffer: Buffer) -> bool:
+        return any(node in self.bound for part in buffer.layout for node in walk(part))
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Memory for one or more buffers. Mutable while buffers are assigned: grows, and is in use until ``end``."""
+
+    members: list[Buffer]
+    size: int | None
+    end: int
+    max_local_bytes: int
+
+    def holds_like(self, buffer: Buffer) -> bool:
+        """Whether a buffer may join the members, if it fits."""
+        first = self.members[0]
+        return first.dtype is buffer.dtype and first.scope == buffer.scope
+
+    @property
+    def buffer(self) -> Buffer:
+        first = self.members[0]
+        size = None if self.size is None else self.size * first.dtype.storage_bytes
+        shape = first.shape if len(self.members) == 1 or self.size is None else (const(self.size, INDEX),)
+        return replace(
+            first,
+            shape=shape,
+            alignment=max(ARENA_ALIGNMENT, *(b.alignment for b in self.members)),
+            scope="local" if first.scope == "local" and size is not None and size <= self.max_local_bytes else "global",
+        )
+
+
+def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int) -> list[_Slot]:
+    """Linear scan over the spans: a buffer takes the memory of one that is no longer in use, if there is one that fits.
+
+    What is never accessed gets no memory.
+    """
+    slots: list[_Slot] = []
+    for buffer in sorted((b for b in buffers if b.data in spans), key=lambda b: spans[b.data].start):
+        span, size = spans[buffer.data], _flat_size(buffer)
+        free = [s for s in slots if s.end < span.start and s.size is not None and s.holds_like(buffer)]
+        if size is None or not free:
+            slots.append(_Slot([buffer], size, span.end, max_local_bytes))
+            continue
+        slot = _best_fit(free, size)
+        slot.members.append(buffer)
+        slot.size = max(slot.size or 0, size)
+        slot.end = span.end
+    return slots
+
+
+def _best_fit(free: list[_Slot], size: int) -> _Slot:
+    """The smallest that is large enough, else the largest, which has to grow least."""
+    fitting = [s for s in free if (s.size or 0) >= size]
+    return min(fitting, key=lambda s: s.size or 0) if fitting else max(free, key=lambda s: s.size or 0)
+
+
+def _flat_size(buffer: Buffer) -> int | None:
+    """The number of elements of a 1-d buffer, if it is constant."""
+    compact = buffer.ndim == 1 and buffer.strides is None and is_const(buffer.elem_offset, 0)
+    return const_int(buffer.shape[0]) if compact else None
+
+
+def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
+    memory = {data: slot.buffer for data, slot in slots.items()}
+    views: dict[Buffer, Buffer] = {}
+
+    def view(buffer: Buffer) -> Buffer:
+        if buffer not in views:
+            new = memory[buffer.data]
+            views[buffer] = replace(buffer, data=new.data, alignment=new.alignment, scope=new.scope)
+        return views[buffer]
+
+    def visit(node: Node) -> Expr | Stmt | None:
+        match node:
+            case Load(buffer, indices, mask) if buffer.data in memory:
+                return Load(view(buffer), indices, mask)
+            case Store(buffer) if buffer.data in memory:
+                return replace(node, buffer=view(buffer))
+            case Prefetch(buffer, indices) if buffer.data in memory:
+                return Prefetch(view(buffer), indices)
+            case _:
+                return None
+
+    return rewrite(body, visit)
