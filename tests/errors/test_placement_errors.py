@@ -291,3 +291,16 @@ def test_cache_write_says_what_stands_in_its_way(first, reason, back):
         assert f's["{back}"].compute_root()' in str(caught.value)
         p.s[back].compute_root()
         p.s.cache_write("D", "local")
+
+
+def test_no_place_is_advised_after_a_stage_on_demand():
+    A = te.placeholder((8,), name="A")
+    P = te.compute((8,), lambda i: A[i] + 1.0, name="P")
+    Q = te.compute((8,), lambda i: P[i] + 1.0, name="Q")
+    R = te.compute((8,), lambda i: Q[i] * 2.0, name="R")
+    Z = te.compute((8,), lambda i: P[i] * 3.0, name="Z")
+    s = lw.create_schedule([R, Z])
+    s[Q].compute_at(s[R], R.op.axis[0])
+    with refused("Z reads it outside that loop") as caught:
+        s[P].compute_at(s[Q], Q.op.axis[0])
+    assert "reverse_compute_at" not in str(caught.value)
