@@ -28,12 +28,12 @@ from worker import Worker
 ROUND = 60
 """Plans drawn before the counts of pairs are looked at again."""
 NATIVE_EVERY = 5
-"""One plan of so many is printed after each step and runs as native code too; all run in the interpreter."""
+"""One plan of so many is checked thoroughly: printed after each step, replayed from its trace, run as native code."""
 
 
 def random_plan(rng, wanted):
     """A plan whose steps name the wanted primitives more than once, amid others."""
-    picks = [*wanted, *rng.choices(wanted, k=rng.randint(0, 4)), *rng.choices(PRIMITIVES, k=rng.randint(0, 6))]
+    picks = [*wanted, *rng.choices(wanted, k=rng.randint(0, 3)), *rng.choices(PRIMITIVES, k=rng.randint(0, 3))]
     rng.shuffle(picks)
     plan = {
         "dtype": rng.choice(KINDS),
@@ -41,7 +41,7 @@ def random_plan(rng, wanted):
         "symbolic": rng.choices([True, False, False], k=2),
         "stages": [
             [rng.choice(FORMS), rng.choice([0, 0, 0, 1, 2, 3]), rng.randint(0, 5), rng.randint(0, 39)]
-            for _ in range(rng.randint(1, 4))
+            for _ in range(rng.choice([1, 1, 2, 2, 3, 4]))
         ],
         "extra": rng.randint(0, 5),
         "steps": [
@@ -53,6 +53,9 @@ def random_plan(rng, wanted):
     if "tensorize" in wanted:  # something that an intrinsic computes, in most cases of four elements
         plan["stages"][0] = [rng.choice(["map", "map", "matmul"]), 0, 0, 0]
         plan |= {"sizes": [rng.choice(SIZES), rng.choice([4, 4, 4, 8, 7])], "symbolic": [rng.random() < 0.3, False]}
+    if {"compute_at", "compute_inline", "reverse_compute_at"}.intersection(wanted):  # a stage between others
+        plan["stages"].append([rng.choice(["map", "map", "zip"]), 0, rng.randint(0, 5), rng.randint(0, 39)])
+        plan["extra"] = 0
     return plan
 
 
@@ -95,7 +98,8 @@ class Findings:
         width = max(map(len, names))
         (rarest,) = self.rarest(1)
         rows = [
-            f"{self.plans} plans, {self.accepted} accepted schedules, {self.native} of the plans as native code too",
+            f"{self.plans} plans, {self.accepted} accepted schedules",
+            f"{self.native} of the plans also printed after each step, replayed from their traces, run as native code",
             f"{self.steps} steps, {self.refused} of them refused: {self.refused / max(self.steps, 1):.1%}",
             f"fewest schedules for a pair of primitives: {self.pairs[rarest]} ({' and '.join(rarest)})",
             "",
@@ -110,7 +114,7 @@ class Findings:
 
 def run(options):
     """Rounds of plans until the options say that it is enough."""
-    findings, start = Findings(), time.monotonic()
+    findings, start, known = Findings(), time.monotonic(), 0
     workers: queue.SimpleQueue = queue.SimpleQueue()
     for _ in range(options.jobs):
         workers.put(Worker())
@@ -132,11 +136,14 @@ def run(options):
     with ThreadPoolExecutor(options.jobs) as pool:
         for number in itertools.count():
             rng = random.Random(f"{options.seed} {number}")
-            rare = findings.rarest(ROUND // 4)
+            rare = findings.rarest(ROUND // 2)
             plans = [random_plan(rng, rare[k] if k < len(rare) else rng.sample(PRIMITIVES, 2)) for k in range(ROUND)]
             tasks = [(plan, k % NATIVE_EVERY == 0) for k, plan in enumerate(plans)]
             for task, outcome in zip(tasks, pool.map(check, tasks), strict=True):
                 findings.add(*task, outcome)
+            for _, _, error in list(findings.failures.values())[known:]:
+                print(f"after {findings.plans} plans: {error}", flush=True)
+            known = len(findings.failures)
             if enough():
                 break
     for name, (plan, native, _) in findings.failures.items():

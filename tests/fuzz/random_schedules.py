@@ -397,11 +397,6 @@ def apply_step(s, step):
         case "set_scope" | "storage_align" | "transform_layout":
             inner = [c for c in computed if c.name not in s.state.outputs] or computed
             apply_storage(s[(inner if number > 0 else computed)[which % len(inner)].name], primitive, x, y, number)
-        case "annotate":
-            view.annotate(loop, ("partition", "mine.phase", "unknown")[y % 3], (False, 3, "text")[which % 3])
-        case "prefetch":
-            read = [p for p in stages if stage in s.state.consumers(p)] if number % 4 else stages
-            view.prefetch((read or stages)[y % len(read or stages)].name, loop, number)
         case "tensorize":
             tensorize_somewhere(s, which, x, number)
         case "prefetch":
