@@ -68,31 +68,36 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
     """The boxes that the reads of a tensor reach over; those a constant apart are one."""
     known, loops, source = code.known, code.known.loops[stage.name], code.state.stage(prefetch.tensor)
     own = loops.vars[prefetch.loop]
+    ahead = {own: own + prefetch.distance}
+    at = stage.leaves.index(prefetch.loop) + 1
     facts = known.facts
-    for leaf, var in loops.vars.items():
-        facts = facts.with_range(var, ZERO, loops.extents[leaf])
-    inner = stage.leaves[stage.leaves.index(prefetch.loop) + 1 :]
-    varying = {loops.vars[leaf]: (ZERO, simplify(loops.extents[leaf] - ONE)) for leaf in inner}
-    values = {var: substitute(v, {own: own + prefetch.distance}) for var, v in known.axis_values(stage).items()}
+    for leaf in stage.leaves[:at]:
+        facts = facts.with_range(loops.vars[leaf], ZERO, loops.extents[leaf])
+    varying: dict[Var, tuple[Expr, Expr]] = {}
+    for leaf in stage.leaves[at:]:
+        _, most = _bounds(substitute(loops.extents[leaf], ahead), own, varying, facts)
+        varying[loops.vars[leaf]] = ZERO, simplify(most - ONE)
+        facts = facts.with_range(loops.vars[leaf], ZERO, most)
+    values = {var: substitute(value, ahead) for var, value in known.axis_values(stage).items()}
     lows = code.lows(tensor)
     found: list[Box] = []
     for read in (r for body in known.bodies[stage.name] for r in tensor_reads(body) if r.tensor is tensor):
         local = tuple(substitute(i, values) - low for i, low in zip(read.indices, lows, strict=True))
-        found = _joined(found, _box(stored_at(source, local), own, varying, facts))
+        found = _joined(found, tuple(_bounds(i, own, varying, facts) for i in stored_at(source, local)))
     return found
 
 
-def _box(indices: tuple[Expr, ...], own: Var, varying: Mapping[Var, tuple[Expr, Expr]], facts: Facts) -> Box:
-    sides = []
-    for index in indices:
-        for node in walk(index):
-            if isinstance(node, Binary) and node.op in ("//", "%") and own in set(walk(node.b)):
-                raise UnknownReadsError(f"its index {index} divides by what may be 0 further on")
-        bounds = relax(simplify(index, facts), varying, facts)
-        if bounds is None or any(tensor_reads(e) for e in (index, *bounds)):
-            raise UnknownReadsError(f"its index {index} depends on what is in memory")
-        sides.append(bounds)
-    return tuple(sides)
+def _bounds(value: Expr, own: Var, varying: Mapping[Var, tuple[Expr, Expr]], facts: Facts) -> tuple[Expr, Expr]:
+    """The least and the largest value of an index or extent while the loops inside run."""
+    for node in walk(value):
+        if isinstance(node, Binary) and node.op in ("//", "%") and own in set(walk(node.b)):
+            raise UnknownReadsError(f"its index {value} divides by what may be 0 further on")
+    bounds = relax(simplify(value, facts), varying, facts)
+    if bounds is None or any(tensor_reads(e) for e in (value, *bounds)):
+        raise UnknownReadsError(f"its index {value} depends on what is in memory")
+    if any(node in varying for e in bounds for node in walk(e)):
+        raise UnknownReadsError(f"what its index {value} reaches over depends on loops inside")
+    return bounds
 
 
 def _joined(boxes: list[Box], box: Box) -> list[Box]:

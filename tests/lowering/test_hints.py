@@ -93,6 +93,23 @@ def test_a_producer_with_a_layout_is_prefetched_where_it_lies():
     assert_right(s, [A, B], lambda a: (a + 1) * 2, [(3, 20)], [(0, 5)], [(5, 0)], [(1, 1)])
 
 
+def test_rows_of_different_lengths_are_fetched_as_long_as_they_will_be():
+    A = te.placeholder((40, 40), name="A")
+
+    def row(i):
+        r = te.reduce_axis((0, i * 2 + 1), name="r")
+        return te.sum(A[i, r], axis=r)
+
+    S = te.compute((20,), row, name="S")
+    s = lw.create_schedule(S)
+    outer, _ = s[S].split(S.op.axis[0], factor=4)
+    s[S].prefetch(A, outer, 1)
+    s[S].prefetch(A, S.op.reduce_axis[0], 2)
+    assert "prefetch(A[i_outer * 4 + A_ahead + 4, A_ahead_1 * 16])" in str(s)
+    lengths = np.arange(20) * 2 + 1
+    assert_right(s, [A, S], lambda a: np.array([row[:n].sum() for row, n in zip(a, lengths, strict=False)]), [(40, 40)])
+
+
 def test_reads_a_constant_apart_are_fetched_together():
     A = te.placeholder((66, 100), name="A")
     B = te.compute((64, 100), lambda i, j: A[i, j] + A[i + 1, j] + A[i + 2, 99 - j], name="B")
