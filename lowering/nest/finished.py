@@ -167,7 +167,7 @@ def _split_span(relation: SplitRelation, loops: StageLoops, spans: Mapping[str, 
     if inner.whole and start is simplify(loops.values[relation.outer] * width):
         ends = [simplify(limit * width) for limit in outer.limits]
         return Span(simplify(outer.low * width), simplify(outer.extent * width)).below([*ends, *limits])
-    return inner if const_int(loops.extents[relation.outer]) == 1 else None
+    return inner.below(limits) if const_int(loops.extents[relation.outer]) == 1 else None
 
 
 def _all_from(stage: Stage, sources: Mapping[str, list[Span]]) -> list[Span]:

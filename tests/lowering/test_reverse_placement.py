@@ -8,6 +8,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.lowering.pipeline import realized_function
 
 TAILS = ["guard", "mask", "peel", "shift"]
 
@@ -23,9 +24,12 @@ def dense(n, m, k=3):
     return [A, B, bias], C, D, E
 
 
-def run_dense(s, args, *sizes, k=3):
-    """What the outputs are at each of the sizes, one after the other, and what they should be."""
-    func = lw.lower(s, args, target="x86-64-v3")
+def run_dense(s, args, *sizes, k=3, lowered=True):
+    """What the outputs are at each of the sizes, one after the other, and what they should be.
+
+    Before it is lowered a nest has new memory in each iteration, so that the interpreter sees what is left from others.
+    """
+    func = lw.lower(s, args, target="x86-64-v3") if lowered else realized_function(s, args)
     found, expected = [], []
     rng = np.random.default_rng(5)
     for n, m in sizes:
@@ -144,7 +148,20 @@ def test_tiles_of_tiles_end_where_the_outer_tile_ends(order):
     s[E].reverse_compute_at(s[C], tile)
     s[E].fuse(*E.op.axis)
     assert "C: float32[5, 4]" in str(s)
-    assert_all_close(*run_dense(s, [*inputs, E], (60, 4)))
+    assert_all_close(*run_dense(s, [*inputs, E], (60, 4), lowered=False))
+
+
+def test_a_tile_ends_where_a_larger_factor_is_cut_off():
+    """Of the 8 iterations that 5 rows are made of, 5 count: the second tile of 3 has two rows."""
+    inputs, C, D, E = dense(20, 4)
+    s = lw.create_schedule(E)
+    _, rows = s[C].split(C.op.axis[0], factor=5)
+    _, padded = s[C].split(rows, factor=8)
+    tile, _ = s[C].split(padded, factor=3)
+    s[D].compute_inline()
+    s[E].reverse_compute_at(s[C], tile)
+    assert "C: float32[3, 4]" in str(s)
+    assert_all_close(*run_dense(s, [*inputs, E], (20, 4), lowered=False))
 
 
 def test_a_stage_with_more_axes_is_computed_whole_along_them():
