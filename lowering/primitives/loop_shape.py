@@ -46,7 +46,8 @@ class Split(Step):
     - ``"peel"``: a loop over the full tiles, without a condition, and one for what is left; there a vectorized loop is
       shorter where the extent is constant, else masked. If the outer loop is split again, what is left of that is cut
       off likewise. If it is fused, so that what is left lies all over the fused loop, each iteration of that chooses
-      between the two by a test; if it is vectorized or unrolled, the condition stays.
+      between the two by a test; if it is vectorized or unrolled, the condition stays. So it does where the tails of a
+      stage would make more than 8 copies of loops.
     - ``"shift"``: the last tile begins earlier, so that it ends where the loop ends: all tiles are full, and some
       elements are computed twice. Where the whole loop is shorter than one tile, the tile is as short; if the extent is
       symbolic, a test chooses a masked tile.

@@ -7,7 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.stmt import For, If
+from loopwright.ir.expr import Load, Ramp, as_index
+from loopwright.ir.stmt import For, If, Store
 from loopwright.ir.verify import verify
 from loopwright.ir.visit import walk
 
@@ -328,3 +329,25 @@ def test_copies_of_loops_are_marked_with_the_loop_they_come_from(tail):
         s[args[-1]].vectorize(outer)
     marked = re.findall(r"for (\w+) in .*# <-- here", str(caught.value))
     assert marked == (["i_outer", "i_outer_1"] if tail in ("peel", "shift") else ["i_outer"])
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_an_intrinsic_inside_the_rest_of_a_peeled_loop(tail):
+    lanes = Ramp(as_index(0), as_index(1), 4)
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] + 1.0, name="y")
+
+    def add(x, y):
+        return Store(y, (lanes,), Load(x, (lanes,)) + 1.0)
+
+    add4 = lw.declare_intrinsic("add4", y, add, override=True)
+    A = te.placeholder((9, 10), name="A")
+    B = te.compute((9, 10), lambda i, j: A[i, j] + 1.0, name="B")
+    s = lw.create_schedule(B)
+    i, j = B.op.axis
+    io, ii = s[B].split(i, factor=8, tail="peel")
+    jo, ji = s[B].split(j, factor=4, tail=tail)
+    s[B].reorder(io, ii, jo, ji)
+    s[B].tensorize(ji, add4)
+    a = values(9, 10)
+    np.testing.assert_array_equal(program(s, [A, B], np.shape)(a), a + 1)
