@@ -21,7 +21,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from random_schedules import FORMS, KINDS, NUMBERS, PRIMITIVES, SIZES, TARGETS
+from random_programs import FORMS, KINDS, SIZES
+from random_schedules import NUMBERS, PRIMITIVES, TARGETS
 from shrink import failure, shrink
 from worker import Worker
 

@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import numpy as np
+import random_programs
 import random_schedules
 
 import loopwright as lw
@@ -21,7 +22,7 @@ def check(plan, native):
     """The primitives of the accepted steps, the number of refused ones, and the error that was found or None."""
     outcome = {"accepted": [], "refused": 0, "error": None}
     try:
-        program = random_schedules.make_program(plan)
+        program = random_programs.make_program(plan)
         s, refusals = random_schedules.make_schedule(program, plan, print_each=native)
         outcome |= {"accepted": [label(step) for step in s.trace], "refused": len(refusals)}
         if native:

@@ -1,10 +1,27 @@
-"""Intrinsics made to measure: the compute of a stage on the tile of some of its loops, computed in another order."""
+"""Intrinsics for random schedules: some of four elements, and ones that do what a tile of a stage's loops does."""
 
+import functools
 import hashlib
 
 import loopwright as lw
+from loopwright import te
 from loopwright.ir.build import index_var
-from loopwright.ir.expr import ONE, ZERO, Axis, Load, Reduce, TensorRead, Var, as_index, const_int
+from loopwright.ir.expr import (
+    ONE,
+    ZERO,
+    Axis,
+    Load,
+    Ramp,
+    Reduce,
+    TensorRead,
+    Var,
+    as_index,
+    broadcast_to,
+    const,
+    const_int,
+    maximum,
+    minimum,
+)
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import rewrite, substitute, walk
@@ -12,6 +29,34 @@ from loopwright.lowering.nest.regions import inline_bodies, loops_of
 from loopwright.te.tensor import make_compute, make_placeholder
 
 MAX_TILE = 64
+
+
+def clamped(value):
+    return minimum(maximum(value, -8.0), 8.0) if value.dtype.is_float else value
+
+
+@functools.cache
+def declare_intrinsics(kind):
+    """The names of intrinsics over four elements: what ``map`` and ``matmul`` compute."""
+    a, b = te.placeholder((4,), kind, name="a"), te.placeholder((4,), kind, name="b")
+    k = te.reduce_axis((0, 4), name="k")
+    plus = te.compute((4,), lambda i: clamped(a[i]) + 1, name="plus")
+    dot = te.compute((), lambda: te.sum(clamped(a[k]) * clamped(b[k]), axis=k), name="dot")
+
+    def add_one(a, out):
+        lanes = Ramp(as_index(0), as_index(1), 4)
+        four = clamped(Load(a, (lanes,)))
+        return Store(out, (lanes,), four + broadcast_to(const(1, kind), 4))
+
+    def multiply_add(a, b, out):
+        total = Load(out, ())
+        for n in range(4):
+            total = total + clamped(Load(a, (as_index(n),))) * clamped(Load(b, (as_index(n),)))
+        return Store(out, (), total)
+
+    lw.declare_intrinsic(f"plus_{kind}", plus, add_one, override=True)
+    lw.declare_intrinsic(f"dot_{kind}", dot, multiply_add, lambda out: Store(out, (), const(0, kind)), override=True)
+    return (f"plus_{kind}", f"dot_{kind}")
 
 
 def declare_for(state, stage, loop):

@@ -6,12 +6,14 @@ A few plans that hypothesis draws; ``campaign.py`` is the long run.
 import json
 import random
 
+import random_programs
 import random_schedules
 from campaign import Findings, random_plan
 from check_plan import assert_same, check, unscheduled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_schedules import FORMS, KINDS, NUMBERS, PRIMITIVES, SIZES, TARGETS
+from random_programs import FORMS, KINDS, SIZES
+from random_schedules import NUMBERS, PRIMITIVES, TARGETS
 from shrink import shrink
 
 import loopwright as lw
@@ -48,7 +50,7 @@ def test_schedules(worker, plan, native):
 @given(plan=plans)
 @settings(max_examples=max(settings().max_examples // 2, 1))
 def test_the_default_schedule(plan):
-    program, target = random_schedules.make_program(plan), TARGETS[plan["target"]]
+    program, target = random_programs.make_program(plan), TARGETS[plan["target"]]
     s = lw.default_schedule(program.outputs, target=target)
     func = lw.lower(s, program.args, target=target)
     arrays = program.arrays(plan["seed"])
@@ -59,9 +61,9 @@ def test_the_default_schedule(plan):
 @settings(max_examples=max(settings().max_examples // 2, 1))
 @given(plan=plans, sizes=st.lists(st.integers(0, 20), min_size=2, max_size=2))
 def test_traces_on_other_shapes(plan, sizes):
-    s, _ = random_schedules.make_schedule(random_schedules.make_program(plan), plan)
+    s, _ = random_schedules.make_schedule(random_programs.make_program(plan), plan)
     other_plan = plan | {"sizes": sizes}
-    program = random_schedules.make_program(other_plan)
+    program = random_programs.make_program(other_plan)
     other = lw.create_schedule(program.outputs)
     refusal = None
     try:
