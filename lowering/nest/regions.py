@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.errors import InternalError
@@ -155,9 +155,8 @@ def _whole(stage: Stage) -> Region:
 
 def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
     """The box of the stage's elements that one iteration of the loop it is placed at reads."""
-    fixed = {known.loops[s.name].vars[leaf] for s, leaf in enclosing_loops(state, place)}
-    ranges = _loop_ranges(known, fixed)
-    facts = ranges.facts
+    around = enclosing_loops(state, place)
+    fixed = {known.loops[s.name].vars[leaf] for s, leaf in around}
     own = set(stage.tensors)
     bounds: list[Range | None] | None = None
     for name, bodies in known.bodies.items():
@@ -166,13 +165,17 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
         reads = [r for body in bodies for r in tensor_reads(body) if r.tensor in own]
         if not reads:
             continue
-        values = known.axis_values(state.stage(name))
+        reader = state.stage(name)
+        values = known.axis_values(reader)
+        loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
+        ranges = _loop_ranges(known, loops, fixed)
         for read in reads:
-            boxes = [ranges.box(simplify(substitute(i, values), facts)) for i in read.indices]
+            boxes = [ranges.box(simplify(substitute(i, values), ranges.facts)) for i in read.indices]
             bounds = boxes if bounds is None else [_hull(a, b) for a, b in zip(bounds, boxes, strict=True)]
     if bounds is None:
         raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
     shape = stage.tensors[0].shape
+    facts = _loop_ranges(known, around, fixed).facts  # readers inside may run or not
     sides = [_side(box, extent, facts, fixed) for box, extent in zip(bounds, shape, strict=True)]
     return Region(tuple(low for low, _ in sides), tuple(extent for _, extent in sides))
 
@@ -201,9 +204,10 @@ class _LoopRanges:
         return relax(index, ranges, self.facts)
 
 
-def _loop_ranges(known: Inference, fixed: set[Var]) -> _LoopRanges:
-    """The ranges of all loops but those that stand still, the ``fixed`` ones."""
-    extents = {var: loops.extents[leaf] for loops in known.loops.values() for leaf, var in loops.vars.items()}
+def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> _LoopRanges:
+    """The ranges of the loops that a place is ``inside``, but for those that stand still, the ``fixed`` ones."""
+    loops = [(known.loops[stage.name], leaf) for stage, leaf in inside]
+    extents = {found.vars[leaf]: found.extents[leaf] for found, leaf in loops}
     ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
     facts, whole = known.facts, {}
     for var, extent in extents.items():
@@ -235,7 +239,9 @@ def _side(box: Range | None, whole: Expr, facts: Facts, fixed: set[Var]) -> tupl
         largest = facts.interval(extent).high
         if largest is None:
             return ZERO, whole
-        extent = const(largest, "index")
+        extent = const(max(largest, 0), "index")
     if prove(extent >= whole, facts):
         return ZERO, whole
+    if not prove(extent >= ZERO, facts):
+        extent = simplify(maximum(extent, ZERO), facts)
     return low, extent

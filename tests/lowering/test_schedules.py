@@ -229,3 +229,19 @@ def test_a_tile_with_loops_of_one_iteration_is_initialised_before_all_reductions
     assert "== 0" not in str(s)
     inputs = [np.ones((4, 8), np.float32), np.ones((8, 6), np.float32)]
     check(s, [A, B, C], lw.create_schedule(C), inputs, [((4, 6), "float32")])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5])
+def test_a_box_does_not_rely_on_loops_that_may_not_run(size):
+    n = te.var("n")
+    A = te.placeholder((n + 1,), name="A")
+    P = te.compute((n + 1,), lambda i: A[i] * 2.0, name="P")
+    r = te.reduce_axis((0, n - 1), name="r")
+    S = te.compute((3, n), lambda k, j: te.sum(P[r], axis=r), name="S")
+    Z = te.compute((3, n), lambda k, j: S[k, j] + P[te.maximum(n - 2, 0)], name="Z")
+    s = lw.create_schedule(Z)
+    s[S].compute_at(s[Z], Z.op.axis[0])
+    s[P].compute_at(s[Z], Z.op.axis[0])
+    a, out = np.arange(size + 1, dtype=np.float32), np.zeros((3, size), np.float32)
+    run(s, [A, Z], [a, out])
+    np.testing.assert_array_equal(out, 2 * a[: max(size - 1, 0)].sum() + 2 * a[max(size - 2, 0)])
