@@ -45,11 +45,12 @@ from .ir.expr import ExprLike
 from .ir.interpret import interpret
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
+from .lowering.declare_intrinsic import declare_intrinsic
 from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
 from .lowering.pipeline import lower as _lower
 from .lowering.schedule import Schedule, create_schedule
-from .lowering.tensor_intrinsic import TensorIntrinsic, declare_intrinsic
+from .lowering.tensor_intrinsic import TensorIntrinsic
 from .lowering.trace import Trace
 from .ops import nn
 from .runtime.engine import Array, Engine

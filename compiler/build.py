@@ -11,9 +11,9 @@ from ..codegen.report.report import VectorReport
 from ..codegen.report.verdicts import vector_report
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
-from ..lowering.fold_order import require_order_of_definition
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower, lower_numbered
+from ..lowering.rules.fold_order import require_order_of_definition
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor
 

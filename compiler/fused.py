@@ -27,9 +27,9 @@ from ..ir.expr import Expr
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
-from ..lowering.fold_order import require_order_of_definition
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower
+from ..lowering.rules.fold_order import require_order_of_definition
 from ..lowering.schedule import Schedule
 from ..ops.selection import Selection, select_implementation
 from ..te.tensor import PlaceholderOp, Tensor

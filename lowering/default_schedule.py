@@ -11,9 +11,9 @@ from ..ir.visit import free_vars, tensor_reads, walk
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .access_strides import stride_along, strides_along
-from .nest.ragged import has_ragged_loops
 from .passes.linear import affine_in
 from .register_tile import register_tile
+from .rules.ragged import has_ragged_loops
 from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, Root, ScheduleState, Stage
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 
 from ..ir.errors import LoopwrightError, ScheduleError
 from ..ir.expr import Var
@@ -59,6 +61,8 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                     how = f"({stage.loops[outer].name} and {stage.loops[inner].name}) fused into"
                 case FactorRelation(stage=partial):
                     how = f"(rfactor) moved it to {partial}, and left"
+                case _:
+                    assert_never(relation)
             made = " and ".join(f"{stage.loops[new].name} ({new})" for new in relation.made)
             return schedule_error(
                 state,
@@ -67,3 +71,12 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                 relation.made,
             )
     return schedule_error(state, f"loop {name} ({loop}) of {stage.name} is gone", "Start from s[tensor].loops.")
+
+
+def literal(value: object) -> str:
+    """A step's value as Python, strings in double quotes: traces print it, and the calls that errors advise."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    return repr(value)

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
+from .report import literal
 from .state import ScheduleState, Stage
-from .step import Step, literal
+from .step import Step
 
 
 def python_lines(steps: Sequence[Step], start: ScheduleState) -> list[str]:

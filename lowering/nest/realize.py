@@ -11,12 +11,12 @@ from ...ir.facts import Facts
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, Stmt, seq
 from ...te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
-from ..match_intrinsic import Match, find_match
-from ..prefetches import prefetch_statements
 from ..state import ScheduleState, Stage
 from .inference import Inference
+from .match_intrinsic import Match, find_match
 from .nesting import Nesting
 from .placed_guards import NestPlan, guarded, plan_nest
+from .prefetches import prefetch_statements
 from .regions import infer
 from .scans import shared_memory
 from .stage_code import StageCode

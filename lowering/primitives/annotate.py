@@ -6,61 +6,19 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from ...ir.expr import MAX_LANES, const_int
+from ...ir.expr import const_int
 from ...ir.stmt import LoopKind
 from ...te.reducer_laws import factoring_counterexample
 from ..nest.regions import loops_of
-from ..report import schedule_error
+from ..report import literal, schedule_error
+from ..rules.annotations import MOST_ITERATIONS, check_annotated_extents, check_vector_nesting
+from ..rules.loops import leaf_stage, require_serial, standing_loops
 from ..state import After, At, ScheduleState, Stage
-from ..step import Step, leaf_stage, literal, require_serial, standing_loops
-
-MAX_UNROLL = 4096
-"""Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
-
-_LIMITS: dict[LoopKind, int] = {"vectorized": MAX_LANES, "unrolled": MAX_UNROLL}
+from ..step import Step
 
 
 def _annotated(stage: Stage, loop: str, kind: LoopKind) -> Stage:
     return replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind}))
-
-
-def check_annotated_extents(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
-    """Vectorized and unrolled loops need a constant extent within limits; ``before`` is what an error shows."""
-    stage = state.stage(stage_name)
-    if not any(kind in _LIMITS for kind in stage.kinds.values()):
-        return
-    extents = loops_of(state, stage).extents
-    for loop, kind in stage.kinds.items():
-        limit = _LIMITS.get(kind)
-        if limit is None or loop not in stage.leaves:
-            continue
-        extent = const_int(extents[loop])
-        if extent is None or extent > limit:
-            name = stage.loops[loop].name
-            raise schedule_error(
-                before,
-                f"loop {name} of {stage.name} cannot be {kind}: its extent is {extents[loop]}, "
-                f"expected a constant of at most {limit}",
-                f"Split it by a constant factor, and take the inner loop: s[{stage.name!r}].split({name}, factor=8).",
-                [loop],
-            )
-
-
-def check_vector_nesting(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
-    """A vectorized loop runs in lock step, so no loop inside it is parallel; ``before`` is what an error shows."""
-    stage = state.stage(stage_name)
-    vector = next((leaf for leaf in stage.leaves if stage.kind(leaf) == "vectorized"), None)
-    if vector is None:
-        return
-    for inside in stage.leaves[stage.leaves.index(vector) + 1 :]:
-        if stage.kind(inside) == "parallel":
-            parallel_name, vector_name = stage.loops[inside].name, stage.loops[vector].name
-            raise schedule_error(
-                before,
-                f"loop {parallel_name} of {stage.name} cannot be parallel inside the vectorized loop {vector_name}",
-                f"Reorder them so that {parallel_name} stands outside {vector_name}.",
-                [inside, vector],
-            )
 
 
 def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, primitive: str, verb: str) -> None:
@@ -91,7 +49,7 @@ def _can_be_factored(state: ScheduleState, stage: Stage) -> bool:
 def _factored(state: ScheduleState, stage: Stage, loop: str, primitive: str) -> str:
     """The calls that annotate a reduction loop legally: by way of rfactor, of a part of the loop if it is too long."""
     calls = []
-    limit = _LIMITS.get("vectorized") if primitive == "vectorize" else None
+    limit = MOST_ITERATIONS.get("vectorized") if primitive == "vectorize" else None
     extent = const_int(loops_of(state, stage).extents[loop])
     if limit is not None and (extent is None or extent > limit):
         calls.append(f"s[{literal(stage.name)}].split({literal(loop)}, factor=8)")

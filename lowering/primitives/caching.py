@@ -11,10 +11,10 @@ from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import home, scan_of
-from ..placement_rules import check_placements
-from ..report import schedule_error
+from ..report import literal, schedule_error
+from ..rules.placement import check_placements
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
-from ..step import Step, literal
+from ..step import Step
 from .storage import check_scope
 
 

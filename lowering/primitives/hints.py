@@ -7,8 +7,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ..report import schedule_error
+from ..rules.loops import leaf_stage
 from ..state import PrefetchAt, ScheduleState
-from ..step import Step, leaf_stage
+from ..step import Step
 
 MAX_DISTANCE = 1 << 20
 """Most iterations that a prefetch may be ahead."""

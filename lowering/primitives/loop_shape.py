@@ -9,13 +9,14 @@ from typing import ClassVar, get_args
 
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
-from ..fold_order import check_fold_order
-from ..nest.ragged import refuse_ragged
-from ..placement_rules import check_placements
-from ..report import schedule_error
+from ..report import literal, schedule_error
+from ..rules.annotations import check_vector_nesting
+from ..rules.fold_order import check_fold_order
+from ..rules.loops import leaf_stage, require_serial, require_unattached
+from ..rules.placement import check_placements
+from ..rules.ragged import refuse_ragged
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
-from ..step import Step, leaf_stage, literal, require_serial, require_unattached
-from .annotate import check_vector_nesting
+from ..step import Step
 
 
 def _with_loops(stage: Stage, made: Mapping[str, Loop], relation: Relation, leaves: tuple[str, ...]) -> Stage:

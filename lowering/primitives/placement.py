@@ -8,11 +8,12 @@ from typing import ClassVar
 from ...te.tensor import ExternOp, PlaceholderOp, StateOp
 from ..nest.nesting import is_inside
 from ..nest.scans import scan_of
-from ..placement_rules import call_inside, check_placements, loop_around_readers, placed_by, readers
-from ..report import schedule_error
+from ..report import literal, schedule_error
+from ..rules.annotations import check_annotated_extents
+from ..rules.loops import leaf_stage, standing_loops
+from ..rules.placement import call_inside, check_placements, loop_around_readers, placed_by, readers
 from ..state import After, At, Inlined, Root, ScheduleState, Stage
-from ..step import Step, leaf_stage, literal, standing_loops
-from .annotate import check_annotated_extents
+from ..step import Step
 
 
 def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:

@@ -14,11 +14,12 @@ from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..nest.loops import derive_loops
-from ..nest.ragged import refuse_ragged
-from ..placement_rules import check_placements
 from ..report import schedule_error
+from ..rules.loops import leaf_stage, require_serial
+from ..rules.placement import check_placements
+from ..rules.ragged import refuse_ragged
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
-from ..step import Step, leaf_stage, require_serial
+from ..step import Step
 
 
 @dataclass(frozen=True, slots=True)

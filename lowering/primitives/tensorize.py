@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...ir.errors import ScheduleError
-from ..nest.ragged import has_ragged_loops
 from ..report import schedule_error
+from ..rules.loops import leaf_stage, require_serial, require_unattached
+from ..rules.ragged import has_ragged_loops
 from ..state import ScheduleState, Tensorized
-from ..step import Step, leaf_stage, require_serial, require_unattached
+from ..step import Step
 from ..tensor_intrinsic import intrinsic_named
 
 

@@ -13,8 +13,8 @@ import random_programs
 import random_schedules
 
 import loopwright as lw
-from loopwright.lowering.fold_order import require_order_of_definition
 from loopwright.lowering.pipeline import realized_function
+from loopwright.lowering.rules.fold_order import require_order_of_definition
 from loopwright.lowering.same_state import same_state
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..ir.expr import ZERO
-from ..ir.facts import prove
-from ..te.tensor import ComputeOp
-from .nest.finished import UnfinishedError, finished
-from .nest.inference import Inference
-from .nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
-from .nest.regions import infer, inline_bodies
-from .nest.scans import scan_of
-from .report import schedule_error
-from .state import After, At, Inlined, Place, ScheduleState, Stage
-from .step import literal
+from ...ir.expr import ZERO
+from ...ir.facts import prove
+from ...te.tensor import ComputeOp
+from ..nest.finished import UnfinishedError, finished
+from ..nest.inference import Inference
+from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
+from ..nest.regions import infer, inline_bodies
+from ..nest.scans import scan_of
+from ..report import literal, schedule_error
+from ..state import After, At, Inlined, Place, ScheduleState, Stage
 
 
 def readers(state: ScheduleState, stage: Stage) -> list[Stage]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.buffer import Buffer
-from ..ir.build import index_var
-from ..ir.dtype import INDEX
-from ..ir.errors import LoopwrightError
-from ..ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
-from ..ir.facts import Facts
-from ..ir.relax import relax
-from ..ir.simplify import simplify
-from ..ir.stmt import For, Prefetch, Stmt, seq
-from ..ir.visit import substitute, tensor_reads, walk
-from ..te.tensor import Tensor
-from .nest.loops import ceildiv
-from .nest.stage_code import StageCode
-from .nest.storage import stored_at
-from .passes.linear import difference
-from .state import PrefetchAt, Stage
+from ...ir.buffer import Buffer
+from ...ir.build import index_var
+from ...ir.dtype import INDEX
+from ...ir.errors import LoopwrightError
+from ...ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
+from ...ir.facts import Facts
+from ...ir.relax import relax
+from ...ir.simplify import simplify
+from ...ir.stmt import For, Prefetch, Stmt, seq
+from ...ir.visit import substitute, tensor_reads, walk
+from ...te.tensor import Tensor
+from ..passes.linear import difference
+from ..state import PrefetchAt, Stage
+from .loops import ceildiv
+from .stage_code import StageCode
+from .storage import stored_at
 
 CACHE_LINE = 64
 """Bytes that one prefetch fetches."""

@@ -10,24 +10,24 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..ir.buffer import Buffer
-from ..ir.build import buffer_strides, index_var
-from ..ir.errors import LoopwrightError
-from ..ir.expr import ONE, TRUE, ZERO, Axis, Compare, Expr, Load, Var, const, const_int, logical_and
-from ..ir.facts import Facts
-from ..ir.linear import Linear, expr_of, linear_of
-from ..ir.simplify import simplify
-from ..ir.stmt import If, Stmt, Store
-from ..ir.visit import Node, buffers_accessed, children, substitute, walk
-from .nest.inference import Inference
-from .nest.loops import Guard
-from .nest.stage_code import StageCode
-from .nest.views import Placement, on_memory
-from .passes.flatten_buffers import flat_view
-from .passes.guards import conjuncts, margin_of
-from .passes.linear import affine_in, difference
-from .state import Stage
-from .tensor_intrinsic import TensorIntrinsic, intrinsic_named
+from ...ir.buffer import Buffer
+from ...ir.build import buffer_strides, index_var
+from ...ir.errors import LoopwrightError
+from ...ir.expr import ONE, TRUE, ZERO, Axis, Compare, Expr, Load, Var, const, const_int, logical_and
+from ...ir.facts import Facts
+from ...ir.linear import Linear, expr_of, linear_of
+from ...ir.simplify import simplify
+from ...ir.stmt import If, Stmt, Store
+from ...ir.visit import Node, buffers_accessed, children, substitute, walk
+from ..passes.flatten_buffers import flat_view
+from ..passes.guards import conjuncts, margin_of
+from ..passes.linear import affine_in, difference
+from ..state import Stage
+from ..tensor_intrinsic import TensorIntrinsic, intrinsic_named
+from .inference import Inference
+from .loops import Guard
+from .stage_code import StageCode
+from .views import Placement, on_memory
 
 _COMMUTATIVE = ("+", "*", "min", "max", "&", "|", "^", "==", "!=", "and", "or")
 

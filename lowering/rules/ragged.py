@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from ...ir.expr import TensorRead
 from ...ir.visit import tensor_reads, walk
+from ..nest.inference import Inference
+from ..nest.loops import StageLoops
+from ..nest.regions import infer, loops_of
 from ..report import schedule_error
 from ..state import At, Inlined, ScheduleState, Stage
-from .inference import Inference
-from .loops import StageLoops
-from .regions import infer, loops_of
 
 
 def has_ragged_loops(stage: Stage) -> bool:

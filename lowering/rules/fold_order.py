@@ -6,12 +6,12 @@ does a build with strict rounding.
 
 from __future__ import annotations
 
-from ..ir.errors import ScheduleError
-from ..ir.expr import Binary, Call, Cast, Combiner
-from ..ir.visit import walk
-from ..te.reducer_laws import order_counterexample
-from .report import schedule_error
-from .state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
+from ...ir.errors import ScheduleError
+from ...ir.expr import Binary, Call, Cast, Combiner
+from ...ir.visit import walk
+from ...te.reducer_laws import order_counterexample
+from ..report import schedule_error
+from ..state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
 
 
 def keeps_order(stage: Stage) -> bool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..ir.errors import ScheduleError
-from ..ir.visit import tensor_reads
-from .match_intrinsic import MismatchError
-from .nest.inference import Inference
-from .nest.nesting import enclosing_loops
-from .nest.ragged import check_ragged_loops
-from .nest.realize import realize
-from .nest.regions import infer
-from .nest.shifted_tiles import check_shifted_tiles
-from .prefetches import UnknownReadsError
-from .report import schedule_error
-from .state import At, Inlined, PrefetchAt, ScheduleState, Stage
+from ...ir.errors import ScheduleError
+from ...ir.visit import tensor_reads
+from ..nest.inference import Inference
+from ..nest.match_intrinsic import MismatchError
+from ..nest.nesting import enclosing_loops
+from ..nest.prefetches import UnknownReadsError
+from ..nest.realize import realize
+from ..nest.regions import infer
+from ..report import schedule_error
+from ..state import At, Inlined, PrefetchAt, ScheduleState, Stage
+from .ragged import check_ragged_loops
+from .shifted_tiles import check_shifted_tiles
 
 
 def check_invariants(state: ScheduleState, before: ScheduleState) -> None:

@@ -1,0 +1,53 @@
+"""The rules of vectorized, unrolled and parallel loops, which later steps must keep too: their extents, their order."""
+
+from __future__ import annotations
+
+from ...ir.expr import MAX_LANES, const_int
+from ...ir.stmt import LoopKind
+from ..nest.regions import loops_of
+from ..report import schedule_error
+from ..state import ScheduleState
+
+MAX_UNROLL = 4096
+"""Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
+
+MOST_ITERATIONS: dict[LoopKind, int] = {"vectorized": MAX_LANES, "unrolled": MAX_UNROLL}
+
+
+def check_annotated_extents(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
+    """Vectorized and unrolled loops need a constant extent within limits; ``before`` is what an error shows."""
+    stage = state.stage(stage_name)
+    if not any(kind in MOST_ITERATIONS for kind in stage.kinds.values()):
+        return
+    extents = loops_of(state, stage).extents
+    for loop, kind in stage.kinds.items():
+        limit = MOST_ITERATIONS.get(kind)
+        if limit is None or loop not in stage.leaves:
+            continue
+        extent = const_int(extents[loop])
+        if extent is None or extent > limit:
+            name = stage.loops[loop].name
+            raise schedule_error(
+                before,
+                f"loop {name} of {stage.name} cannot be {kind}: its extent is {extents[loop]}, "
+                f"expected a constant of at most {limit}",
+                f"Split it by a constant factor, and take the inner loop: s[{stage.name!r}].split({name}, factor=8).",
+                [loop],
+            )
+
+
+def check_vector_nesting(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
+    """A vectorized loop runs in lock step, so no loop inside it is parallel; ``before`` is what an error shows."""
+    stage = state.stage(stage_name)
+    vector = next((leaf for leaf in stage.leaves if stage.kind(leaf) == "vectorized"), None)
+    if vector is None:
+        return
+    for inside in stage.leaves[stage.leaves.index(vector) + 1 :]:
+        if stage.kind(inside) == "parallel":
+            parallel_name, vector_name = stage.loops[inside].name, stage.loops[vector].name
+            raise schedule_error(
+                before,
+                f"loop {parallel_name} of {stage.name} cannot be parallel inside the vectorized loop {vector_name}",
+                f"Reorder them so that {parallel_name} stands outside {vector_name}.",
+                [inside, vector],
+            )
