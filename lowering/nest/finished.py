@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from ...ir.expr import ONE, ZERO, Axis, Expr, TensorRead, Var, const_int
 from ...ir.facts import prove
@@ -145,6 +146,8 @@ def _loop_spans(stage: Stage, loops: StageLoops, outside: frozenset[str]) -> dic
                         spans[part] = whole if span.whole else Span(simplify(loops.values[part]), ONE, still=True)
             case FactorRelation():
                 pass
+            case _:
+                assert_never(relation)
     return spans
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from ...ir.build import index_var
 from ...ir.dtype import INDEX
@@ -74,6 +75,8 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
                 extents[fused] = simplify(extents[outer] * extents[inner])
             case FactorRelation():
                 pass  # its loop runs over an axis
+            case _:
+                assert_never(relation)
     variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
     values: dict[str, Expr] = {**variables}
     guards: list[Guard] = []
@@ -92,6 +95,8 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
                 values[inner] = values[fused] % divisor
             case FactorRelation():
                 pass
+            case _:
+                assert_never(relation)
     return StageLoops(extents, variables, values, tuple(guards))
 
 
