@@ -51,10 +51,12 @@ def check_values(program, s, plan, native):
     """The scheduled program, in the interpreter and as native code, gives what the unscheduled one gives."""
     target = random_schedules.TARGETS[plan["target"]]
     expected = unscheduled(program, plan["seed"])
+    nest = realized_function(s, program.args)  # memory is fresh in each iteration there, as it is not once lowered
     func = lw.lower(s, program.args, target=target)  # verifies after each pass
-    arrays = program.arrays(plan["seed"])
-    lw.interpret(func)(*arrays)
-    assert_same(program, arrays, expected, lambda: f"in the interpreter\n{s}\n{func}")
+    for function, shown in (nest, "the nest"), (func, "the lowered function"):
+        arrays = program.arrays(plan["seed"])
+        lw.interpret(function)(*arrays)
+        assert_same(program, arrays, expected, lambda shown=shown: f"{shown} in the interpreter\n{s}\n{func}")
     if native:
         debug = plan["seed"] % 3 == 0
         kernel = lw.build(s, program.args, target=target, precision=precision(s), debug=debug)
