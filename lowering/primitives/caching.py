@@ -147,7 +147,8 @@ def _refuse_scheduled(state: ScheduleState, stage: Stage) -> None:
     loops_changed = stage.relations or stage.leaves != make_stage(stage.name, stage.op, stage.tensors).leaves
     reasons = {
         "its loops are split, fused or reordered": (loops_changed, first),
-        "its loops are annotated": (stage.kinds, first),
+        "its loops are annotated": (stage.kinds or stage.notes, first),
+        "a prefetch stands in its loops": (stage.prefetches, first),
         "its memory has a layout": (stage.layout is not None or stage.alignments, first),
         "an intrinsic computes it": (stage.tensorized is not None, first),
         "it is inlined": (

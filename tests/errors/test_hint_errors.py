@@ -60,7 +60,7 @@ def test_a_prefetch_is_neither_vectorized_nor_lost(stages):
     with refused("B does not read P"):
         s.cache_read(P, "local", [B])
     s[P].prefetch(A, P.op.axis[0], 1)
-    with refused("scheduled already"):
+    with refused("scheduled already: a prefetch stands in its loops"):
         s.cache_write(P, "local")
     s[B].vectorize(j)
     with refused("it is vectorized, or inside a vectorized loop"):
@@ -92,6 +92,8 @@ def test_annotations_are_known_or_ones_own(stages):
         s[B].split(i, factor=4)
     with refused("cannot fuse loop i of B: 'mine.x' is noted at it"):
         s[B].fuse(i, j)
+    with refused("cannot cache_write B: it is scheduled already: its loops are annotated"):
+        s.cache_write(B, "local")
 
 
 def test_rfactor_does_not_take_noted_loops_away():
