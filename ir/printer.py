@@ -285,7 +285,3 @@ def module_lines(module: IRModule) -> dict[Stmt, int]:
     text = "\n\n".join(func_text(f, mark) for f in module.functions)
     found = ((number, re.search(r"\0(\d+)$", line)) for number, line in enumerate(text.split("\n"), start=1))
     return {marked[int(mark.group(1))]: number for number, mark in found if mark}
-
-
-def module_text(module: IRModule) -> str:
-    return "\n\n".join(func_text(f) for f in module.functions)
