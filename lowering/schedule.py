@@ -134,9 +134,7 @@ class Schedule:
     def cache_read(self, tensor: StageLike, scope: str, readers: Sequence[StageLike]) -> Tensor:
         """Copy a tensor into memory of its own for some readers; gives the copy. See ``primitives/caching.py``."""
         source = self._stage(tensor)
-        before = {stage.name for stage in self.state.stages}
-        self.apply(CacheRead(source.name, scope, tuple(self._stage(r).name for r in readers)))
-        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        made = self._make_stage(CacheRead(source.name, scope, tuple(self._stage(r).name for r in readers)))
         return made.tensors[0]
 
     def cache_write(self, tensor: StageLike, scope: str) -> Tensor:
@@ -145,9 +143,7 @@ class Schedule:
         Of a stage with several outputs it gives the one that corresponds to ``tensor``.
         """
         source = self._stage(tensor)
-        before = {stage.name for stage in self.state.stages}
-        self.apply(CacheWrite(source.name, scope))
-        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        made = self._make_stage(CacheWrite(source.name, scope))
         return made.tensors[tensor.index if isinstance(tensor, Tensor) else 0]
 
     def rfactor(self, tensor: StageLike, loop: LoopLike, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
@@ -157,10 +153,15 @@ class Schedule:
         ``primitives/reduction.py``.
         """
         source = self[tensor]
-        before = {stage.name for stage in self.state.stages}
-        self.apply(RFactor(source.name, source.loop_id(loop), factor_axis))
-        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        made = self._make_stage(RFactor(source.name, source.loop_id(loop), factor_axis))
         return made.tensors if len(made.tensors) > 1 else made.tensors[0]
+
+    def _make_stage(self, step: Step) -> Stage:
+        """The one stage that a step adds."""
+        before = {stage.name for stage in self.state.stages}
+        self.apply(step)
+        (made,) = (stage for stage in self.state.stages if stage.name not in before)
+        return made
 
     def _stage(self, stage: StageLike) -> Stage:
         if isinstance(stage, str):
