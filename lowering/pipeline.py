@@ -161,7 +161,6 @@ def _parameters(schedule: Schedule, args: Sequence[Tensor], buffers: Mapping[Ten
 
 def _check_dimensions(name: str, body: Stmt, params: tuple[Buffer, ...]) -> None:
     known = {v for b in params for e in b.shape for v in walk(e) if isinstance(v, Var)}
-
     unknown = [v.name for v in free_vars(body) if v not in known]
     if unknown:
         raise ScheduleError(

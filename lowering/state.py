@@ -191,9 +191,15 @@ class Stage:
     @property
     def compute(self) -> ComputeOp:
         """The compute; asking for that of another operation is an error of the caller."""
+        self.require_compute()
+        assert isinstance(self.op, ComputeOp)
+        return self.op
+
+    def require_compute(self) -> None:
+        """Raise ``ScheduleError`` if the stage is no compute, whose loops can be scheduled."""
         match self.op:
             case ComputeOp():
-                return self.op
+                return
             case ExternOp():
                 raise ScheduleError(
                     f"{self.name} is an extern: it runs as its statement is written, and has no loops to schedule"

@@ -34,7 +34,7 @@ def scan_of(state: ScheduleState, stage: Stage) -> Stage | None:
     return next((state.stage_of(owners[t]) for t in stage.tensors if t in owners), None)
 
 
-def home(state: ScheduleState, stage: Stage) -> Place:
+def starting_place(state: ScheduleState, stage: Stage) -> Place:
     """Where a stage that takes over work of this one begins: the time loop of the scan whose state it depends on, or
     the root."""
     for other in state.stages:
@@ -87,7 +87,7 @@ def steps_of(state: ScheduleState, bodies: Mapping[str, Sequence[Expr]]) -> dict
         now = reader.compute.axis[steps.dim].var
         for read in (read for body in bodies[reader.name] for read in tensor_reads(body)):
             source = next(s for s in state.stages if read.tensor in s.tensors)
-            if source.is_compute and isinstance(home(state, source), At):
+            if source.is_compute and isinstance(starting_place(state, source), At):
                 dim, lag = _lag(read, now)
                 known = found.get(source.name)
                 found[source.name] = Steps(steps.scan, dim, max(steps.back + lag, 0 if known is None else known.back))

@@ -12,8 +12,8 @@ from ...te.reducer_laws import factoring_counterexample
 from ..nest.regions import loops_of
 from ..report import literal, schedule_error
 from ..rules.annotations import MOST_ITERATIONS, check_annotated_extents, check_vector_nesting
-from ..rules.loops import leaf_stage, require_serial, standing_loops
-from ..state import After, At, ScheduleState, Stage
+from ..rules.loops import require_serial, stage_with_changeable_loops, stage_with_loops
+from ..state import ScheduleState, Stage
 from ..step import Step
 
 
@@ -80,7 +80,7 @@ class Vectorize(Step):
     loop: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "vectorize")
         _refuse_reduction(state, stage, self.loop, self.primitive, "vectorize")
         name = stage.loops[self.loop].name
@@ -93,14 +93,13 @@ class Vectorize(Step):
                 [self.loop, *other],
             )
         inside = stage.leaves[stage.leaves.index(self.loop) :]
-        for attached in state.attached(stage.name):
-            if isinstance(attached.place, (At, After)) and attached.place.loop in inside:
-                raise schedule_error(
-                    state,
-                    f"cannot vectorize loop {name} of {stage.name}: {attached.name} is computed inside it",
-                    f"Compute {attached.name} at a loop outside {name}.",
-                    [self.loop],
-                )
+        if attached := [other for leaf in inside for other in state.attached(stage.name, leaf)]:
+            raise schedule_error(
+                state,
+                f"cannot vectorize loop {name} of {stage.name}: {attached[0].name} is computed inside it",
+                f"Compute {attached[0].name} at a loop outside {name}.",
+                [self.loop],
+            )
         new = state.with_stage(_annotated(stage, self.loop, "vectorized"))
         check_vector_nesting(new, self.stage, state)
         check_annotated_extents(new, self.stage, state)
@@ -124,7 +123,7 @@ class Unroll(Step):
     loop: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = standing_loops(state, self.stage, (self.loop,))
+        stage = stage_with_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "unroll")
         new = state.with_stage(_annotated(stage, self.loop, "unrolled"))
         check_annotated_extents(new, self.stage, state)
@@ -136,8 +135,8 @@ class Parallel(Step):
     """Spread the iterations of a loop over threads.
 
     Preconditions: the loop stands, is serial, runs over a spatial axis, is not inside a vectorized loop, and is not the
-    outer loop of a split with tail "shift", or made from it. Of nested
-    parallel loops the outermost one is spread, the others run serially. Results do not depend on the number of threads.
+    outer loop of a split with tail "shift", or made from it. Of nested parallel loops the outermost one is spread, the
+    others run serially. Results do not depend on the number of threads.
 
     Rewrite::
 
@@ -150,7 +149,7 @@ class Parallel(Step):
     loop: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "parallelise")
         _refuse_reduction(state, stage, self.loop, self.primitive, "parallelise")
         new = state.with_stage(_annotated(stage, self.loop, "parallel"))

@@ -10,7 +10,7 @@ from ...ir.build import index_var
 from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
-from ..nest.scans import home, scan_of
+from ..nest.scans import scan_of, starting_place
 from ..report import literal, schedule_error
 from ..rules.placement import check_placements
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
@@ -51,11 +51,30 @@ class CacheRead(Step):
     def apply(self, state: ScheduleState) -> ScheduleState:
         scope = check_scope(self.scope)
         source = state.stage(self.stage)
+        self._check(state, source)
+        tensor = source.tensors[0]
+        axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(tensor.shape))
+        copy = make_compute(
+            state.fresh_name(f"{source.name}.{self.scope}"), axes, (tensor[tuple(a.var for a in axes)],)
+        )
+        cache = replace(make_stage(copy.name, copy), scope=scope, place=starting_place(state, source))
+        stages = []
+        for stage in state.stages:
+            if stage.name in self.readers:
+                stages.append(replace(stage, op=_redirected(stage, tensor, copy.outputs[0])))
+            else:
+                stages.append(stage)
+            if stage.name == source.name:
+                stages.append(cache)
+        new = replace(state, stages=tuple(stages))
+        check_placements(new, state, f"cache_read {source.name}")
+        return new
+
+    def _check(self, state: ScheduleState, source: Stage) -> None:
         if len(source.tensors) != 1:
             raise schedule_error(
                 state, f"cannot cache_read {source.name}: it has several outputs", "Read them directly."
             )
-        tensor = source.tensors[0]
         in_scan = scan_of(state, source)
         if in_scan is not None and isinstance(source.op, StateOp):
             raise schedule_error(
@@ -69,29 +88,13 @@ class CacheRead(Step):
                 state, "cache_read needs one or several different readers", "Name the stages that read it."
             )
         for name in self.readers:
-            if tensor not in state.stage(name).op.inputs:
+            if source.tensors[0] not in state.stage(name).op.inputs:
                 consumers = ", ".join(s.name for s in state.consumers(source)) or "none"
                 raise schedule_error(
                     state,
                     f"cannot cache_read {source.name} for {name}, which does not read it",
                     f"Stages that read it: {consumers}.",
                 )
-        axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(tensor.shape))
-        copy = make_compute(
-            state.fresh_name(f"{source.name}.{self.scope}"), axes, (tensor[tuple(a.var for a in axes)],)
-        )
-        cache = replace(make_stage(copy.name, copy), scope=scope, place=home(state, source))
-        stages = []
-        for stage in state.stages:
-            if stage.name in self.readers:
-                stages.append(replace(stage, op=_redirected(stage, tensor, copy.outputs[0])))
-            else:
-                stages.append(stage)
-            if stage.name == source.name:
-                stages.append(cache)
-        new = replace(state, stages=tuple(stages))
-        check_placements(new, state, f"cache_read {source.name}")
-        return new
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +131,11 @@ class CacheWrite(Step):
                 stage.leaves,
             )
         if not isinstance(stage.op, ExternOp):
-            stage.compute  # noqa: B018  an input or a scan is not written by a stage of its own: raises
+            stage.require_compute()  # an input or a scan is not written by a stage of its own
         _refuse_scheduled(state, stage)
         name = state.fresh_name(f"{stage.name}.{self.scope}")
         computing, copying = _take_apart(state, stage, name)
-        cache = replace(make_stage(name, computing), scope=scope, place=home(state, stage))
+        cache = replace(make_stage(name, computing), scope=scope, place=starting_place(state, stage))
         written = replace(make_stage(stage.name, copying, stage.tensors), place=stage.place, scope=stage.scope)
         stages = [new for s in state.stages for new in ((cache, written) if s.name == stage.name else (s,))]
         result = replace(state, stages=tuple(stages))

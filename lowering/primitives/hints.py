@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ..report import schedule_error
-from ..rules.loops import leaf_stage
+from ..rules.loops import stage_with_changeable_loops
 from ..state import PrefetchAt, ScheduleState
 from ..step import Step
 
@@ -45,7 +45,7 @@ class Prefetch(Step):
     distance: int
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         source = state.stage(self.tensor)
         if type(self.distance) is not int or not 1 <= self.distance <= MAX_DISTANCE:
             raise schedule_error(
@@ -88,7 +88,7 @@ class Annotate(Step):
     value: str | int | bool
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         self._check(state)
         notes = stage.notes.get(self.loop, ())
         if any(key == self.key for key, _ in notes):

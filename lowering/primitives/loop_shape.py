@@ -12,7 +12,7 @@ from ...te.compute import MAX_EXTENT
 from ..report import literal, schedule_error
 from ..rules.annotations import check_vector_nesting
 from ..rules.fold_order import check_fold_order
-from ..rules.loops import leaf_stage, require_serial, require_unattached
+from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
@@ -88,7 +88,7 @@ class Split(Step):
     tail: Tail = "guard"
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         self._check_arguments(state)
         require_serial(state, stage, self.loop, "split")
         require_unattached(state, stage, self.loop, "split")
@@ -140,7 +140,7 @@ class Fuse(Step):
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         pair = (self.outer, self.inner)
-        stage = leaf_stage(state, self.stage, pair)
+        stage = stage_with_changeable_loops(state, self.stage, pair)
         for loop in pair:
             require_serial(state, stage, loop, "fuse")
             require_unattached(state, stage, loop, "fuse")
@@ -193,20 +193,21 @@ class Reorder(Step):
     loops: tuple[str, ...]
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, self.loops)
+        stage = stage_with_changeable_loops(state, self.stage, self.loops)
         moved = iter(self.loops)
         chosen = set(self.loops)
         leaves = tuple(next(moved) if leaf in chosen else leaf for leaf in stage.leaves)
-        for attached in state.attached(stage.name):
-            loop = attached.place.loop  # type: ignore[union-attr]
+        for loop in stage.leaves:
             before = set(stage.leaves[: stage.leaves.index(loop) + 1])
             after = set(leaves[: leaves.index(loop) + 1])
-            if before != after:
+            attached = state.attached(stage.name, loop)
+            if attached and before != after:
+                name = attached[0].name
                 raise schedule_error(
                     state,
-                    f"cannot reorder {stage.name}: {attached.name} is computed at {stage.loops[loop].name}, "
+                    f"cannot reorder {stage.name}: {name} is computed at {stage.loops[loop].name}, "
                     "whose enclosing loops would change",
-                    f"Reorder first, then place {attached.name}: s[{literal(attached.name)}].compute_root() before.",
+                    f"Reorder first, then place {name}: s[{literal(name)}].compute_root() before.",
                     [loop],
                 )
         new = state.with_stage(replace(stage, leaves=leaves))

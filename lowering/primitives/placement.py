@@ -10,7 +10,7 @@ from ..nest.nesting import is_inside
 from ..nest.scans import scan_of
 from ..report import literal, schedule_error
 from ..rules.annotations import check_annotated_extents
-from ..rules.loops import leaf_stage, standing_loops
+from ..rules.loops import stage_with_changeable_loops, stage_with_loops
 from ..rules.placement import call_inside, check_placements, loop_around_readers, placed_by, readers
 from ..state import After, At, Inlined, Root, ScheduleState, Stage
 from ..step import Step
@@ -30,7 +30,7 @@ def _placeable(state: ScheduleState, name: str, verb: str) -> Stage:
     """The stage, after a check that it is computed, and that where is not for a scan to say."""
     stage = state.stage(name)
     if isinstance(stage.op, (PlaceholderOp, StateOp)):
-        stage.compute  # noqa: B018  raises
+        stage.require_compute()
     scan = scan_of(state, stage)
     if scan is not None:
         raise schedule_error(
@@ -107,7 +107,7 @@ class ComputeAt(Step):
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = _placeable(state, self.stage, "compute_at")
-        target = standing_loops(state, self.target, (self.loop,))
+        target = stage_with_loops(state, self.target, (self.loop,))
         _refuse_output(state, stage, "compute_at")
         name = target.loops[self.loop].name
         _refuse_own_loop(state, stage, target, self.loop)
@@ -157,8 +157,8 @@ class ReverseComputeAt(Step):
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = _placeable(state, self.stage, "reverse_compute_at")
-        stage.compute  # noqa: B018  an extern or a scan is computed whole: raises
-        target = leaf_stage(state, self.target, (self.loop,))
+        stage.require_compute()  # an extern or a scan is computed whole
+        target = stage_with_changeable_loops(state, self.target, (self.loop,))
         name = target.loops[self.loop].name
         _refuse_own_loop(state, stage, target, self.loop)
         _refuse_vectorized(state, self, stage, target)

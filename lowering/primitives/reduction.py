@@ -15,7 +15,7 @@ from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..nest.loops import derive_loops
 from ..report import schedule_error
-from ..rules.loops import leaf_stage, require_serial
+from ..rules.loops import require_serial, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
@@ -55,7 +55,7 @@ class RFactor(Step):
     factor_axis: int = 0
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         reduction = self._check(state, stage)
         name = state.fresh_name(f"{stage.name}.rf")
         partial = self._partial_results(stage, reduction, name)

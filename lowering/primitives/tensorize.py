@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...ir.errors import ScheduleError
 from ..report import schedule_error
-from ..rules.loops import leaf_stage, require_serial, require_unattached
+from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.ragged import has_ragged_loops
 from ..state import ScheduleState, Tensorized
 from ..step import Step
@@ -39,7 +39,7 @@ class Tensorize(Step):
     intrinsic: str
 
     def apply(self, state: ScheduleState) -> ScheduleState:
-        stage = leaf_stage(state, self.stage, (self.loop,))
+        stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         try:
             intrinsic_named(self.intrinsic)
         except ScheduleError as error:

@@ -7,9 +7,9 @@ from ..report import literal, schedule_error, stale_loop_error
 from ..state import Inlined, ScheduleState, Stage
 
 
-def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
+def stage_with_changeable_loops(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
     """The stage, after a check that all the loops are leaves of it, each named once, and may be changed."""
-    stage = standing_loops(state, stage_name, loops)
+    stage = stage_with_loops(state, stage_name, loops)
     if isinstance(stage.op, ScanOp):
         updates = ", ".join(dict.fromkeys(state.stage_of(t).name for t in stage.op.update))
         raise schedule_error(
@@ -22,11 +22,11 @@ def leaf_stage(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) ->
     return stage
 
 
-def standing_loops(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
+def stage_with_loops(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:
     """The stage, after a check that all the loops are leaves of it, each named once."""
     stage = state.stage(stage_name)
     if not isinstance(stage.op, ScanOp):
-        stage.compute  # noqa: B018  what has no loops raises
+        stage.require_compute()
     if isinstance(stage.place, Inlined):
         raise schedule_error(
             state,
