@@ -15,7 +15,7 @@ _COMMON = settings(
 # The same examples at each run, so that whether a change passes is no matter of luck; `make fuzz` draws new ones.
 settings.register_profile("default", _COMMON, max_examples=50, derandomize=True, database=None)
 settings.register_profile(
-    "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "5000")), deadline=None
+    "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "1000")), deadline=None
 )
 settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default"))
 

@@ -52,7 +52,7 @@ from loopwright.ir.visit import walk
 Value = bool | int | float
 Env = Mapping[Var, Value]
 LANES = 4
-EXAMPLES = 300
+EXAMPLES = max(300, settings().max_examples)
 
 
 def evaluate(e: Expr, env: Env) -> list[Value]:
