@@ -33,7 +33,7 @@ _COMMUTATIVE = ("+", "*", "min", "max", "&", "|", "^", "==", "!=", "and", "or")
 
 
 class MismatchError(LoopwrightError):
-    """The loops of ``stage`` do not compute what its intrinsic does; ``invariants.py`` makes it a ``ScheduleError``."""
+    """The loops of ``stage`` do not compute what its intrinsic does; ``rules/invariants.py`` tells the user."""
 
     stage: str = ""
 

@@ -32,8 +32,7 @@ Box = tuple[tuple[Expr, Expr], ...]
 
 
 class UnknownReadsError(LoopwrightError):
-    """What a prefetch of ``stage`` should fetch cannot be told, or is too much; ``invariants.py`` makes it a
-    ``ScheduleError``."""
+    """What a prefetch of ``stage`` fetches cannot be told, or is too much; ``rules/invariants.py`` tells the user."""
 
     stage: str
     prefetch: PrefetchAt

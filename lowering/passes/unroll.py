@@ -11,7 +11,7 @@ from ...ir.simplify import simplify
 from ...ir.stmt import Evaluate, For, PrimFunc, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, walk, with_body
 from .copying import fresh_copy
-from .diagnostics import schedule_error
+from .diagnostics import loop_error
 from .folding import add
 
 
@@ -31,14 +31,14 @@ def unroll(func: PrimFunc, *, max_statements: int = 4096) -> PrimFunc:
 def _copies(loop: For, max_statements: int) -> Stmt:
     extent = const_int(simplify(loop.extent))
     if extent is None:
-        raise schedule_error(
+        raise loop_error(
             loop,
             loop,
             f"the loop {loop.var.name} cannot be unrolled, its extent is not constant: split it by a constant",
         )
     size = extent * sum(isinstance(node, (Store, Evaluate)) for node in walk(loop.body))
     if size > max_statements:
-        raise schedule_error(
+        raise loop_error(
             loop,
             loop,
             f"unrolling the loop {loop.var.name} makes {size} statements, more than the {max_statements} allowed: "

@@ -31,7 +31,7 @@ from ...ir.stmt import (
     seq,
 )
 from ...ir.visit import Node, rewrite, substitute, walk, with_body
-from .diagnostics import schedule_error
+from .diagnostics import loop_error
 from .folding import add, both
 from .masks import any_lane
 from .widen import NestedVectorError, Widener
@@ -57,7 +57,7 @@ def _refuse_nested(root: Stmt) -> None:
         inside = set(walk(outer.body))
         for inner in loops:
             if inner in inside:
-                raise schedule_error(
+                raise loop_error(
                     outer,
                     inner,
                     f"the loop {outer.var.name} is vectorized, and so is {inner.var.name} inside it: keep one",
@@ -72,7 +72,7 @@ def _vectorize_loop(loop: For) -> Stmt:
     lanes = _lanes(loop)
     if lanes is None or lanes > MAX_LANES:
         what = f"of {lanes} iterations" if lanes is not None else "whose extent is not constant"
-        raise schedule_error(
+        raise loop_error(
             loop, loop, f"a loop {what} cannot be vectorized: split it by a constant of 2 to {MAX_LANES} first"
         )
     if lanes <= 0:
@@ -147,9 +147,7 @@ class _LoopVectorizer:
                 assert_never(stmt)
 
     def _error(self, culprit: Stmt, reason: str) -> Exception:
-        return schedule_error(
-            self.loop, culprit, f"the loop {self.loop.var.name} cannot be vectorized, because {reason}"
-        )
+        return loop_error(self.loop, culprit, f"the loop {self.loop.var.name} cannot be vectorized, because {reason}")
 
     def _expr(self, value: Expr, mask: Expr | None, culprit: Stmt) -> Expr:
         try:
