@@ -28,6 +28,8 @@ from worker import Worker
 
 ROUND = 60
 """Plans drawn before the counts of pairs are looked at again."""
+PROGRESS_EVERY = 10
+"""Rounds between two lines of progress on stderr."""
 NATIVE_EVERY = 5
 """One plan of so many is checked thoroughly: printed after each step, replayed from its trace, run as native code."""
 
@@ -93,13 +95,16 @@ class Findings:
         every = itertools.combinations_with_replacement(sorted(PRIMITIVES), 2)
         return sorted(every, key=lambda pair: self.pairs[pair])[:count]
 
+    def summary(self):
+        return f"{self.plans} plans, {self.accepted} accepted schedules"
+
     def report(self):
         """All counts as text."""
         names = sorted(PRIMITIVES)
         width = max(map(len, names))
         (rarest,) = self.rarest(1)
         rows = [
-            f"{self.plans} plans, {self.accepted} accepted schedules",
+            self.summary(),
             f"{self.native} of the plans also printed after each step, replayed from their traces, run as native code",
             f"{self.steps} steps, {self.refused} of them refused: {self.refused / max(self.steps, 1):.1%}",
             f"fewest schedules for a pair of primitives: {self.pairs[rarest]} ({' and '.join(rarest)})",
@@ -113,8 +118,14 @@ class Findings:
         return "\n".join(rows)
 
 
+def draw(findings, rng):
+    """The plans of a round: half of them for the pairs of primitives that have met least, half for any pair."""
+    rare = findings.rarest(ROUND // 2)
+    return [random_plan(rng, rare[k] if k < len(rare) else rng.sample(PRIMITIVES, 2)) for k in range(ROUND)]
+
+
 def run(options):
-    """Rounds of plans until the options say that it is enough."""
+    """Rounds of plans until the options say that it is enough, or Ctrl-C does."""
     findings, start, known = Findings(), time.monotonic(), 0
     workers: queue.SimpleQueue = queue.SimpleQueue()
     for _ in range(options.jobs):
@@ -135,18 +146,21 @@ def run(options):
         return findings.accepted >= options.accepted and findings.pairs[findings.rarest(1)[0]] >= options.each_pair
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for number in itertools.count():
-            rng = random.Random(f"{options.seed} {number}")
-            rare = findings.rarest(ROUND // 2)
-            plans = [random_plan(rng, rare[k] if k < len(rare) else rng.sample(PRIMITIVES, 2)) for k in range(ROUND)]
-            tasks = [(plan, k % NATIVE_EVERY == 0) for k, plan in enumerate(plans)]
-            for task, outcome in zip(tasks, pool.map(check, tasks), strict=True):
-                findings.add(*task, outcome)
-            for _, _, error in list(findings.failures.values())[known:]:
-                print(f"after {findings.plans} plans: {error}", flush=True)
-            known = len(findings.failures)
-            if enough():
-                break
+        try:
+            for number in itertools.count():
+                plans = draw(findings, random.Random(f"{options.seed} {number}"))
+                tasks = [(plan, k % NATIVE_EVERY == 0) for k, plan in enumerate(plans)]
+                for task, outcome in zip(tasks, pool.map(check, tasks), strict=True):
+                    findings.add(*task, outcome)
+                for _, _, error in list(findings.failures.values())[known:]:
+                    print(f"after {findings.plans} plans: {error}", flush=True)
+                known = len(findings.failures)
+                if number % PROGRESS_EVERY == 0:
+                    print(findings.summary(), file=sys.stderr, flush=True)
+                if enough():
+                    break
+        except KeyboardInterrupt:
+            print("interrupted: what follows is of the rounds until then")
     for name, (plan, native, _) in findings.failures.items():
         worker = workers.get()
         small = shrink(plan, lambda p, worker=worker, native=native: worker(p, native)["error"])
