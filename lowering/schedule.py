@@ -131,10 +131,14 @@ class Schedule:
         twin.trace = self.trace
         return twin
 
-    def cache_read(self, tensor: StageLike, scope: str, readers: Sequence[StageLike]) -> Tensor:
-        """Copy a tensor into memory of its own for some readers; gives the copy. See ``primitives/caching.py``."""
+    def cache_read(self, tensor: StageLike, scope: str, readers: StageLike | Sequence[StageLike]) -> Tensor:
+        """Copy a tensor into memory of its own for one or several readers; gives the copy.
+
+        See ``primitives/caching.py``.
+        """
         source = self._stage(tensor)
-        made = self._make_stage(CacheRead(source.name, scope, tuple(self._stage(r).name for r in readers)))
+        several = [readers] if isinstance(readers, str | Tensor | Operation) else readers
+        made = self._make_stage(CacheRead(source.name, scope, tuple(self._stage(r).name for r in several)))
         return made.tensors[0]
 
     def cache_write(self, tensor: StageLike, scope: str) -> Tensor:

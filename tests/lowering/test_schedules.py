@@ -245,3 +245,14 @@ def test_a_box_does_not_rely_on_loops_that_may_not_run(size):
     a, out = np.arange(size + 1, dtype=np.float32), np.zeros((3, size), np.float32)
     run(s, [A, Z], [a, out])
     np.testing.assert_array_equal(out, 2 * a[: max(size - 1, 0)].sum() + 2 * a[max(size - 2, 0)])
+
+
+def test_cache_read_takes_a_single_reader_as_well_as_a_list_of_them():
+    A, _, C = matmul(4, 4, 4)
+    listed = lw.create_schedule(C)
+    listed.cache_read(A, "local", [C])
+    for reader in (C, C.op, "C"):
+        s = lw.create_schedule(C)
+        s.cache_read(A, "local", reader)
+        assert str(s) == str(listed)
+        assert s.trace == listed.trace
