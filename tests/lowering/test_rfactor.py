@@ -42,7 +42,7 @@ for i_1 in range(3):
         C[i_1] = C[i_1] + C.rf[r_inner_1, i_1]"""
 
 
-def test_the_nest_before_and_after():
+def test_rfactor_before_and_after():
     _, r, C = row_sums(3, 8)
     s = lw.create_schedule(C)
     _, inner = s[C].split(r, factor=4)
