@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from numbers import Integral
+from typing import Any, TypeAlias, TypeVar
 
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
@@ -40,6 +41,8 @@ from .state import ScheduleState, Stage, Tail, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace
+
+T = TypeVar("T")
 
 
 class LoopView:
@@ -137,7 +140,7 @@ class Schedule:
         See ``primitives/caching.py``.
         """
         source = self._stage(tensor)
-        several = [readers] if isinstance(readers, str | Tensor | Operation) else readers
+        several = readers if isinstance(readers, Sequence) and not isinstance(readers, str) else [readers]
         made = self._make_stage(CacheRead(source.name, scope, tuple(self._stage(r).name for r in several)))
         return made.tensors[0]
 
@@ -177,6 +180,11 @@ class Schedule:
         raise ScheduleError(f"a stage is named by its tensor, its operation or its name, not by {stage!r}")
 
 
+def _plain(number: T) -> T | int:
+    """An integer of numpy as Python's; steps are JSON. All else as it is: the step judges it."""
+    return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
+
+
 def _view(stage: Stage, loop: str) -> LoopView:
     """The view of a loop by its id; of an id that the stage does not have, too, which the next step will refuse."""
     known = stage.loops.get(loop)
@@ -214,7 +222,7 @@ class StageView:
         self, loop: LoopLike, factor: int | None = None, nparts: int | None = None, tail: Tail = "guard"
     ) -> tuple[LoopView, LoopView]:
         """Split a loop into an outer and an inner one; gives both. See ``Split``."""
-        self._schedule.apply(Split(self.name, self.loop_id(loop), factor, nparts, tail))
+        self._schedule.apply(Split(self.name, self.loop_id(loop), _plain(factor), _plain(nparts), tail))
         outer, inner = self._newest()
         return outer, inner
 
@@ -281,7 +289,7 @@ class StageView:
     def prefetch(self, tensor: StageLike, loop: LoopLike, distance: int) -> None:
         """Fetch ahead what the iteration ``distance`` later reads of a tensor. See ``Prefetch``."""
         source = tensor if isinstance(tensor, str) else self._schedule[tensor].name
-        self._schedule.apply(Prefetch(self.name, source, self.loop_id(loop), distance))
+        self._schedule.apply(Prefetch(self.name, source, self.loop_id(loop), _plain(distance)))
 
     def annotate(self, loop: LoopLike, key: str, value: str | int | bool) -> None:
         """Write a note at a loop. See ``Annotate``."""
@@ -296,7 +304,7 @@ class StageView:
         if isinstance(dim, Axis):
             axes = [axis.var for axis in self._stage.compute.axis]
             dim = axes.index(dim.var) if dim.var in axes else -1
-        self._schedule.apply(StorageAlign(self.name, dim, factor, offset))
+        self._schedule.apply(StorageAlign(self.name, dim, _plain(factor), _plain(offset)))
 
     def transform_layout(self, index_map: Callable[..., Any] | str) -> None:
         """Choose where each element is stored: ``lambda i, j: (j // 8, i, j % 8)``. See ``TransformLayout``."""

@@ -1,5 +1,6 @@
 """Illegal schedules are refused when the primitive is called; the error shows the nest, the rule, and a way out."""
 
+import numpy as np
 import pytest
 
 import loopwright as lw
@@ -27,6 +28,20 @@ def test_split_needs_a_positive_integer(matmul, factor):
     s, *_, E = matmul
     with refused("positive integer|either factor or nparts"):
         s[E].split(E.op.axis[0], factor=factor)
+
+
+def test_an_integer_of_numpy_is_an_integer(matmul):
+    s, *_, E = matmul
+    s[E].split(E.op.axis[0], factor=np.int64(4))
+    twin = lw.create_schedule(E)
+    twin.replay(lw.Trace.from_json(s.trace.to_json()))
+    assert str(twin) == str(s)
+
+
+def test_readers_of_a_cache_are_stages(matmul):
+    s, A, *_ = matmul
+    with refused("a stage is named by its tensor"):
+        s.cache_read(A, "local", 3)
 
 
 def test_split_takes_factor_or_nparts_but_not_both(matmul):
