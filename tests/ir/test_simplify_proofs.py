@@ -416,8 +416,10 @@ def rule_functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
 
 
 def is_typed(rule: Rule) -> bool:
-    """Whether the rule makes sense on its domain: some choices are rules for bools only."""
-    return rule.domain == "bool" or "dtype is a.dtype" not in str(rule)
+    """Whether the rule makes sense on its domain: some choices are rules for bools only, and one of abs for index."""
+    if "dtype is a.dtype" in str(rule):
+        return rule.domain == "bool"
+    return rule.domain == "index" or "dtype.is_index" not in str(rule)
 
 
 RULES = [r for op, kind, f in rule_functions() for case in cases_of(f) if is_typed(r := Rule(f, case, op, kind))]
