@@ -195,6 +195,7 @@ def workers_leave_signals_alone():
 
 
 def keyboard_interrupt():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
     pool = Pool()
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     data = (ctypes.c_int64 * 64)()
