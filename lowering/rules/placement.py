@@ -14,7 +14,7 @@ from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_o
 from ..nest.regions import infer, inline_bodies
 from ..nest.scans import scan_of
 from ..report import literal, schedule_error
-from ..state import After, At, Inlined, Place, ScheduleState, Stage
+from ..state import After, At, Before, Inlined, Place, ScheduleState, Stage
 
 
 def readers(state: ScheduleState, stage: Stage) -> list[Stage]:
@@ -148,13 +148,16 @@ def _on_demand_error(before: ScheduleState, stage: Stage, host: Stage, verb: str
 
 
 def _out_of_order(state: ScheduleState, reads: Reads) -> tuple[Stage, Stage] | None:
-    """A stage that runs before another which it reads, and that other; there must be none."""
+    """A stage that runs before another which it reads, and that other; there must be none.
+
+    A stage that a ring of places would keep from running at all counts as the first of all.
+    """
     if not any(isinstance(s.place, After) for s in state.stages):
         return None
     position = {stage.name: k for k, stage in enumerate(Nesting(state, reads).order())}
     for stage in state.stages:
         for name in reads.get(stage.name, ()):
-            if position.get(name, -1) > position[stage.name]:
+            if position.get(name, -1) > position.get(stage.name, -1):
                 return stage, state.stage(name)
     return None
 
@@ -173,7 +176,7 @@ def _order_error(state: ScheduleState, before: ScheduleState, reader: Stage, sou
 def _holders(state: ScheduleState, stage: Stage) -> Iterator[Stage]:
     """A stage, the one in whose nest it is, and so on."""
     yield stage
-    while isinstance(stage.place, (At, After)):
+    while isinstance(stage.place, (At, After, Before)):
         stage = state.stage(stage.place.stage)
         yield stage
 

@@ -202,3 +202,18 @@ def test_outputs_of_different_shapes_have_no_common_copy():
     s = lw.create_schedule(E)
     with refused("its outputs have different shapes"):
         s.cache_write(E, "local")
+
+
+def test_a_scan_is_not_computed_at_a_loop_of_its_own_init():
+    """Found by random schedules: looking for advice, a ring of places through the init ended in a KeyError."""
+    X = te.placeholder((6, 4), name="X")
+    state = te.scan_state((6, 4), name="state")
+    first = te.compute((1, 4), lambda _, i: X[0, i], name="first")
+    cell = te.compute((6, 4), lambda t, i: state[t - 1, i] + X[t, i], name="cell")
+    step = te.compute((6, 4), lambda t, i: cell[t, i] * 2.0, name="step")
+    sums = te.scan(first, step, state, name="sums")
+    out = te.compute((6, 4), lambda t, i: sums[t, i] + 1.0, name="out")
+    s = lw.create_schedule(out)
+    s[sums].compute_at(s[out], s[out].op.axis[0])
+    with pytest.raises(lw.ScheduleError, match="out reads it outside that loop"):
+        s[sums].compute_at(s[first], s[first].loops[0])
