@@ -59,6 +59,14 @@ def test_parts_of_a_scan_stay_in_their_place(scan):
         s[half].compute_at(s[B], B.op.axis[0])
 
 
+def test_a_scan_is_not_computed_in_the_loops_of_its_first_steps(scan):
+    s, _X, _state, first, *_, S, B = scan
+    s[S].compute_at(s[B], B.op.axis[0])
+    with refused("cannot compute S at loop i of first: B reads it outside that loop") as caught:
+        s[S].compute_at(s[first], first.op.axis[1])
+    assert 's["S"].compute_at(s["B"], "B#1")' in str(caught.value)
+
+
 def test_a_stage_read_by_the_init_is_not_computed_in_the_time_loop():
     N = te.compute((4,), lambda t: te.cast(t, "float32"), name="N")
     state = te.scan_state((4,), name="state")
