@@ -19,7 +19,7 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
-from .fused import cached_group, compile_group
+from .compile_function import cached_function, compile_function
 
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
@@ -31,7 +31,7 @@ def compile_all(
     functions: Sequence[Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
 ) -> list[CompiledFunction]:
     """Compile functions, in order of the list; ``jobs`` 1 compiles here. Results do not depend on ``jobs``."""
-    found = [cached_group(function, target, options) for function in functions]
+    found = [cached_function(function, target, options) for function in functions]
     if jobs <= 1 or found.count(None) < LEAST_FOR_WORKERS:
         return [_compile_here(function, target, options, progress) for function in functions]
     idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -60,7 +60,7 @@ def compile_all(
 
 
 def _compile_here(function: Function, target: Target, options: CodegenOptions, progress: Progress) -> CompiledFunction:
-    made = compile_group(function, target, options)
+    made = compile_function(function, target, options)
     progress(function.name)
     return made
 
@@ -104,7 +104,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         except EOFError:
             return
         try:
-            answer: object = compile_group(function, target, options)
+            answer: object = compile_function(function, target, options)
         except LoopwrightError as error:
             answer = error
         except Exception as error:  # whatever it is, the parent must hear of it

@@ -12,7 +12,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler.fused import as_function, group_key
+from loopwright.compiler.closed_function import as_function
+from loopwright.compiler.function_key import function_key
 from loopwright.compiler.model import compile_model
 from loopwright.compiler.partition import partition
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
@@ -69,7 +70,7 @@ def test_serial_and_parallel_compiles_give_the_same_code():
 def test_functions_for_other_cache_sizes_are_kept_apart():
     target = lw.resolve_target("x86-64-v3")
     function = as_function(partition(model())[0])
-    keys = {group_key(function, replace(target, l1_bytes=size), CodegenOptions()) for size in (32768, 49152)}
+    keys = {function_key(function, replace(target, l1_bytes=size), CodegenOptions()) for size in (32768, 49152)}
     assert len(keys) == 2
 
 

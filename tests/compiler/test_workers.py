@@ -4,7 +4,7 @@ import signal
 
 import loopwright as lw
 from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler.fused import as_function
+from loopwright.compiler.closed_function import as_function
 from loopwright.compiler.partition import partition
 from loopwright.compiler.workers import _Worker
 

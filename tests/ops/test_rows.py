@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.fused import as_function, lower_function
+from loopwright.compiler.closed_function import as_function
+from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.partition import partition
 from loopwright.graph.node import Function
 from loopwright.lowering.passes.outline_parallel import outline_parallel

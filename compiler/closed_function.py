@@ -1,0 +1,44 @@
+"""A fused group as a function of its own: closed, named for its operators, its parameters for their position.
+
+So equal groups make equal functions, which are compiled once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+
+from ..graph.node import Constant, Function, Node, Tuple, Var
+from .partition import Group
+
+MAX_NAME = 80
+
+
+def is_inlined_constant(node: Node) -> bool:
+    """Constants of one element stand in the code; others are arguments."""
+    return isinstance(node, Constant) and node.value.size == 1
+
+
+def as_function(group: Group) -> Function:
+    """A group as a closed function, with parameters named by position, so that equal groups print alike."""
+    params = {
+        node: Var(f"p{number}", node.type)
+        for number, node in enumerate(n for n in group.inputs if not is_inlined_constant(n))
+    }
+    made: dict[Node, Node] = dict(params)
+    for call in group.calls:
+        args = tuple(made.get(a, a) for a in call.args)
+        made[call] = replace(call, args=args, origin=())
+    outputs = tuple(made[o] for o in group.outputs)
+    body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
+    return Function(tuple(params.values()), body, function_name(group))
+
+
+def function_name(group: Group) -> str:
+    """``fused_nn_conv2d_add_nn_relu``, cut at 80 characters with a digest of the rest."""
+    name = "_".join(["fused", *(re.sub(r"\W", "_", call.op.name) for call in group.calls)])
+    if len(name) <= MAX_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: MAX_NAME - 9]}_{digest}"

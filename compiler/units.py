@@ -1,0 +1,76 @@
+"""A graph function as units in order: the closed functions to run, each with the values it reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from ..graph.types import TupleType, Type
+from ..ir.errors import ModelError
+from .closed_function import as_function, is_inlined_constant
+from .partition import partition
+
+Value: TypeAlias = tuple[Node, int]
+"""A tensor in memory: an input, a constant, or output number k of a call."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """One function to run: what it reads, and what it writes."""
+
+    function: Function
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    origin: tuple[str, ...]
+
+
+def units_of(function: Function) -> tuple[list[Unit], list[Value]]:
+    """The functions to run in order, and the values of the results, each of which is written by one of them."""
+    units = []
+    for group in partition(function):
+        closed = as_function(group)
+        inputs = tuple(_value(n) for n in group.inputs if not is_inlined_constant(n))
+        outputs = tuple(v for node in group.outputs for v in _outputs_of(node))
+        units.append(Unit(closed, inputs, outputs, tuple(o for call in group.calls for o in call.origin)))
+    written = {value for unit in units for value in unit.outputs}
+    results: list[Value] = []
+    for node in _fields(function.body):
+        value = _value(node)
+        if value not in written or value in results:
+            param = Var("p0", type_of(value))
+            copy: Value = (Tuple((node,)), 0)
+            units.append(Unit(Function((param,), param, "copy"), (value,), (copy,), ()))
+            value = copy
+        results.append(value)
+    return units, results
+
+
+def _fields(node: Node) -> list[Node]:
+    if isinstance(node, Tuple):
+        return [leaf for field in node.fields for leaf in _fields(field)]
+    if isinstance(node.type, TupleType):
+        return [TupleGet(node, k) for k in range(len(node.type.fields))]
+    return [node]
+
+
+def _value(node: Node) -> Value:
+    match node:
+        case TupleGet(Tuple(fields), index):
+            return _value(fields[index])
+        case TupleGet(Call() as call, index):
+            return call, index
+        case Var() | Constant() | Call():
+            return node, 0
+        case _:
+            raise ModelError(f"a {node.type} cannot be a value of a compiled model")
+
+
+def _outputs_of(node: Node) -> list[Value]:
+    count = len(node.type.fields) if isinstance(node.type, TupleType) else 1
+    return [(node, k) for k in range(count)]
+
+
+def type_of(value: Value) -> Type:
+    node, index = value
+    return node.type.fields[index] if isinstance(node.type, TupleType) else node.type
