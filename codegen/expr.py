@@ -12,6 +12,7 @@ from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
+from ..ir.dtype import INT32
 from ..ir.errors import InternalError
 from ..ir.expr import (
     Binary,
@@ -39,6 +40,7 @@ from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
 from .checks import Checks
+from .dot4 import dot4
 from .facts import Facts
 from .memory import MemoryEmitter
 from .options import CodegenOptions
@@ -173,6 +175,8 @@ class ExprEmitter:
                 return self._let(node)
             case Call(name, args, _):
                 values = [self.value(a) for a in args]
+                if name == "dot4":
+                    return dot4(self.builder, self.target, same_lanes(values[0], 0), *values)
                 return emit_intrinsic(self.builder, name, values, args[0].dtype, self.target)
             case Load(buffer, indices, mask):
                 where = None if mask is None or is_const(mask, 1) else self.value(mask)
@@ -229,8 +233,10 @@ class ExprEmitter:
             result = getattr(self.builder, _FLOAT_OPS[node.op])(a, b, flags=self.options.fast_math)
         return narrow_small(self.builder, self.target, result, kind)
 
-    def _contraction(self, node: Binary) -> Binary | None:
-        """The product that this sum or difference takes in as one fma, if precision and target allow it."""
+    def _contraction(self, node: Binary) -> Binary | Call | None:
+        """The product that this sum or difference takes in: as one fma, if precision and target allow it, or a dot4."""
+        if node.op == "+" and node.dtype.element is INT32:
+            return next((s for s in (node.b, node.a) if isinstance(s, Call) and s.name == "dot4"), None)
         if node.op not in ("+", "-") or not node.dtype.is_float or node.dtype.bits == 16:
             return None
         if self.options.precision == "strict" or not self.target.has_fma:
@@ -240,9 +246,11 @@ class ExprEmitter:
                 return side
         return None
 
-    def _fused(self, node: Binary, product: Binary) -> llvm_ir.Value:
+    def _fused(self, node: Binary, product: Binary | Call) -> llvm_ir.Value:
         x, y = (self.value(f) for f in _factors(product))
         other = self.value(_other(node, product))
+        if isinstance(product, Call):
+            return dot4(self.builder, self.target, other, x, y)
         if node.op == "-":
             if product is node.b:
                 x = self.builder.fneg(x)
@@ -297,9 +305,9 @@ class ExprEmitter:
         return self.builder.add(splat(self.builder, base, node.lanes), steps, flags=flags)
 
 
-def _factors(product: Binary) -> tuple[Expr, Expr]:
-    return product.a, product.b
+def _factors(product: Binary | Call) -> tuple[Expr, ...]:
+    return product.args if isinstance(product, Call) else (product.a, product.b)
 
 
-def _other(node: Binary, product: Binary) -> Expr:
+def _other(node: Binary, product: Binary | Call) -> Expr:
     return node.a if product is node.b else node.b

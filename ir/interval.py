@@ -271,6 +271,8 @@ class IntervalAnalysis:
                 return of[a].maximum(-of[a]).maximum(Interval(0, 0))
             case Call("popcount", (a,)):
                 return Interval(0, a.dtype.bits)
+            case Call("dot4"):
+                return Interval(4 * 255 * -128, 4 * 255 * 127)
             case _:
                 return range_of(e.dtype)
 

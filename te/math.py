@@ -227,3 +227,11 @@ def isfinite(x: ExprLike) -> Expr:
 def popcount(x: ExprLike) -> Expr:
     """The number of bits that are 1, of an integer."""
     return call("popcount", x)
+
+
+def dot4(a: ExprLike, b: ExprLike) -> Expr:
+    """Σ aᵢ · bᵢ over the four bytes of two int32: those of ``a`` unsigned, those of ``b`` signed. It never wraps.
+
+    Where a sum of these is kept in int32, targets with the instruction (AVX-512 VNNI, AVX-VNNI) take one for 4 terms.
+    """
+    return call("dot4", a, b)
