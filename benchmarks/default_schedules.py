@@ -15,7 +15,7 @@ from rounds import Contender, alternate, serve
 
 import loopwright as lw
 from loopwright import nn, te
-from loopwright.ops.selection import select_implementation
+from loopwright.compiler.selection import select_implementation
 
 LIMIT = 3.0
 

@@ -20,10 +20,10 @@ from ..lowering.default_schedule import default_schedule
 from ..lowering.pipeline import lower
 from ..lowering.rules.fold_order import require_order_of_definition
 from ..lowering.schedule import Schedule
-from ..ops.selection import Selection, select_implementation
 from ..ops.strategy import OpImplementation
 from ..te.tensor import PlaceholderOp, Tensor
 from .partition import pattern_of
+from .selection import Selection, select_implementation
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
     OpStrategy → OpSpecialization (a condition) → OpImplementation (compute, schedule, name, plevel)
 
-A strategy function, registered per operator and target key, makes an ``OpStrategy`` for a call; ``selection.py``
-chooses. Mutable: the table of strategy functions, under a lock.
+A strategy function, registered per operator and target key, makes an ``OpStrategy`` for a call;
+``compiler/selection.py`` chooses. Mutable: the table of strategy functions, under a lock.
 """
 
 from __future__ import annotations
@@ -62,13 +62,9 @@ class SpecializedCondition:
 
     clauses: tuple[Expr, ...]
 
-    def failed(self) -> tuple[Expr, ...]:
-        """The clauses that are decided false."""
-        return tuple(c for c in self.clauses if _decided(c) is False)
-
-    def undecided(self) -> tuple[Expr, ...]:
-        """The clauses that depend on symbolic dimensions: guards at run time."""
-        return tuple(c for c in self.clauses if _decided(c) is None)
+    def verdicts(self) -> tuple[tuple[Expr, bool | None], ...]:
+        """Each clause with whether it holds; None where that depends on symbolic dimensions."""
+        return tuple((clause, _decided(clause)) for clause in self.clauses)
 
 
 def _decided(clause: Expr) -> bool | None:

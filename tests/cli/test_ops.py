@@ -8,8 +8,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.cli import main
+from loopwright.compiler.selection import select_implementation
 from loopwright.ops.registry import all_ops
-from loopwright.ops.selection import select_implementation
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 

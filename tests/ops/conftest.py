@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.compiler.selection import select_implementation
 from loopwright.graph.node import Call, Constant, Tuple, TupleGet, Var
 from loopwright.graph.types import TensorType, TupleType, tensor_type
 from loopwright.graph.visit import post_order
@@ -14,7 +15,6 @@ from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import as_index, const_int
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
-from loopwright.ops.selection import select_implementation
 
 NATIVE = lw.resolve_target("native")
 

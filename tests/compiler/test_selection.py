@@ -1,0 +1,94 @@
+"""Selection: which implementation serves a call, what the report says, and that the others are left alone."""
+
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler import selection
+from loopwright.compiler.lower_function import lower_call
+from loopwright.compiler.selection import get_valid_implementations, select_implementation
+from loopwright.ops.strategy import OpStrategy, schedule_default
+
+TARGET = lw.resolve_target("x86-64-v3")
+
+
+def double(attrs, inputs, result):
+    return te.compute(result.shape, lambda *i: inputs[0][i] * 2.0, name="double")
+
+
+def never(*arguments):
+    raise AssertionError("this implementation was not chosen")
+
+
+def call_of(extent=8):
+    return lw.nn.relu(lw.var("x", (extent,)))
+
+
+@pytest.fixture
+def offer(monkeypatch):
+    """``offer(("name", plevel, clauses…), …)`` is what the strategy of every operator gives from here on."""
+
+    def set_offers(*offers, compute=never, schedule=never):
+        strategy = OpStrategy()
+        for name, plevel, *clauses in offers:
+            with strategy.specialized(*clauses):
+                strategy.add_implementation(compute, schedule, name, plevel)
+        monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
+
+    return set_offers
+
+
+def test_the_highest_priority_wins(offer):
+    offer(("low", 10), ("high", 20), ("middle", 15))
+    found = select_implementation(call_of(), TARGET)
+    assert found.chosen.name == "high"
+    assert found.reason == "highest priority 20 of 3"
+    assert [c.implementation.name for c in found.candidates] == ["low", "high", "middle"]
+
+
+def test_the_first_registered_of_equals_wins_and_the_report_says_so(offer):
+    offer(("first", 10), ("second", 10), ("third", 5))
+    found = select_implementation(call_of(), TARGET)
+    assert found.chosen.name == "first"
+    assert found.reason == "highest priority 10 of 3, the first registered of 2 (a tie with second)"
+
+
+def test_a_clause_that_fails_rejects_and_is_named(offer):
+    extent = te.const(8, "index")
+    offer(("wide", 20, extent >= 16), ("plain", 10))
+    found = select_implementation(call_of(), TARGET)
+    wide, plain = found.candidates
+    assert found.chosen.name == "plain"
+    assert found.reason == "the only one"
+    assert (wide.valid, wide.guarded, wide.rejected) == (False, False, f"needs {wide.failed[0]}")
+    assert (plain.valid, plain.guarded, plain.rejected) == (True, False, None)
+    assert [c.implementation.name for c in get_valid_implementations(call_of(), TARGET)] == ["plain"]
+
+
+def test_a_clause_that_is_open_makes_a_guarded_candidate_which_is_not_chosen(offer):
+    n = te.var("n")
+    offer(("wide", 20, n >= 16), ("plain", 10))
+    wide, _ = select_implementation(call_of(n), TARGET).candidates
+    assert (wide.valid, wide.guarded, wide.rejected) == (False, True, None)
+    assert wide.guards == ("n >= 16",)
+    assert select_implementation(call_of(n), TARGET).chosen.name == "plain"
+
+
+def test_where_none_is_valid_the_error_says_why_for_each(offer):
+    n = te.var("n")
+    offer(("wide", 20, n >= 16), ("never", 10, te.const(8, "index") >= 16))
+    with pytest.raises(
+        lw.SelectionError, match=r"serves relu\(float32\[n\]\): wide: holds only where n >= 16; never: "
+    ):
+        select_implementation(call_of(n), TARGET)
+
+
+def test_computes_and_schedules_of_losers_are_never_called(monkeypatch):
+    strategy = OpStrategy()
+    strategy.add_implementation(never, never, "loser", 10)
+    strategy.add_implementation(double, schedule_default, "winner", 20)
+    strategy.add_implementation(never, never, "equal", 20)
+    monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
+    made = lower_call(call_of(), (te.placeholder((8,), "float32", name="x"),), TARGET)
+    assert made.implementation.name == "winner"
+    assert made.outputs[0].name == "double"
