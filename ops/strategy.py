@@ -2,8 +2,8 @@
 
     OpStrategy → OpSpecialization (a condition) → OpImplementation (compute, schedule, name, plevel)
 
-A strategy function, registered per operator and target key, makes an ``OpStrategy`` for a call;
-``compiler/selection.py`` chooses. Mutable: the table of strategy functions, under a lock.
+A strategy function, registered per operator, level and target key, makes an ``OpStrategy`` for a call;
+``compiler/selection.py`` chooses. Mutable: the tables of what is registered, under a lock.
 """
 
 from __future__ import annotations
@@ -12,64 +12,52 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, overload
 
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, SelectionError
-from ..ir.expr import Expr
-from ..ir.facts import NO_FACTS
-from ..ir.simplify import simplify
 from ..ir.target import Target
-from ..lowering.default_schedule import default_schedule
 from ..lowering.schedule import Schedule
-from ..te.tensor import Tensor
+from .condition import ClauseLike, SpecializedCondition, clause, condition_of
+from .generic import DEFAULT_KEY, GenericFunction, where
+from .implementation import Compute, OpImplementation, ScheduleFunction, Tensors, wrap_compute, wrap_schedule
+from .pattern_schedules import (
+    BY_PATTERN,
+    auto_inline_injective,
+    broadcast_schedule,
+    injective_schedule,
+    reduce_schedule,
+    schedule_default,
+)
 from .registry import Op
 
-Tensors: TypeAlias = tuple[Tensor, ...]
+__all__ = [
+    "DEFAULT_KEY",
+    "DEFAULT_LEVEL",
+    "Compute",
+    "OpImplementation",
+    "OpSpecialization",
+    "OpStrategy",
+    "ScheduleFunction",
+    "SpecializedCondition",
+    "StrategyFunction",
+    "Tensors",
+    "auto_inline_injective",
+    "clause",
+    "register_broadcast_schedule",
+    "register_compute",
+    "register_injective_schedule",
+    "register_reduce_schedule",
+    "register_schedule",
+    "register_strategy",
+    "schedule_default",
+    "strategy_of",
+    "wrap_compute",
+    "wrap_schedule",
+]
 
-
-class Compute(Protocol):
-    """``attrs``, the input tensors, and the inferred result type → the output tensors."""
-
-    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors: ...
-
-
-class ScheduleFunction(Protocol):
-    """How to schedule a fused function: ``anchor`` are the outputs of the operator whose implementation was chosen,
-    ``outputs`` those of the function, which elementwise operators may have been added to after the anchor."""
-
-    def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule: ...
-
-
-def schedule_default(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    """The schedule from general rules, for any operator; it keeps the order of sums, which strict builds insist on."""
-    return default_schedule(outputs, target, reassociate=False)
-
-
-@dataclass(frozen=True, slots=True)
-class OpImplementation:
-    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen."""
-
-    compute: Compute
-    schedule: ScheduleFunction
-    name: str
-    plevel: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SpecializedCondition:
-    """Clauses over shapes that must all hold; each clause is an expression, an ``or`` of comparisons at most."""
-
-    clauses: tuple[Expr, ...]
-
-    def verdicts(self) -> tuple[tuple[Expr, bool | None], ...]:
-        """Each clause with whether it holds; None where that depends on symbolic dimensions."""
-        return tuple((clause, _decided(clause)) for clause in self.clauses)
-
-
-def _decided(clause: Expr) -> bool | None:
-    value = getattr(simplify(clause, NO_FACTS), "value", None)
-    return value if isinstance(value, bool) else None
+DEFAULT_LEVEL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,69 +72,193 @@ class OpSpecialization:
 class OpStrategy:
     """All that a strategy function offers for one call. Mutable while the function fills it."""
 
-    specializations: list[OpSpecialization] = field(default_factory=list)
+    _offered: list[tuple[SpecializedCondition | None, OpImplementation]] = field(default_factory=list)
     _scope: SpecializedCondition | None = None
 
     @contextmanager
-    def specialized(self, *clauses: Expr) -> Iterator[None]:
-        """Implementations added inside hold only where all clauses do."""
+    def specialized(self, *clauses: ClauseLike) -> Iterator[None]:
+        """Implementations added inside hold only where all clauses do, and those of the scopes around.
+
+        A clause is a comparison of extents, ``te.any`` or ``te.all`` of several, a bool, or one with a name made by
+        ``clause``.
+        """
         outer = self._scope
-        self._scope = SpecializedCondition((*(outer.clauses if outer is not None else ()), *clauses))
+        self._scope = condition_of(clauses, outer)
         try:
             yield
         finally:
             self._scope = outer
 
-    def add_implementation(self, compute: Compute, schedule: ScheduleFunction, name: str, plevel: int = 10) -> None:
-        """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks."""
-        made = OpImplementation(compute, schedule, name, plevel)
-        self.specializations.append(OpSpecialization(self._scope, (made,)))
+    def add_implementation(
+        self, compute: Compute, schedule: ScheduleFunction, name: str, plevel: int = DEFAULT_LEVEL
+    ) -> None:
+        """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
+
+        Records and explanations tell implementations by their names: one that is taken is a ``SelectionError``.
+        """
+        if any(made.name == name for _, made in self._offered):
+            raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
+        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel)))
+
+    @property
+    def specializations(self) -> tuple[OpSpecialization, ...]:
+        """One for each scope that offers something, in the order of their first implementations."""
+        scopes: dict[SpecializedCondition | None, list[OpImplementation]] = {}
+        for condition, implementation in self._offered:
+            scopes.setdefault(condition, []).append(implementation)
+        return tuple(OpSpecialization(condition, tuple(made)) for condition, made in scopes.items())
 
     def candidates(self) -> Iterator[tuple[SpecializedCondition | None, OpImplementation]]:
-        for specialization in self.specializations:
-            for implementation in specialization.implementations:
-                yield specialization.condition, implementation
+        """Each implementation with its condition, in order of registration."""
+        yield from self._offered
 
 
+F = TypeVar("F")
 StrategyFunction: TypeAlias = Callable[[Any, Sequence[Type], Type, Target], OpStrategy]
 
-_strategies: dict[tuple[str, str], StrategyFunction] = {}
+_strategies: dict[str, dict[int, GenericFunction[StrategyFunction]]] = {}
 _lock = threading.Lock()
-DEFAULT_KEY = "default"
 
 
-def register_strategy(op: Op, key: str = DEFAULT_KEY, override: bool = False) -> Callable[[StrategyFunction], Any]:
-    """Decorator: the strategy of an operator for targets that have ``key``; ``"default"`` serves all others.
+@overload
+def register_strategy(
+    op: Op, fstrategy: None = None, *, key: str = ..., level: int = ..., override: bool = ...
+) -> Callable[[StrategyFunction], StrategyFunction]: ...
+@overload
+def register_strategy(
+    op: Op,
+    fstrategy: StrategyFunction | GenericFunction[StrategyFunction],
+    *,
+    key: str = ...,
+    level: int = ...,
+    override: bool = ...,
+) -> None: ...
 
-    A second registration is a ``LoopwrightError`` unless ``override`` is asked for.
+
+def register_strategy(
+    op: Op,
+    fstrategy: StrategyFunction | GenericFunction[StrategyFunction] | None = None,
+    *,
+    key: str = DEFAULT_KEY,
+    level: int = DEFAULT_LEVEL,
+    override: bool = False,
+) -> Callable[[StrategyFunction], StrategyFunction] | None:
+    """The strategy of an operator for targets that have ``key``; a decorator if ``fstrategy`` is left out.
+
+    The highest level that has a function for the target decides, and within it the target's most specific key. A
+    generic function takes all keys of its level. What is registered already is a ``LoopwrightError``, which says
+    where, unless ``override`` is asked for.
     """
+    if fstrategy is None:
+        return _decorator(partial(register_strategy, op, key=key, level=level, override=override))
+    purpose = f"the strategy of {op.name} at level {level}"
+    with _lock:
+        levels = _strategies.setdefault(op.name, {})
+        if isinstance(fstrategy, GenericFunction):
+            if level in levels and not override:
+                raise LoopwrightError(
+                    f"{purpose} is registered already, for {', '.join(levels[level].keys())}, and now as "
+                    f"{where(fstrategy)}; say override=True to replace it, or register at another level"
+                )
+            levels[level] = fstrategy
+            return None
+        functions = levels.setdefault(level, GenericFunction(purpose))
+    functions.register(key, override)(fstrategy)
+    return None
 
-    def register(function: StrategyFunction) -> StrategyFunction:
-        with _lock:
-            if (op.name, key) in _strategies and not override:
-                raise LoopwrightError(f"operator {op.name} has a strategy for {key!r} already; say override=True")
-            _strategies[op.name, key] = function
+
+def _decorator(register: Callable[[F], object]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        register(function)
         return function
 
-    return register
+    return decorate
+
+
+_schedules: dict[str, GenericFunction[ScheduleFunction]] = {}
+"""Of the operators that have one compute for all targets."""
 
 
 def register_compute(
-    op: Op, compute: Compute, schedule: ScheduleFunction = schedule_default, name: str | None = None
+    op: Op, compute: Compute, schedule: ScheduleFunction | None = None, name: str | None = None
 ) -> None:
-    """The strategy of an operator that has one implementation for all targets."""
+    """The strategy of an operator that has one compute for all targets.
 
-    @register_strategy(op)
+    Its schedule is ``schedule``, or what ``register_schedule`` registers, or that of the operator's pattern. ``name``
+    is the implementation's.
+    """
+    schedules: GenericFunction[ScheduleFunction] = GenericFunction(f"the schedule of {op.name}", schedule)
+    of_pattern = _of_target(BY_PATTERN[op.pattern]) if op.pattern in BY_PATTERN else schedule_default
+
     def strategy(attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        key = schedules.key_for(target)
+        variant = "generic" if key is None or key == DEFAULT_KEY else key
         made = OpStrategy()
-        made.add_implementation(compute, schedule, name or f"{op.name}.generic")
+        made.add_implementation(compute, schedules.find(target) or of_pattern, name or f"{op.name}.{variant}")
         return made
+
+    register_strategy(op, strategy)
+    with _lock:
+        _schedules[op.name] = schedules
+
+
+@overload
+def register_schedule(
+    op: Op, schedule: None = None, *, key: str = ..., override: bool = ...
+) -> Callable[[ScheduleFunction], ScheduleFunction]: ...
+@overload
+def register_schedule(op: Op, schedule: ScheduleFunction, *, key: str = ..., override: bool = ...) -> None: ...
+
+
+def register_schedule(
+    op: Op, schedule: ScheduleFunction | None = None, *, key: str = DEFAULT_KEY, override: bool = False
+) -> Callable[[ScheduleFunction], ScheduleFunction] | None:
+    """Another schedule for the compute that ``register_compute`` shares, on targets that have ``key``.
+
+    A decorator if ``schedule`` is left out. A second registration is a ``LoopwrightError`` unless ``override`` is
+    asked for; so is an operator whose strategy offers implementations of its own.
+    """
+    if schedule is None:
+        return _decorator(partial(register_schedule, op, key=key, override=override))
+    schedules = _schedules.get(op.name)
+    if schedules is None:
+        raise LoopwrightError(
+            f"{op.name} shares no compute that a schedule could be registered for: use register_compute first, or, "
+            f"where it has a strategy, register_strategy({op.name}, …, key={key!r})"
+        )
+    schedules.register(key, override)(schedule)
+    return None
+
+
+def register_injective_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
+    """Schedule an operator as those that rearrange elements, whatever its pattern; else as ``register_schedule``."""
+    register_schedule(op, _of_target(injective_schedule), key=key, override=override)
+
+
+def register_broadcast_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
+    """Schedule an operator as elementwise ones, whatever its pattern; else as ``register_schedule``."""
+    register_schedule(op, _of_target(broadcast_schedule), key=key, override=override)
+
+
+def register_reduce_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
+    """Schedule an operator as reductions, whatever its pattern; else as ``register_schedule``."""
+    register_schedule(op, _of_target(reduce_schedule), key=key, override=override)
+
+
+def _of_target(schedules: GenericFunction[ScheduleFunction]) -> ScheduleFunction:
+    """The schedule that a generic function has for the target at hand."""
+
+    def schedule(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return schedules.for_target(target)(attrs, anchor, outputs, target)
+
+    return schedule
 
 
 def strategy_of(op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
-    """What an operator offers for a call on a target: the function of the target's most specific key decides."""
-    for key in (*target.keys, DEFAULT_KEY):
-        function = _strategies.get((op.name, key))
+    """What an operator offers for a call on a target; ``register_strategy`` says which function decides."""
+    levels = _strategies.get(op.name, {})
+    for level in sorted(levels, reverse=True):
+        function = levels[level].find(target)
         if function is not None:
             return function(attrs, inputs, result, target)
     raise SelectionError(f"operator {op.name} has no implementation for {target.cpu}")

@@ -1,0 +1,65 @@
+"""Implementations: a compute with the schedule that belongs to it; adapters for functions in classic TVM's style."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from ..graph.types import Type
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
+from ..te.tensor import Tensor
+
+Tensors: TypeAlias = tuple[Tensor, ...]
+
+
+class Compute(Protocol):
+    """``attrs``, the input tensors, and the inferred result type → the output tensors."""
+
+    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors: ...
+
+
+class ScheduleFunction(Protocol):
+    """How to schedule a fused function: ``anchor`` are the outputs of the operator whose implementation was chosen,
+    ``outputs`` those of the function, which elementwise operators may have been added to after the anchor."""
+
+    def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpImplementation:
+    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen."""
+
+    compute: Compute
+    schedule: ScheduleFunction
+    name: str
+    plevel: int
+
+
+def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes: str) -> Compute:
+    """The compute of a function in the style of TVM's operator inventory, ``function(*tensors, *attributes)``.
+
+    ``attributes`` name those that are passed, in this order; by default all are, as their class lists them.
+    """
+
+    def compute(attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors:
+        names = attributes or _names(attrs)
+        made = function(*inputs, *(getattr(attrs, name) for name in names))
+        return made if isinstance(made, Tensor) else tuple(made)
+
+    return compute
+
+
+def wrap_schedule(function: Callable[..., Schedule], with_target: bool = False) -> ScheduleFunction:
+    """The schedule of a function in the style of TVM: ``function(outputs)``, or ``function(outputs, target)``."""
+
+    def schedule(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return function(outputs, target) if with_target else function(outputs)
+
+    return schedule
+
+
+def _names(attrs: Any) -> tuple[str, ...]:
+    return () if attrs is None else tuple(field.name for field in dataclasses.fields(attrs))
