@@ -1,10 +1,40 @@
-"""In which dtype sums are kept: shared by the operators that sum many terms."""
+"""Of which dtype sums of products are, and in which they are kept: shared by the operators that sum many terms."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import te
-from ..ir.dtype import DType, dtype
+from ..graph.types import TensorType
+from ..ir.dtype import INT32, DType, dtype
+from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from .relations import same_dtype
+
+OUT_DTYPE = "dtype of the result; empty: int32 if the operands are 8-bit integers, else theirs"
+
+
+def is_byte(kind: DType) -> bool:
+    """Whether values are 8-bit integers, signed or not."""
+    return kind.is_data_int and kind.bits == 8
+
+
+def product_dtype(types: Sequence[TensorType], names: Sequence[str], out_dtype: str = "") -> DType:
+    """The dtype of sums of products of two operands: int32 for 8-bit integers, whose signs may differ; else theirs.
+
+    Raises ``TypeInferenceError`` for operands that do not go together or are no numbers, and for another ``out_dtype``.
+    """
+    if all(is_byte(t.dtype) for t in types):
+        kind = INT32
+    else:
+        same_dtype(types, names)
+        kind = types[0].dtype
+    if not (kind.is_float or kind.is_data_int):
+        raise TypeInferenceError(f"a product is of numbers, not of {kind}")
+    if out_dtype not in ("", str(kind)):
+        factors = " and ".join(str(t.dtype) for t in types)
+        raise TypeInferenceError(f"out_dtype is {out_dtype}, but sums of products of {factors} are {kind}; cast them")
+    return kind
 
 
 def accumulator(kind: DType) -> DType:
@@ -12,10 +42,9 @@ def accumulator(kind: DType) -> DType:
     return dtype("float32") if kind.is_float and kind.storage_bits < 32 else kind
 
 
-def widened(value: Expr) -> Expr:
-    """A value in the dtype that sums of it are kept in."""
-    kind = accumulator(value.dtype)
-    return value if kind is value.dtype else te.cast(value, kind)
+def widened(value: Expr, result: DType | None = None) -> Expr:
+    """A value in the dtype that sums of dtype ``result``, its own if not given, are kept in."""
+    return te.cast(value, accumulator(result or value.dtype))
 
 
 def narrowed(sums: te.Tensor, kind: DType, name: str) -> te.Tensor:

@@ -9,16 +9,17 @@ from typing import Any
 from .. import te
 from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.types import TensorType, Type
+from ..ir.dtype import DType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
-from .accumulate import narrowed, widened
+from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
-from .relations import broadcast_shapes, same_dtype, tensor_argument
+from .relations import broadcast_shapes, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .tiling import PACKED_USES, schedule_product
 
@@ -92,21 +93,20 @@ def _add_paneled(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
 # nn.matmul
 
 
-def _matmul_relation(types: Sequence[Type], attrs: Any) -> Type:
+@dataclass(frozen=True)
+class MatmulAttrs(Attrs):
+    out_dtype: str = attr(OUT_DTYPE, default="")
+
+
+def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
     a, b = tensor_argument(types[0], "a"), tensor_argument(types[1], "b")
-    same_dtype([a, b], ["a", "b"])
-    _check_numbers(a)
+    kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise TypeInferenceError("a scalar has no axis to multiply over; use multiply")
     _check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2])
     rows = a.shape[-2:-1]
     columns = b.shape[-1:] if b.ndim > 1 else ()
-    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]]), *rows, *columns), a.dtype)
-
-
-def _check_numbers(kind: TensorType) -> None:
-    if not (kind.dtype.is_float or kind.dtype.is_data_int):
-        raise TypeInferenceError(f"a product is of numbers, not of {kind.dtype}")
+    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]]), *rows, *columns), kind)
 
 
 def _check_contraction(a: Expr, b: Expr) -> None:
@@ -114,7 +114,7 @@ def _check_contraction(a: Expr, b: Expr) -> None:
         raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} and {b}")
 
 
-def _matmul_compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     a, b = inputs
     kind = tensor_argument(result, "result")
     k = te.reduce_axis((0, a.shape[-1]), name="k")
@@ -124,7 +124,7 @@ def _matmul_compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         row, column = axes[batch : batch + (a.ndim > 1)], axes[kind.ndim - (b.ndim > 1) :]
         left = (*_batch_index(a, axes[:batch]), *row, k)
         right = (*_batch_index(b, axes[:batch]), k, *column)
-        return te.sum(widened(a[left]) * widened(b[right]), axis=k)
+        return te.sum(widened(a[left], kind.dtype) * widened(b[right], kind.dtype), axis=k)
 
     return narrowed(te.compute(kind.shape, element, name="matmul"), kind.dtype, "matmul.narrow")
 
@@ -145,20 +145,21 @@ MATMUL = register_op(
     [("a", "[…, M, K] or [K]"), ("b", "[…, K, N] or [K]")],
     _matmul_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    MatmulAttrs,
 )
 
 
 @register_strategy(MATMUL)
-def _matmul_strategy(attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
     _add_paneled(strategy, inputs, result, target, transposed=False)
     return strategy
 
 
-def matmul(a: Node, b: Node) -> Call:
-    """a @ b, as in numpy."""
-    return MATMUL(a, b)
+def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
+    """a @ b, as in numpy; but 8-bit integers, of either sign, are summed in int32, and give int32."""
+    return MATMUL(a, b, attrs=MatmulAttrs(str(out_dtype or "")))
 
 
 # nn.dense
@@ -167,17 +168,17 @@ def matmul(a: Node, b: Node) -> Call:
 @dataclass(frozen=True)
 class DenseAttrs(Attrs):
     transposed: bool = attr("whether the weight is [N, K] rather than [K, N]", default=True)
+    out_dtype: str = attr(OUT_DTYPE, default="")
 
 
 def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
     x, weight = tensor_argument(types[0], "x"), tensor_argument(types[1], "weight")
-    same_dtype([x, weight], ["x", "weight"])
-    _check_numbers(x)
+    kind = product_dtype([x, weight], ["x", "weight"], attrs.out_dtype)
     if x.ndim < 1 or weight.ndim != 2:
         raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
     columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
     _check_contraction(x.shape[-1], terms)
-    return TensorType((*x.shape[:-1], columns), x.dtype)
+    return TensorType((*x.shape[:-1], columns), kind)
 
 
 def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -187,7 +188,7 @@ def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tenso
 
     def element(*axes: Axis) -> Expr:
         factor = weight[axes[-1], k] if attrs.transposed else weight[k, axes[-1]]
-        return te.sum(widened(x[(*axes[:-1], k)]) * widened(factor), axis=k)
+        return te.sum(widened(x[(*axes[:-1], k)], kind.dtype) * widened(factor, kind.dtype), axis=k)
 
     return narrowed(te.compute(kind.shape, element, name="dense"), kind.dtype, "dense.narrow")
 
@@ -210,8 +211,12 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
     return strategy
 
 
-def dense(x: Node, weight: Node, transposed: bool = True) -> Call:
-    """x · weightᵀ, or x · weight if not ``transposed``. A constant weight is turned over here, once and for all."""
+def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:
+    """x · weightᵀ, or x · weight if not ``transposed``; of 8-bit integers, of either sign, in int32.
+
+    A constant weight is turned over here, once and for all.
+    """
+    name = str(out_dtype or "")
     if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
-        return DENSE(x, Constant(weight.value.T, weight.name), attrs=DenseAttrs(transposed=False))
-    return DENSE(x, weight, attrs=DenseAttrs(transposed))
+        return DENSE(x, Constant(weight.value.T, weight.name), attrs=DenseAttrs(False, name))
+    return DENSE(x, weight, attrs=DenseAttrs(transposed, name))

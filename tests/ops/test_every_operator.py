@@ -83,6 +83,10 @@ def one_hot(indices, off, on, depth):
     return np.where(np.arange(depth) == indices[..., None] % depth, on, off)
 
 
+def product_of_bytes(a, b):
+    return a.astype(np.int32) @ b
+
+
 def window_case(make, oracle, x, w, strides, padding, dilations, *rest, **attrs):
     """A convolution."""
     return (
@@ -320,7 +324,8 @@ CASES = {
     "nn.matmul": [
         (nn.matmul, np.matmul, floats(3, 5), floats(5, 7)),
         (nn.matmul, np.matmul, floats(2, 3, 4), floats(4, 9)),
-        (nn.matmul, np.matmul, integers(2, 3, kind="int8"), integers(3, 2, kind="int8")),
+        (nn.matmul, product_of_bytes, integers(2, 3, kind="int8"), integers(3, 2, kind="int8")),
+        (nn.matmul, np.matmul, integers(2, 3, kind="int16"), integers(3, 2, kind="int16")),
     ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),

@@ -50,7 +50,7 @@ def test_products_of_awkward_sizes_are_numpys_native(ops, shape):
 
 
 def test_integers_wrap_and_half_precision_is_summed_in_float32(ops):
-    a, b = np.full((2, 300), 100, np.int8), np.full((300, 2), 3, np.int8)
+    a, b = np.full((2, 300), 100, np.int16), np.full((300, 2), 3, np.int16)
     for native in (False, True):
         np.testing.assert_array_equal(ops.apply(matmul, a, b, native=native), a @ b)
     for kind in (np.float16, ml_dtypes.bfloat16):
@@ -97,6 +97,13 @@ def test_a_constant_weight_is_turned_over_once(ops):
         (lambda v: dense(v((2, 3)), v((4, 5))), "the axes to multiply over differ in extent: 3 and 5"),
         (lambda v: dense(v((2, 3)), v((3, 4)), transposed=True), "differ in extent: 3 and 4"),
         (lambda v: dense(v((2, 3)), v((3,))), "weight two axes"),
+        (lambda v: matmul(v((2, 3), "int8"), v((3, 2), "int16")), "a is int8, but b is int16"),
+        (lambda v: dense(v((2, 3), "uint8"), v((4, 3))), "x is uint8, but weight is float32"),
+        (
+            lambda v: matmul(v((2, 3), "int8"), v((3, 2), "uint8"), out_dtype="int8"),
+            "(a: int8[2, 3], b: uint8[3, 2]): out_dtype is int8, but sums of products of int8 and uint8 are int32",
+        ),
+        (lambda v: dense(v((2, 3)), v((4, 3)), out_dtype="float64"), "out_dtype is float64, but sums"),
     ],
 )
 def test_misuse_is_a_type_inference_error(ops, make, message):
