@@ -148,11 +148,17 @@ def _open_shapes(proto: ModelProto, given: dict[str, Array]) -> dict[str, tuple[
 
 
 def _random(spec: TensorSpec) -> Array:
+    shape = [extent for extent in spec.shape if isinstance(extent, int)]
+    if len(shape) != len(spec.shape):
+        raise RuntimeArgumentError(
+            f"random values for {spec} need a shape: --shape {spec.name}=1,3,224,224 gives one, "
+            f"--input {spec.name}=FILE.npy an array"
+        )
     rng = np.random.default_rng(0)
     kind = spec.dtype.to_numpy()
     if spec.dtype.is_float:
-        return rng.standard_normal(spec.shape, np.float32).astype(kind)
-    return rng.integers(0, 2, spec.shape).astype(kind)
+        return rng.standard_normal(shape, np.float32).astype(kind)
+    return rng.integers(0, 2, shape).astype(kind)
 
 
 def _compile(console: Console, path: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> Library:
@@ -168,9 +174,11 @@ def _compile(console: Console, path: Path, target: str, shapes: dict[str, tuple[
         except ModelError as error:
             advice = "\n(on the command line: --shape NAME=1,3,224,224)" if "shapes=" in str(error) else ""
             raise ModelError(f"{error}{advice}") from error
+    model = library.model
+    arena = "whose size depends on its inputs" if model.dims else f"of {model.arena({})[1] / 2**20:.1f} MiB"
     console.print(
-        f"{len(library.functions)} fused functions, compiled in {time.perf_counter() - start:.1f} s; "
-        f"{len(library.model.steps)} calls of them, an arena of {library.model.arena_bytes / 2**20:.1f} MiB"
+        f"{len(model.functions)} fused functions, compiled in {time.perf_counter() - start:.1f} s; "
+        f"{len(model.steps)} calls of them, an arena {arena}"
     )
     return library
 

@@ -1,7 +1,8 @@
 """The native entry point of a model: one function that calls all kernels in order, on memory that the caller provides.
 
-``i32 name(ptr ctx, ptr args)``: ``args`` has one 8-byte slot for each input, output and constant, and one for the
-arena. The result is 0, or ``(step + 1) << 16`` with the kernel's code (as 16 bits) in the lower half.
+``i32 name(ptr ctx, ptr args)``: ``args`` has one 8-byte slot for the address of each value, whatever it is, and one for
+each symbolic dimension, so that one entry serves any plan of memory. The result is 0, or ``(step + 1) << 16`` with the
+kernel's code (as 16 bits) in the lower half.
 """
 
 from __future__ import annotations
@@ -21,19 +22,11 @@ CODE_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """An address: what slot ``slot`` of the model's arguments holds, plus ``offset`` bytes."""
-
-    slot: int
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class KernelCall:
-    """One step of a model: the symbol of a kernel's entry, and its arguments."""
+    """One step of a model: the symbol of a kernel's entry, and the slots of the model that hold its arguments."""
 
     symbol: str
-    operands: tuple[Operand, ...]
+    operands: tuple[int, ...]
 
 
 def compile_entry(name: str, steps: Sequence[KernelCall], target: Target, options: CodegenOptions) -> CompiledCode:
@@ -50,11 +43,8 @@ def compile_entry(name: str, steps: Sequence[KernelCall], target: Target, option
     builder = llvm_ir.IRBuilder(entry.append_basic_block("entry"))
     slots = builder.alloca(I64, max((len(s.operands) for s in steps), default=1), name="slots")
     for number, step in enumerate(steps):
-        for k, operand in enumerate(step.operands):
-            address = builder.load(_element(builder, args, operand.slot), typ=I64)
-            if operand.offset:
-                address = builder.add(address, llvm_ir.Constant(I64, operand.offset))
-            builder.store(address, _element(builder, slots, k))
+        for k, slot in enumerate(step.operands):
+            builder.store(builder.load(_element(builder, args, slot), typ=I64), _element(builder, slots, k))
         code = builder.call(kernels[step.symbol], [ctx, slots])
         failed = builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0))
         with builder.if_then(failed, likely=False):

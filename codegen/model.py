@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ..ir.dtype import DType
 from ..ir.target import Target
 from .entry import KernelCall
+from .extents import Extent, evaluate
+from .memory_plan import Lifetime, plan_memory
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Name, shape and dtype of an input or output."""
+    """Name, shape and dtype of an input or output. A dimension that each run may choose is its name, ``"N"``; of an
+    output also a formula over names."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.storage_bytes
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -41,10 +39,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFunction:
-    """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs."""
+    """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
+    values of ``dims``, the names of its symbolic dimensions."""
 
     name: str
     symbol: str
+    dims: tuple[str, ...]
     choices: tuple[Choice, ...]
     messages: tuple[str, ...]
     loop_ir: str
@@ -61,16 +61,32 @@ class ModelStep:
     origin: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Intermediate:
+    """A value between steps, ``size`` bytes: it lives in the arena from the step that writes it, ``first``, to the last
+    one that reads it."""
+
+    size: Extent
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """All of a model. The entry's argument slots are those of inputs, outputs, constants, then the arena's."""
+    """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, then
+    the values of ``dims``, the dimensions that each run may choose.
+
+    ``extents`` are those that the values of the model have and that depend on ``dims``: none may come out negative.
+    """
 
     name: str
     target: Target
+    dims: tuple[str, ...]
+    extents: tuple[Extent, ...]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     constants: tuple[npt.NDArray[Any], ...]
-    arena_bytes: int
+    intermediates: tuple[Intermediate, ...]
     steps: tuple[ModelStep, ...]
     entry: str
     entry_object: bytes
@@ -80,3 +96,12 @@ class CompiledModel:
     def functions(self) -> tuple[CompiledFunction, ...]:
         """The different functions, in order of first use."""
         return tuple({step.function.symbol: step.function for step in self.steps}.values())
+
+    def arena(self, dims: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
+        """The offset of each intermediate for these dimensions, and the size of the arena, in bytes."""
+        values = {
+            number: Lifetime(evaluate(value.size, dims), value.first, value.last)
+            for number, value in enumerate(self.intermediates)
+        }
+        offsets, size = plan_memory(values)
+        return tuple(offsets[number] for number in values), size

@@ -1,4 +1,5 @@
-"""A fused group as a function of its own: closed, named for its operators, its parameters for their position.
+"""A fused group as a function of its own: closed, named for its operators, its parameters and symbolic dimensions for
+their position.
 
 So equal groups make equal functions, which are compiled once.
 """
@@ -10,7 +11,9 @@ import re
 from dataclasses import replace
 
 from ..graph.node import Constant, Function, Node, Tuple, Var
+from ..ops.registry import Op
 from .partition import Group
+from .symbols import Symbol, by_position, renamed, symbols_of
 
 MAX_NAME = 80
 
@@ -20,16 +23,23 @@ def is_inlined_constant(node: Node) -> bool:
     return isinstance(node, Constant) and node.value.size == 1
 
 
+def symbols_of_group(group: Group) -> tuple[Symbol, ...]:
+    """The symbolic dimensions of a group, in the order in which the names of its function number them."""
+    return symbols_of(node.type for node in (*group.inputs, *group.calls))
+
+
 def as_function(group: Group) -> Function:
-    """A group as a closed function, with parameters named by position, so that equal groups print alike."""
+    """A group as a closed function, with all named by position, so that equal groups print alike."""
+    symbols = by_position(symbols_of_group(group))
     params = {
-        node: Var(f"p{number}", node.type)
+        node: Var(f"p{number}", renamed(node.type, symbols))
         for number, node in enumerate(n for n in group.inputs if not is_inlined_constant(n))
     }
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
         args = tuple(made.get(a, a) for a in call.args)
-        made[call] = replace(call, args=args, origin=())
+        assert isinstance(call.op, Op)
+        made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=())
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     return Function(tuple(params.values()), body, function_name(group))

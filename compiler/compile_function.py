@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 
+from ..codegen.abi import symbolic_dims
 from ..codegen.cache import object_cache
 from ..codegen.compile import compile_module
 from ..codegen.model import Choice, CompiledFunction
@@ -36,7 +37,10 @@ def compile_function(function: Function, target: Target, options: CodegenOptions
     symbol = f"{function.name}_{hashlib.sha256(graph_text(function).encode()).hexdigest()[:12]}"
     func, choices = lower_function(function, target, symbol, options.precision)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
-    made = CompiledFunction(function.name, code.entry, choices, code.messages, str(func), code.llvm_ir, code.object)
+    dims = tuple(dim.name for dim in symbolic_dims(func))
+    made = CompiledFunction(
+        function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object
+    )
     if options.cache:
         object_cache().put(function_key(function, target, options), _to_bytes(made))
     return made
@@ -55,5 +59,6 @@ def _from_bytes(data: bytes) -> CompiledFunction:
     if fields.pop("format") != FORMAT:
         raise CacheError("an entry of the cache has another format")
     fields["choices"] = tuple(Choice(**choice) for choice in fields["choices"])
-    fields["messages"] = tuple(fields["messages"])
+    for name in ("dims", "messages"):
+        fields[name] = tuple(fields[name])
     return CompiledFunction(**fields, object=data[8 + size :])

@@ -12,7 +12,7 @@ from ..graph.node import Function
 from ..graph.printer import graph_text
 from ..ir.target import Target
 
-FORMAT = 1
+FORMAT = 2
 
 
 def function_key(function: Function, target: Target, options: CodegenOptions) -> str:

@@ -15,6 +15,7 @@ from .fold_constants import Evaluate, fold_constants
 from .function_key import function_key
 from .placement import Placement, place_values, tensor_spec
 from .simplify_inference import simplify_inference
+from .symbols import checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .workers import compile_all
 
@@ -30,15 +31,16 @@ def compile_model(
     progress: Progress | None = None,
     evaluate: Evaluate | None = None,
 ) -> CompiledModel:
-    """Compile a graph function whose dimensions are all numbers.
+    """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. Raises ``ModelError`` for symbolic dimensions, ``RuntimeArgumentError`` for
-    ``jobs`` that are no positive number.
+    without it that is computed at each run. Raises ``ModelError`` for dimensions that the inputs do not tell,
+    ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
     """
     count = _job_count(jobs)
     simplified = simplify_inference(function)
     folded = simplified if evaluate is None else fold_constants(simplified, evaluate)
+    dims = dimension_names(folded.params)
     units, results = units_of(folded)
     distinct: dict[str, Function] = {}
     keys = []
@@ -54,17 +56,19 @@ def compile_model(
             progress(len(done), len(distinct), name)
 
     compiled = dict(zip(distinct, compile_all(list(distinct.values()), target, options, count, note), strict=True))
-    plan = place_values(folded, units, results)
+    plan = place_values(folded, units, results, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
     names = function.output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
         function.name,
         target,
-        tuple(tensor_spec(p.name, p.type) for p in function.params),
-        tuple(tensor_spec(name, type_of(value)) for name, value in zip(names, results, strict=True)),
+        tuple(dims.values()),
+        checked_extents(folded, dims),
+        tuple(tensor_spec(p.name, p.type, dims) for p in folded.params),
+        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(names, results, strict=True)),
         plan.constants,
-        plan.arena_bytes,
+        plan.intermediates,
         tuple(steps),
         entry.entry,
         entry.object,
@@ -81,5 +85,6 @@ def _job_count(jobs: object) -> int:
 
 
 def _step(unit: Unit, compiled: CompiledFunction, plan: Placement) -> ModelStep:
-    operands = tuple(plan.places[value] for value in (*unit.inputs, *unit.outputs))
-    return ModelStep(compiled, KernelCall(compiled.symbol, operands), unit.origin)
+    values = (plan.slots[value] for value in (*unit.inputs, *unit.outputs))
+    dims = (plan.dims[unit.symbols[name]] for name in compiled.dims)
+    return ModelStep(compiled, KernelCall(compiled.symbol, (*values, *dims)), unit.origin)

@@ -1,49 +1,55 @@
-"""Where the values of a model lie: in the slot of an input, output or constant, or in the arena."""
+"""Where the values of a model lie: each has a slot of the entry's arguments; intermediate ones are in the arena."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.entry import Operand
-from ..codegen.model import TensorSpec
+from ..codegen.extents import extent_of
+from ..codegen.model import Intermediate, TensorSpec
 from ..graph.node import Constant, Function
 from ..graph.types import TensorType, Type
 from ..ir.errors import ModelError
-from .memory_plan import Lifetime, plan_memory
+from ..ir.expr import as_index
+from ..ir.simplify import simplify
+from .symbols import Symbol
 from .units import Unit, Value, type_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Where each value lies."""
+    """The slot of each value, those of intermediates last, and behind them the slots of the symbolic dimensions."""
 
-    places: dict[Value, Operand]
+    slots: dict[Value, int]
+    dims: dict[Symbol, int]
     constants: tuple[npt.NDArray[Any], ...]
-    arena_bytes: int
+    intermediates: tuple[Intermediate, ...]
 
 
-def place_values(function: Function, units: Sequence[Unit], results: Sequence[Value]) -> Placement:
-    places: dict[Value, Operand] = {}
-    for node in (*((p, 0) for p in function.params), *results):
-        places[node] = Operand(len(places))
+def place_values(
+    function: Function, units: Sequence[Unit], results: Sequence[Value], names: Mapping[Symbol, str]
+) -> Placement:
+    """``names`` has the symbolic dimensions of the function."""
     constants: dict[Value, npt.NDArray[Any]] = {}
     for unit in units:
         for value in unit.inputs:
-            if isinstance(value[0], Constant) and value not in constants:
-                places[value] = Operand(len(places))
-                constants[value] = value[0].value
-    arena = len(places)
-    offsets, size = plan_memory(_lifetimes(units, places))
-    places.update((value, Operand(arena, offset)) for value, offset in offsets.items())
-    return Placement(places, tuple(np.ascontiguousarray(c) for c in constants.values()), size)
+            if isinstance(value[0], Constant):
+                constants[value] = np.ascontiguousarray(value[0].value)
+    fixed = dict.fromkeys([*((p, 0) for p in function.params), *results, *constants])
+    lives = {value: life for value, life in _lifetimes(units).items() if value not in fixed}
+    slots = {value: number for number, value in enumerate((*fixed, *lives))}
+    dims = {symbol: len(slots) + number for number, symbol in enumerate(names)}
+    intermediates = (_intermediate(type_of(value), *life, names) for value, life in lives.items())
+    return Placement(slots, dims, tuple(constants.values()), tuple(intermediates))
 
 
-def _lifetimes(units: Sequence[Unit], placed: dict[Value, Operand]) -> dict[Value, Lifetime]:
+def _lifetimes(units: Sequence[Unit]) -> dict[Value, tuple[int, int]]:
+    """The step that writes each value, and the last one that reads it."""
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
     for number, unit in enumerate(units):
@@ -51,17 +57,22 @@ def _lifetimes(units: Sequence[Unit], placed: dict[Value, Operand]) -> dict[Valu
             first[value] = last[value] = number
         for value in unit.inputs:
             last[value] = number
-    return {
-        value: Lifetime(tensor_spec("an intermediate value", type_of(value)).size, first[value], last[value])
-        for value in first
-        if value not in placed
-    }
+    return {value: (number, last[value]) for value, number in first.items()}
 
 
-def tensor_spec(name: str, kind: Type) -> TensorSpec:
+def _intermediate(kind: Type, first: int, last: int, names: Mapping[Symbol, str]) -> Intermediate:
+    tensor = _tensor("an intermediate value", kind)
+    size = simplify(math.prod(tensor.shape, start=as_index(tensor.dtype.storage_bytes)))
+    return Intermediate(extent_of(size, names), first, last)
+
+
+def tensor_spec(name: str, kind: Type, names: Mapping[Symbol, str]) -> TensorSpec:
+    """An input or output of a model as plain data."""
+    tensor = _tensor(name, kind)
+    return TensorSpec(name, tuple(extent_of(extent, names) for extent in tensor.shape), tensor.dtype)
+
+
+def _tensor(name: str, kind: Type) -> TensorType:
     if not isinstance(kind, TensorType):
         raise ModelError(f"{name} is a {kind}; inputs and outputs of a compiled model are tensors")
-    shape = kind.static_shape
-    if shape is None:
-        raise ModelError(f"{name} has the symbolic shape {kind}: give its extents, as in shapes={{{name!r}: (1, 3)}}")
-    return TensorSpec(name, shape, kind.dtype)
+    return kind

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TupleType, Type
 from ..ir.errors import ModelError
-from .closed_function import as_function, is_inlined_constant
+from .closed_function import as_function, is_inlined_constant, symbols_of_group
 from .partition import partition
+from .symbols import Symbol, by_position, position_name, renamed, symbols_of
 
 Value: TypeAlias = tuple[Node, int]
 """A tensor in memory: an input, a constant, or output number k of a call."""
@@ -17,9 +19,11 @@ Value: TypeAlias = tuple[Node, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """One function to run: what it reads, and what it writes."""
+    """One function to run: what it reads, and what it writes. ``symbols`` are the dimensions of the model that the
+    function's own symbolic dimensions stand for, by name."""
 
     function: Function
+    symbols: Mapping[str, Symbol]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     origin: tuple[str, ...]
@@ -32,18 +36,24 @@ def units_of(function: Function) -> tuple[list[Unit], list[Value]]:
         closed = as_function(group)
         inputs = tuple(_value(n) for n in group.inputs if not is_inlined_constant(n))
         outputs = tuple(v for node in group.outputs for v in _outputs_of(node))
-        units.append(Unit(closed, inputs, outputs, tuple(o for call in group.calls for o in call.origin)))
+        origin = tuple(o for call in group.calls for o in call.origin)
+        units.append(Unit(closed, _named(symbols_of_group(group)), inputs, outputs, origin))
     written = {value for unit in units for value in unit.outputs}
     results: list[Value] = []
     for node in _fields(function.body):
         value = _value(node)
         if value not in written or value in results:
-            param = Var("p0", type_of(value))
+            symbols = symbols_of([type_of(value)])
+            param = Var("p0", renamed(type_of(value), by_position(symbols)))
             copy: Value = (Tuple((node,)), 0)
-            units.append(Unit(Function((param,), param, "copy"), (value,), (copy,), ()))
+            units.append(Unit(Function((param,), param, "copy"), _named(symbols), (value,), (copy,), ()))
             value = copy
         results.append(value)
     return units, results
+
+
+def _named(symbols: Sequence[Symbol]) -> dict[str, Symbol]:
+    return {position_name(number): symbol for number, symbol in enumerate(symbols)}
 
 
 def _fields(node: Node) -> list[Node]:

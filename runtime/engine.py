@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from ..codegen.abi import OUT_OF_MEMORY
 from ..codegen.entry import CODE_BITS
+from ..codegen.extents import evaluate
 from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError, RuntimeArgumentError, TargetError
 from .arrays import address_of, as_array
+from .dimensions import MAX_PLANS, Plan, Plans, check_shape
 from .foreign import why_not_here
 from .library import Library
 from .step_times import time_steps
@@ -39,8 +41,10 @@ class Engine:
     ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array.
 
     ``threads`` is the most that a run uses (default: as the environment says, else the cpus granted). Inputs are numpy
-    or DLPack arrays of exactly the dtype and shape that ``library.inputs`` states; others are a
-    ``RuntimeArgumentError``. A library that was compiled for another machine is a ``TargetError`` when it is loaded.
+    or DLPack arrays of exactly the dtype and shape that ``library.inputs`` states, a symbolic dimension of which may be
+    any number that is the same wherever the dimension stands; others are a ``RuntimeArgumentError``. The arena grows to
+    the largest shapes met; the plans of the last sets of shapes are kept, at most ``MAX_PLANS`` of them.
+    A library that was compiled for another machine is a ``TargetError`` when it is loaded.
     """
 
     def __init__(self, library: Library, threads: int | None = None) -> None:
@@ -53,6 +57,10 @@ class Engine:
         self._core: _Core | None = None
         self._inputs: dict[int, Array] = {}
         self._outputs: list[Array] | None = None
+
+    def __repr__(self) -> str:
+        core = self._core
+        return f"<Engine {self._model.name}, {self._threads} threads, {core if core is not None else 'not loaded'}>"
 
     def init(self) -> Engine:
         """Load the machine code and allocate the arena; done by the first run if it was not asked for."""
@@ -142,27 +150,60 @@ class _Core:
         self._code = LoadedCode(model.entry, objects, model.target, thread_pool_symbols())
         self._entry = _ENTRY(self._code.address())
         self._context = _CONTEXT.pack(threads)
-        self._arena = np.empty(model.arena_bytes + ARENA_ALIGNMENT, np.uint8)
-        arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         self._constants = [np.ascontiguousarray(c) for c in model.constants]
-        self._fixed = [*(address_of(c) for c in self._constants), arena]
-        self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs) + len(self._fixed)}q").pack
+        self._dtypes = [spec.dtype.to_numpy() for spec in model.outputs]
+        self.plans = Plans(model)
+        self._plan: Plan | None = None
+        self._arena = np.empty(0, np.uint8)
+        self._fixed = b""
+        self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
+        if not model.dims:
+            self._lay_out(self.plans.plan(tuple(tuple(evaluate(e, {}) for e in spec.shape) for spec in model.inputs)))
+
+    def __str__(self) -> str:
+        return (
+            f"an arena of {self._arena.nbytes} bytes, plans for {len(self.plans)} of at most {MAX_PLANS} sets of shapes"
+        )
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        outputs = self._empty_outputs()
-        slots = self._pack(*map(address_of, inputs), *map(address_of, outputs), *self._fixed)
-        code = self._entry(self._context, slots)
+        outputs = self._prepare(inputs)
+        code = self._entry(self._context, self._slots(inputs, outputs))
         if code:
             self._fail(code)
         return outputs
 
     def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
-        outputs = self._empty_outputs()
-        slots = [*map(address_of, inputs), *map(address_of, outputs), *self._fixed]
-        return time_steps(self._model, slots, self._context, self._fail)
+        outputs = self._prepare(inputs)
+        slots = struct.iter_unpack("q", self._slots(inputs, outputs))
+        return time_steps(self._model, [slot for (slot,) in slots], self._context, self._fail)
 
-    def _empty_outputs(self) -> list[Array]:
-        return [np.empty(spec.shape, spec.dtype.to_numpy()) for spec in self._model.outputs]
+    def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
+        return self._pack(*map(address_of, inputs), *map(address_of, outputs)) + self._fixed
+
+    def _prepare(self, inputs: Sequence[Array]) -> list[Array]:
+        """Arrays for the outputs, and the arena laid out, for inputs of these shapes."""
+        plan = self.plans.plan(tuple([array.shape for array in inputs]))
+        if plan is not self._plan:
+            self._lay_out(plan)
+        try:
+            return [np.empty(shape, kind) for shape, kind in zip(plan.outputs, self._dtypes, strict=True)]
+        except (MemoryError, ValueError):
+            raise OutOfMemoryError(f"{self._model.name}: there is no memory for outputs of {plan.outputs}") from None
+
+    def _lay_out(self, plan: Plan) -> None:
+        """The slots that do not change between runs of one plan: constants, intermediates, dimensions."""
+        if self._plan is None or self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
+            self._plan = None  # what a failure leaves behind is not taken for laid out
+            self._arena = np.empty(0, np.uint8)
+            try:
+                self._arena = np.empty(plan.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+            except MemoryError:
+                raise OutOfMemoryError(f"{self._model.name}: there is no memory for its arena") from None
+        arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        places = (arena + offset for offset in plan.offsets)
+        slots = (*(address_of(c) for c in self._constants), *places, *plan.dims)
+        self._fixed = struct.pack(f"{len(slots)}q", *slots)
+        self._plan = plan
 
     def _fail(self, code: int) -> None:
         number, low = (code >> CODE_BITS) - 1, code & ((1 << CODE_BITS) - 1)
@@ -194,8 +235,7 @@ def _checked(value: object, spec: TensorSpec) -> Array:
             f"input {spec.name} should have dtype {wanted.name}, found {array.dtype}; "
             f"convert it: array.astype({wanted.name!r})"
         )
-    if array.shape != spec.shape:
-        raise RuntimeArgumentError(f"input {spec.name} should have shape {spec.shape}, found {array.shape}")
+    check_shape(spec, array.shape)
     if not array.flags.c_contiguous or not array.flags.aligned:
         raise RuntimeArgumentError(f"input {spec.name} is not contiguous; numpy.ascontiguousarray makes a copy that is")
     return array

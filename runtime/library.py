@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.entry import KernelCall, Operand
+from ..codegen.entry import KernelCall
+from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.host import resolve_target
-from ..codegen.model import Choice, CompiledFunction, CompiledModel, ModelStep, TensorSpec
+from ..codegen.model import Choice, CompiledFunction, CompiledModel, Intermediate, ModelStep, TensorSpec
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "manifest.json"
 
 
@@ -112,14 +113,16 @@ def _write(model: CompiledModel, file: Any) -> None:
         "target": str(model.target),
         "inputs": [_spec_json(s) for s in model.inputs],
         "outputs": [_spec_json(s) for s in model.outputs],
-        "arena_bytes": model.arena_bytes,
+        "dims": model.dims,
+        "extents": [extent_json(extent) for extent in model.extents],
+        "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
         "entry": model.entry,
         "functions": functions,
         "constants": constants,
         "steps": [
             {
                 "function": step.function.symbol,
-                "operands": [[o.slot, o.offset] for o in step.call.operands],
+                "operands": step.call.operands,
                 "origin": list(step.origin),
             }
             for step in model.steps
@@ -140,7 +143,7 @@ def _read(archive: zipfile.ZipFile) -> CompiledModel:
     steps = tuple(
         ModelStep(
             functions[step["function"]],
-            KernelCall(step["function"], tuple(Operand(slot, offset) for slot, offset in step["operands"])),
+            KernelCall(step["function"], tuple(step["operands"])),
             tuple(step["origin"]),
         )
         for step in manifest["steps"]
@@ -152,10 +155,12 @@ def _read(archive: zipfile.ZipFile) -> CompiledModel:
     return CompiledModel(
         manifest["name"],
         resolve_target(manifest["target"]),
+        tuple(manifest["dims"]),
+        tuple(extent_from_json(extent) for extent in manifest["extents"]),
         tuple(_spec(s) for s in manifest["inputs"]),
         tuple(_spec(s) for s in manifest["outputs"]),
         constants,
-        manifest["arena_bytes"],
+        tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in manifest["intermediates"]),
         steps,
         manifest["entry"],
         members["entry.o"],
@@ -175,6 +180,7 @@ def _function(fields: dict[str, Any], members: dict[str, bytes]) -> CompiledFunc
     return CompiledFunction(
         fields["name"],
         fields["symbol"],
+        tuple(fields["dims"]),
         tuple(Choice(**choice) for choice in fields["choices"]),
         tuple(fields["messages"]),
         members[f"{base}.txt"].decode(),
@@ -184,8 +190,8 @@ def _function(fields: dict[str, Any], members: dict[str, bytes]) -> CompiledFunc
 
 
 def _spec_json(spec: TensorSpec) -> dict[str, Any]:
-    return {"name": spec.name, "shape": list(spec.shape), "dtype": str(spec.dtype)}
+    return {"name": spec.name, "shape": [extent_json(e) for e in spec.shape], "dtype": str(spec.dtype)}
 
 
 def _spec(fields: dict[str, Any]) -> TensorSpec:
-    return TensorSpec(fields["name"], tuple(fields["shape"]), dtype(fields["dtype"]))
+    return TensorSpec(fields["name"], tuple(extent_from_json(e) for e in fields["shape"]), dtype(fields["dtype"]))

@@ -28,8 +28,7 @@ def time_steps(
     best = [float("inf")] * len(model.steps)
     for _ in range(REPEATS):
         for number, step in enumerate(model.steps):
-            addresses = [slots[operand.slot] + operand.offset for operand in step.call.operands]
-            arguments = struct.pack(f"{len(addresses)}q", *addresses)
+            arguments = struct.pack(f"{len(step.call.operands)}q", *(slots[k] for k in step.call.operands))
             kernel = kernels[step.function.symbol]
             start = time.perf_counter()
             code = kernel(context, arguments)

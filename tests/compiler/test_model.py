@@ -74,12 +74,6 @@ def test_functions_for_other_cache_sizes_are_kept_apart():
     assert len(keys) == 2
 
 
-def test_symbolic_dimensions_are_refused():
-    x = Var("x", tensor_type((lw.te.var("n"),), "float32"))
-    with pytest.raises(lw.ModelError, match=r"shapes=\{'x'"):
-        compiled(Function([x], RELU(x)))
-
-
 def test_a_library_is_saved_and_loaded_in_another_process(tmp_path):
     path = tmp_path / "small.lwlib"
     Library(compiled()).save(path)

@@ -1,4 +1,4 @@
-"""The static arena: where each intermediate value of a model lies; values that never live together share memory.
+"""The arena: where each intermediate value of a model lies; values that never live together share memory.
 
 Values are placed in order of decreasing size at the lowest offset that is free while they live (the "greedy by size"
 rule of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).

@@ -1,0 +1,101 @@
+"""Symbolic dimensions of graphs: which there are, what they are called, and which extents a run has to check.
+
+A dimension is a variable of dtype ``index`` in the types of a graph. Fused functions name theirs by position, so that
+equal functions print alike, whatever the model calls its dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..codegen.extents import Extent, extent_of
+from ..graph.node import Function, Var
+from ..graph.types import FunctionType, OptionalType, SequenceType, TensorType, TupleType, Type
+from ..graph.visit import post_order
+from ..ir import expr
+from ..ir.build import index_var
+from ..ir.errors import ModelError
+from ..ir.expr import Expr, as_index, const_int
+from ..ir.facts import NO_FACTS, Facts, prove
+from ..ir.interval import Interval
+from ..ir.visit import free_vars, substitute
+
+Symbol = expr.Var
+
+
+def tensors_of(kind: Type) -> Iterator[TensorType]:
+    """The tensors that a value of a type consists of, in order."""
+    match kind:
+        case TensorType():
+            yield kind
+        case TupleType(fields):
+            for field in fields:
+                yield from tensors_of(field)
+        case SequenceType() | OptionalType() | FunctionType():
+            pass
+
+
+def extents_of(types: Iterable[Type]) -> Iterator[Expr]:
+    """All extents of values of these types, in order."""
+    return (extent for kind in types for tensor in tensors_of(kind) for extent in tensor.shape)
+
+
+def symbols_of(types: Iterable[Type]) -> tuple[Symbol, ...]:
+    """The symbolic dimensions of types, in order of first appearance."""
+    return tuple(dict.fromkeys(v for e in extents_of(types) if const_int(e) is None for v in free_vars(e)))
+
+
+def position_name(number: int) -> str:
+    """What a closed function calls its symbolic dimension of that number."""
+    return f"n{number}"
+
+
+def by_position(symbols: Iterable[Symbol]) -> dict[Symbol, Symbol]:
+    """New symbols, named by position, in place of these."""
+    return {symbol: index_var(position_name(number)) for number, symbol in enumerate(symbols)}
+
+
+def renamed(kind: Type, symbols: Mapping[Symbol, Symbol]) -> Type:
+    """A tensor's type with other symbols; other types stay as they are."""
+    if not isinstance(kind, TensorType) or not symbols:
+        return kind
+    return TensorType(tuple(substitute(extent, symbols) for extent in kind.shape), kind.dtype)
+
+
+def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
+    """A name for each dimension that an input has by itself: its own, with a number behind it where that is taken.
+
+    Raises ``ModelError`` for a dimension that stands in a formula only, from which no run could tell its value.
+    """
+    types = [param.type for param in params]
+    names: dict[Symbol, str] = {}
+    for symbol in extents_of(types):
+        if isinstance(symbol, Symbol) and symbol not in names:
+            taken, number = set(names.values()), 0
+            while (name := f"{symbol.name}_{number}" if number else symbol.name) in taken:
+                number += 1
+            names[symbol] = name
+    for param in params:
+        for symbol in symbols_of([param.type]):
+            if symbol not in names:
+                raise ModelError(
+                    f"input {param.name}: {param.type} does not tell the value of {symbol.name}: "
+                    f"{symbol.name} alone has to be a dimension of one of the inputs"
+                )
+    return names
+
+
+def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, ...]:
+    """The extents in a graph that may come out negative for some dimensions."""
+    facts = nonnegative(names)
+    extents = extents_of(node.type for node in post_order(function.body))
+    open_ones = dict.fromkeys(e for e in extents if const_int(e) is None)
+    return tuple(extent_of(e, names) for e in open_ones if not prove(as_index(e) >= 0, facts))
+
+
+def nonnegative(symbols: Iterable[Symbol]) -> Facts:
+    """What is known of dimensions."""
+    facts = NO_FACTS
+    for symbol in symbols:
+        facts = facts.with_interval(symbol, Interval(0, None))
+    return facts

@@ -1,0 +1,126 @@
+"""The symbolic dimensions of a model, read off the shapes of its inputs, and what follows from them: plans of memory.
+
+Mutable: ``Plans`` keeps the plans of the shapes met last. Used under the lock of its engine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..codegen.extents import Extent, Formula, evaluate
+from ..codegen.model import CompiledModel, TensorSpec
+from ..ir.errors import RuntimeArgumentError
+from .arguments import MAX_BYTES
+
+MAX_PLANS = 32
+"""So many sets of shapes are remembered with their plans; the one used longest ago makes room."""
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the shapes of one set of inputs come to: the values of the dimensions, the shapes of the outputs, where each
+    intermediate lies in the arena, and the size of that."""
+
+    dims: tuple[int, ...]
+    outputs: tuple[Shape, ...]
+    offsets: tuple[int, ...]
+    arena_bytes: int
+
+
+class Plans:
+    """The plans of a model by the shapes of its inputs."""
+
+    def __init__(self, model: CompiledModel) -> None:
+        self._model = model
+        self._plans: OrderedDict[tuple[Shape, ...], Plan] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def plan(self, shapes: tuple[Shape, ...]) -> Plan:
+        """The plan for inputs of these shapes. Raises ``RuntimeArgumentError`` where they contradict each other."""
+        found = self._plans.get(shapes)
+        if found is None:
+            found = make_plan(self._model, shapes)
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.popitem(last=False)
+            self._plans[shapes] = found
+        else:
+            self._plans.move_to_end(shapes)
+        return found
+
+
+def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
+    """Bind the dimensions, and plan the memory for them."""
+    dims = bind(model, shapes)
+    for extent in model.extents:
+        if (number := _evaluate(model, extent, dims)) < 0:
+            raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} gives a tensor the extent {number}")
+    outputs = tuple(tuple(_evaluate(model, e, dims) for e in spec.shape) for spec in model.outputs)
+    offsets, size = model.arena(dims)
+    if size > MAX_BYTES:
+        raise RuntimeArgumentError(f"{model.name}: for {_shown(dims)} it needs {size} bytes of memory, more than 2**47")
+    return Plan(tuple(dims[name] for name in model.dims), outputs, offsets, size)
+
+
+def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
+    """The values of the dimensions. The shapes have the ranks that the model declares.
+
+    Raises ``RuntimeArgumentError`` where two inputs disagree.
+    """
+    dims: dict[str, int] = {}
+    source: dict[str, str] = {}
+    for spec, shape in zip(model.inputs, shapes, strict=True):
+        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
+            if isinstance(extent, str) and extent not in dims:
+                dims[extent] = number
+                source[extent] = f"{extent} = {number} from dimension {axis} of input {spec.name}"
+    for spec, shape in zip(model.inputs, shapes, strict=True):
+        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
+            if (wanted := _evaluate(model, extent, dims)) != number:
+                reason = "; ".join(source[name] for name in _names(extent))
+                raise RuntimeArgumentError(
+                    f"input {spec} should have extent {wanted} in dimension {axis}, found {number}"
+                    + (f" ({reason})" if reason else "")
+                )
+    return dims
+
+
+def check_shape(spec: TensorSpec, shape: Shape) -> None:
+    """Whether a shape fits an input by itself: its rank, and the extents that are numbers."""
+    fits = len(shape) == len(spec.shape) and all(
+        extent == number for extent, number in zip(spec.shape, shape, strict=True) if isinstance(extent, int)
+    )
+    if not fits:
+        wanted = f"({', '.join(map(str, spec.shape))}{',' if len(spec.shape) == 1 else ''})"
+        raise RuntimeArgumentError(f"input {spec.name} should have shape {wanted}, found {shape}")
+
+
+def _evaluate(model: CompiledModel, extent: Extent, dims: Mapping[str, int]) -> int:
+    try:
+        return evaluate(extent, dims)
+    except ZeroDivisionError:
+        raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} divides by 0") from None
+
+
+def _where(extent: Extent, dims: Mapping[str, int]) -> str:
+    return f"{extent}, for {_shown({name: dims[name] for name in _names(extent)})},"
+
+
+def _shown(dims: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {number}" for name, number in dims.items())
+
+
+def _names(extent: Extent) -> list[str]:
+    """The dimensions of a formula, in order."""
+    match extent:
+        case int():
+            return []
+        case str():
+            return [extent]
+        case Formula(left=left, right=right):
+            return list(dict.fromkeys([*_names(left), *_names(right)]))

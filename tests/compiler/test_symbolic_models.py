@@ -1,0 +1,128 @@
+"""Models with symbolic dimensions: one library serves all shapes, saved and loaded too; its plans are bounded."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.runtime.dimensions import MAX_PLANS
+
+RNG = np.random.default_rng(5)
+N, H, W = te.var("N"), te.var("H"), te.var("W")
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True)) if x.size else x
+    return e / e.sum(-1, keepdims=True)
+
+
+W1, B1, W2 = normal(20, 24), normal(24), normal(24, 5)
+
+
+@pytest.fixture(scope="module")
+def perceptron():
+    x = lw.var("x", (N, 20))
+    hidden = lw.nn.relu(lw.nn.add(lw.nn.matmul(x, lw.const(W1)), lw.const(B1)))
+    return lw.compile(lw.Function([x], lw.nn.softmax(lw.nn.matmul(hidden, lw.const(W2)))), jobs=1)
+
+
+@pytest.fixture(params=["compiled", "loaded"])
+def library(request, perceptron, tmp_path):
+    if request.param == "compiled":
+        return perceptron
+    perceptron.save(tmp_path / "perceptron.lwlib")
+    return lw.load(tmp_path / "perceptron.lwlib")
+
+
+def test_one_library_serves_every_batch(library):
+    engine = lw.Engine(library)
+    for batch in (1, 7, 0, 64, 1):
+        x = normal(batch, 20)
+        expected = softmax(np.maximum(x @ W1 + B1, 0) @ W2)
+        np.testing.assert_allclose(engine({"x": x})[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_specs_show_dimensions_by_name(library):
+    assert str(library) == "<Library main(x: float32[N, 20]) -> (output0: float32[N, 5]), 3 functions>"
+    assert library.inputs[0].shape == ("N", 20)
+
+
+def test_given_shapes_make_a_model_of_numbers(perceptron):
+    x = lw.var("x", (N, 4))
+    made = lw.compile(lw.Function([x], lw.nn.relu(x)), shapes={"x": (3, 4)}, jobs=1)
+    assert (made.model.dims, made.inputs[0].shape) == ((), (3, 4))
+
+
+def test_outputs_have_formulas_of_dimensions():
+    x, weight = lw.var("x", (N, 3, H, W)), normal(4, 3, 3, 3)
+    conv = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), strides=2, padding=1))
+    pooled = lw.nn.mean(conv, axes=(2, 3))
+    library = lw.compile(lw.Function([x], lw.graph.Tuple((conv, pooled))), jobs=1)
+    assert str(library.outputs[0]) == "output0: float32[N, 4, (H + 1) // 2, (W + 1) // 2]"
+    engine = lw.Engine(library)
+    for n, h, w in [(1, 8, 8), (2, 7, 10), (3, 1, 1)]:
+        x = normal(n, 3, h, w)
+        got, mean = engine([x])
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+        expected = np.maximum(np.einsum("nchwrs,kcrs->nkhw", windows, weight), 0)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(mean, expected.mean((2, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_functions_that_differ_in_the_names_of_dimensions_are_compiled_once():
+    a, b = lw.var("a", (N, 4)), lw.var("b", (H, 4))
+    library = lw.compile(lw.Function([a, b], lw.graph.Tuple((lw.nn.relu(a), lw.nn.relu(b)))), jobs=1)
+    assert len(library.functions) == 1
+    one, other = lw.Engine(library)([normal(2, 4), -np.ones((3, 4), np.float32)])
+    assert one.shape == (2, 4)
+    np.testing.assert_array_equal(other, np.zeros((3, 4)))
+
+
+def test_two_dimensions_of_one_name_stay_two():
+    a, b = lw.var("a", (te.var("n"),)), lw.var("b", (te.var("n"),))
+    library = lw.compile(lw.Function([a, b], lw.nn.concatenate([a, b])), jobs=1)
+    assert [spec.shape for spec in library.inputs] == [("n",), ("n_1",)]
+    assert lw.Engine(library)([normal(2), normal(5)])[0].shape == (7,)
+
+
+def test_inputs_and_constants_handed_on_have_symbolic_shapes_too():
+    x = lw.var("x", (N, 3))
+    (got,) = lw.Engine(lw.compile(lw.Function([x], x), jobs=1))([np.ones((4, 3), np.float32)])
+    np.testing.assert_array_equal(got, np.ones((4, 3)))
+
+
+def test_the_plans_of_the_last_shapes_are_kept(perceptron):
+    engine = lw.Engine(perceptron)
+    for batch in range(MAX_PLANS + 9):
+        assert engine([normal(batch, 20)])[0].shape == (batch, 5)
+    assert f"plans for {MAX_PLANS} of at most {MAX_PLANS} sets of shapes" in repr(engine)
+
+
+def test_the_phases_of_a_run_bind_dimensions_when_it_runs(perceptron):
+    engine = lw.Engine(perceptron).init()
+    for batch in (2, 3):
+        engine.set_input("x", normal(batch, 20))
+        engine.run()
+        assert engine.get_output(0).shape == (batch, 5)
+
+
+def test_steps_are_timed_for_the_shapes_of_the_inputs(perceptron):
+    assert len(lw.Engine(perceptron).time_steps([normal(3, 20)])) == 3
+
+
+def test_worker_processes_compile_symbolic_functions_to_the_same_code():
+    x = lw.var("x", (N, H))
+    y = x
+    for number in range(7):
+        y = lw.nn.softmax(lw.nn.multiply(y, lw.const(np.float32(number))))
+    texts = []
+    for jobs in (1, 2):
+        options = lw.codegen.options.CodegenOptions(cache=False)
+        made = lw.compiler.model.compile_model(lw.Function([x], y), lw.resolve_target("x86-64-v3"), options, jobs=jobs)
+        texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
+    assert texts[0] == texts[1]

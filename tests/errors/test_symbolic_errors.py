@@ -1,0 +1,51 @@
+"""Misuse of models with symbolic dimensions: shapes that contradict each other, dimensions that nothing tells."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+
+N = te.var("N")
+
+
+def zeros(*shape):
+    return np.zeros(shape, np.float32)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    a, b = lw.var("a", (N, 3)), lw.var("b", (N, 3))
+    return lw.Engine(lw.compile(lw.Function([a, b], lw.nn.add(a, b)), jobs=1))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            (zeros(2, 3), zeros(4, 3)),
+            r"input b: float32\[N, 3\] should have extent 2 in dimension 0, found 4 \(N = 2 from dimension 0 of",
+        ),
+        ((zeros(2, 4), zeros(2, 4)), r"input a should have shape \(N, 3\), found \(2, 4\)"),
+        ((zeros(2), zeros(2, 3)), r"input a should have shape \(N, 3\), found \(2,\)"),
+    ],
+)
+def test_shapes_that_contradict_each_other(pair, arrays, message):
+    with pytest.raises(lw.RuntimeArgumentError, match=message):
+        pair(list(arrays))
+    assert pair([zeros(2, 3), zeros(2, 3)])[0].shape == (2, 3)
+
+
+def test_a_dimension_that_no_input_tells():
+    x = lw.var("x", (N + 1,))
+    with pytest.raises(lw.ModelError, match=r"input x: float32\[N \+ 1\] does not tell the value of N"):
+        lw.compile(lw.Function([x], lw.nn.relu(x)), jobs=1)
+
+
+def test_an_extent_that_comes_out_negative():
+    x = lw.var("x", (1, 1, N))
+    weight = lw.const(np.ones((1, 1, 5), np.float32))
+    engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.conv(x, weight)), jobs=1))
+    assert engine([zeros(1, 1, 4)])[0].shape == (1, 1, 0)
+    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N - 4, for N = 1, gives a tensor the extent -3"):
+        engine([zeros(1, 1, 1)])
