@@ -57,6 +57,7 @@ from .runtime.engine import Array, Engine
 from .runtime.kernel import Kernel
 from .runtime.library import Library
 from .runtime.library import load_library as load
+from .runtime.symbols import register_symbol
 from .runtime.timing import Timing
 from .te.tensor import Tensor
 
@@ -208,6 +209,7 @@ __all__ = [
     "load",
     "lower",
     "nn",
+    "register_symbol",
     "resolve_target",
     "te",
     "var",

@@ -11,7 +11,7 @@ from ..ir.buffer import ARENA_ALIGNMENT, Buffer
 from ..ir.dtype import INDEX
 from ..ir.expr import ONE, Binary, Const, Expr, Load, const_int
 from ..ir.simplify import simplify
-from ..ir.stmt import Launch, Stmt, Store
+from ..ir.stmt import CallExtern, Launch, Stmt, Store
 from ..ir.visit import walk
 from .facts import add, as_ramp, flat_index, multiply
 from .lanes import external
@@ -56,6 +56,8 @@ def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
     count = element_count(buffer) or 0
     for node in walk(body):
         if isinstance(node, Launch) and any(isinstance(a, Buffer) and a.data is buffer.data for a in node.args):
+            return None
+        if isinstance(node, CallExtern) and any(region.buffer.data is buffer.data for region in node.regions):
             return None
         if not isinstance(node, (Load, Store)) or node.buffer.data is not buffer.data:
             continue

@@ -14,7 +14,8 @@ from typing import Protocol
 from llvmlite import ir as llvm_ir
 
 from ..ir.expr import Binary, Const, Expr, Load, Var, const_int
-from ..ir.faults import at_place, division_by_zero, out_of_bounds
+from ..ir.extern import ExternFunction, Region
+from ..ir.faults import at_place, division_by_zero, out_of_bounds, region_out_of_bounds
 from ..ir.stmt import Seq, Stmt, Store
 from .abi import MAX_RECORDED, RECORD, RECORDED
 from .types import I1, I32, I64, call_intrinsic, lanes_of, same_lanes, splat
@@ -70,6 +71,29 @@ class Checks:
         condition = self._any_lane(self._either(failed))
         self._fail_if(condition, lambda record: self._bounds_message(record, access, indices, extents, failed))
 
+    def region(self, function: ExternFunction, region: Region) -> None:
+        """Fail if a region that has elements leaves its buffer."""
+        if not region.extents:
+            return
+        zero = llvm_ir.Constant(I64, 0)
+        lows, counts = ([self._value_of(e) for e in part] for part in (region.begin, region.extents))
+        extents = [self._value_of(extent) for extent in region.buffer.shape]
+        highs = [self._builder.add(low, count) for low, count in zip(lows, counts, strict=True)]
+        outside = [
+            self._builder.or_(self._builder.icmp_signed("<", low, zero), self._builder.icmp_signed(">", high, extent))
+            for low, high, extent in zip(lows, highs, extents, strict=True)
+        ]
+        some = reduce(self._builder.and_, [self._builder.icmp_signed(">", count, zero) for count in counts])
+
+        def message(record: _Record) -> str:
+            found = [(record.number(low), record.number(high)) for low, high in zip(lows, highs, strict=True)]
+            dimension, limit = self._first_failed(outside, extents, None)
+            which, bound = record.number(dimension), record.number(limit)
+            shape = [record.number(extent) for extent in extents]
+            return region_out_of_bounds(function, region, found, shape, which, bound)
+
+        self._fail_if(self._builder.and_(some, self._either(outside)), message)
+
     def divisor(self, node: Binary, divisor: llvm_ir.Value) -> None:
         """Fail if some lane of an index divisor is 0."""
         if const_int(node.b):
@@ -104,16 +128,23 @@ class Checks:
             str(index) if isinstance(index, Const) else record.number(self._lane(value, lane))
             for index, value in zip(access.indices, indices, strict=True)
         ]
+        dimension, extent = self._first_failed(failed, extents, lane)
+        which, limit = record.number(dimension), record.number(extent)
+        in_lane = None if lane is None else record.number(lane)
+        shape = [record.number(extent) for extent in extents]
+        return out_of_bounds(access, found, shape, which, limit, in_lane)
+
+    def _first_failed(
+        self, failed: Sequence[llvm_ir.Value], extents: Sequence[llvm_ir.Value], lane: llvm_ir.Value | None
+    ) -> tuple[llvm_ir.Value, llvm_ir.Value]:
+        """The first dimension in which something failed, and its extent."""
         dimension: llvm_ir.Value = llvm_ir.Constant(I64, len(failed) - 1)
         extent = extents[-1]
         for k in range(len(failed) - 2, -1, -1):
             here = self._lane(failed[k], lane)
             dimension = self._builder.select(here, llvm_ir.Constant(I64, k), dimension)
             extent = self._builder.select(here, extents[k], extent)
-        which, limit = record.number(dimension), record.number(extent)
-        in_lane = None if lane is None else record.number(lane)
-        shape = [record.number(extent) for extent in extents]
-        return out_of_bounds(access, found, shape, which, limit, in_lane)
+        return dimension, extent
 
     def _first_lane(self, failed: Sequence[llvm_ir.Value]) -> llvm_ir.Value | None:
         """The number of the first lane in which something failed; None without lanes."""

@@ -19,7 +19,8 @@ from .options import CodegenOptions
 @dataclass(frozen=True, slots=True)
 class CompiledCode:
     """Machine code of one module. ``object`` is an object file; ``entry`` the name of its entry function; ``messages``
-    the texts of its assertions, of which the entry returns the number, counted from 1; ``llvm_ir`` the IR as emitted.
+    the texts of its assertions, of which the entry returns the number, counted from 1; ``llvm_ir`` the IR as emitted;
+    ``externs`` the prototypes of the functions of C that the program calls, whose symbols are undefined in the object.
     """
 
     object: bytes
@@ -28,6 +29,7 @@ class CompiledCode:
     llvm_ir: str
     target: Target
     options: CodegenOptions
+    externs: tuple[str, ...] = ()
 
     @property
     def llvm_ir_optimized(self) -> str:
@@ -45,11 +47,16 @@ def compile_module(module: IRModule, target: Target, options: CodegenOptions | N
     """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
     options = options or CodegenOptions()
     emitted = emit_module(module, target, options)
-    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options)
+    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options, emitted.externs)
 
 
 def compile_text(
-    text: str, entry: str, messages: tuple[str, ...], target: Target, options: CodegenOptions
+    text: str,
+    entry: str,
+    messages: tuple[str, ...],
+    target: Target,
+    options: CodegenOptions,
+    externs: tuple[str, ...] = (),
 ) -> CompiledCode:
     """Compile LLVM IR of ours, or take its object code from the cache."""
     cache = object_cache() if options.cache else None
@@ -60,7 +67,7 @@ def compile_text(
         code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, code)
-    return CompiledCode(code, entry, messages, text, target, options)
+    return CompiledCode(code, entry, messages, text, target, options, externs)
 
 
 def assembly_with_lines(module: IRModule, target: Target, options: CodegenOptions) -> str:

@@ -90,6 +90,10 @@ class MemoryEmitter:
         args = [pointer, for_reading, keep_in_all, data]
         call_intrinsic(self.builder, "prefetch", [PTR], llvm_ir.VoidType(), args)
 
+    def address(self, buffer: Buffer, indices: tuple[Expr, ...]) -> llvm_ir.Value:
+        """The address of an element, which nothing is known of: an empty region may begin anywhere."""
+        return self._address(buffer, flat_index(buffer, indices), inbounds=False)[0]
+
     # Slots are ours alone and whole, so a mask is a choice between values there.
 
     def _load_slot(self, slots: Slots, kind: DType, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:

@@ -40,7 +40,8 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class CompiledFunction:
     """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
-    values of ``dims``, the names of its symbolic dimensions."""
+    values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
+    it calls."""
 
     name: str
     symbol: str
@@ -50,6 +51,7 @@ class CompiledFunction:
     loop_ir: str
     llvm_ir: str
     object: bytes
+    externs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

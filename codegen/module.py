@@ -8,7 +8,7 @@ stack, and its task function unpacks that and calls the launched body.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
@@ -16,11 +16,13 @@ from llvmlite import ir as llvm_ir
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import Var, const_int
+from ..ir.extern import ExternFunction
 from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
 from ..ir.target import Target
 from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .debug_info import LineTable
+from .extern_call import extern_functions
 from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout
@@ -31,11 +33,13 @@ from .types import I32, I64, PTR, value_type
 
 @dataclass(frozen=True, slots=True)
 class EmittedModule:
-    """LLVM IR text, the name of its entry function, and the texts of its assertions, the first with code 1."""
+    """LLVM IR text, the name of its entry function, the texts of its assertions, the first with code 1, and the
+    prototypes of the functions of C that it calls for the program."""
 
     text: str
     entry: str
     messages: tuple[str, ...]
+    externs: tuple[str, ...]
 
 
 def emit_module(
@@ -72,12 +76,15 @@ def _signature(func: PrimFunc, *, entry: bool) -> _Signature:
     return _Signature(tuple(found.items()))
 
 
-def symbol_name(name: str) -> str:
+def symbol_name(name: str, externs: Sequence[ExternFunction] = ()) -> str:
     """The name as an identifier of C that is none of the functions we call."""
     cleaned = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not cleaned or cleaned[0].isdigit():
         return f"_{cleaned}"
-    return f"{cleaned}_" if cleaned in EXTERNAL_SYMBOLS else cleaned
+    taken = {*EXTERNAL_SYMBOLS, *(e.symbol for e in externs)}
+    while cleaned in taken:
+        cleaned += "_"
+    return cleaned
 
 
 class _ModuleEmitter:
@@ -87,7 +94,8 @@ class _ModuleEmitter:
         self.source = module
         self.target = target
         self.options = options
-        self.entry = symbol_name(module.entry.name)
+        self.externs = extern_functions(module)
+        self.entry = self._symbol(module.entry.name)
         self.llvm = llvm_ir.Module(self.entry, context=llvm_ir.Context())
         self.llvm.triple = target.triple
         self.llvm.data_layout = data_layout(target)
@@ -104,7 +112,11 @@ class _ModuleEmitter:
         self._emit_entry()
         for func in self.source.functions:
             self._emit_body(func)
-        return EmittedModule(str(self.llvm), self.entry, tuple(self.messages))
+        prototypes = tuple(e.prototype for e in self.externs)
+        return EmittedModule(str(self.llvm), self.entry, tuple(self.messages), prototypes)
+
+    def _symbol(self, name: str) -> str:
+        return symbol_name(name, self.externs)
 
     def _message_number(self, message: str) -> int:
         return self.messages.setdefault(message, len(self.messages) + 1)
@@ -114,7 +126,7 @@ class _ModuleEmitter:
     def _declare_body(self, func: PrimFunc) -> llvm_ir.Function:
         signature = self.signatures[func.name]
         kind = llvm_ir.FunctionType(I32, [PTR, *signature.types])
-        name = symbol_name(func.name) + (".body" if func is self.source.entry else "")
+        name = self._symbol(func.name) + (".body" if func is self.source.entry else "")
         body = llvm_ir.Function(self.llvm, kind, name)
         body.linkage = "internal"
         body.attributes.add("nounwind")
@@ -202,7 +214,9 @@ class _ModuleEmitter:
         """``i32 (ctx, closure, begin, end)``: unpacks the closure and calls the body of function ``name``."""
         if name in self.tasks:
             return self.tasks[name]
-        task = llvm_ir.Function(self.llvm, llvm_ir.FunctionType(I32, [PTR, PTR, I64, I64]), f"{symbol_name(name)}.task")
+        task = llvm_ir.Function(
+            self.llvm, llvm_ir.FunctionType(I32, [PTR, PTR, I64, I64]), f"{self._symbol(name)}.task"
+        )
         task.linkage = "internal"
         task.attributes.add("nounwind")
         self.tasks[name] = task

@@ -10,13 +10,28 @@ from llvmlite import ir as llvm_ir
 
 from ..ir.buffer import Buffer
 from ..ir.expr import Var, const_int, is_const
-from ..ir.stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Prefetch, Seq, Stmt, Store, While
+from ..ir.stmt import (
+    Allocate,
+    Assert,
+    CallExtern,
+    Evaluate,
+    For,
+    If,
+    Launch,
+    LetStmt,
+    Prefetch,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
 from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place, used_bytes
 from .checks import Checks
 from .debug_info import LineTable
 from .expr import ExprEmitter
+from .extern_call import emit_extern_call
 from .facts import VarFacts
 from .memory import Slots
 from .options import CodegenOptions
@@ -89,6 +104,8 @@ class StmtEmitter:
                 self.exprs.value(value)
             case Prefetch(buffer, indices):
                 self.exprs.memory.prefetch(buffer, indices)
+            case CallExtern():
+                emit_extern_call(self.exprs, self.allocator, stmt)
             case Launch():
                 result = self._emit_launch(self, stmt)
                 self._leave_if(self.builder.icmp_signed("!=", result, llvm_ir.Constant(I32, 0)), result)

@@ -39,7 +39,7 @@ def compile_function(function: Function, target: Target, options: CodegenOptions
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = tuple(dim.name for dim in symbolic_dims(func))
     made = CompiledFunction(
-        function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object
+        function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object, code.externs
     )
     if options.cache:
         object_cache().put(function_key(function, target, options), _to_bytes(made))
@@ -59,6 +59,6 @@ def _from_bytes(data: bytes) -> CompiledFunction:
     if fields.pop("format") != FORMAT:
         raise CacheError("an entry of the cache has another format")
     fields["choices"] = tuple(Choice(**choice) for choice in fields["choices"])
-    for name in ("dims", "messages"):
+    for name in ("dims", "messages", "externs"):
         fields[name] = tuple(fields[name])
     return CompiledFunction(**fields, object=data[8 + size :])

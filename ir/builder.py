@@ -10,9 +10,10 @@ from .buffer import Buffer, Scope
 from .build import index_var, make_buffer
 from .dtype import DType
 from .errors import ExpressionError
-from .expr import Expr, ExprLike, Load, Var, as_expr, as_index
+from .expr import Cast, Expr, ExprLike, Load, Var, as_expr, as_index
+from .extern import ExternFunction, Region
 from .simplify import simplify
-from .stmt import Allocate, For, If, LetStmt, LoopKind, Stmt, Store, While, seq
+from .stmt import Allocate, CallExtern, For, If, LetStmt, LoopKind, Stmt, Store, While, seq
 
 _Entry: TypeAlias = "Stmt | Callable[[Stmt], Stmt]"
 """A statement, or what a declaration makes of the statements that follow it in its block."""
@@ -92,6 +93,14 @@ class IRBuilder:
         self._declare(lambda rest: Allocate(buffer, rest))
         return self.buffer_ptr(buffer)
 
+    def call(self, function: ExternFunction, *args: BufferPtr | Buffer | Region | ExprLike) -> None:
+        """Call a function of C. Scalars take the dtypes of its parameters, an ``index`` that of an integer, by a cast;
+        a buffer stands for all of its elements, ``region`` picks some of them."""
+        kinds = [param.dtype for param in function.params]
+        if len(args) != len(kinds):
+            raise ExpressionError(f"{function} takes {len(kinds)} arguments, found {len(args)}")
+        self.emit(CallExtern(function, tuple(_argument(a, k) for a, k in zip(args, kinds, strict=True))))
+
     def emit(self, stmt: Stmt) -> None:
         """Add a statement."""
         self._blocks[-1].append(stmt)
@@ -131,6 +140,10 @@ class BufferPtr:
     def dtype(self) -> DType:
         return self.buffer.dtype
 
+    def region(self, begin: Indices, extents: Indices) -> Region:
+        """The box of ``extents`` elements from ``begin`` on, for a function of C."""
+        return Region(self.buffer, _as_indices(begin), _as_indices(extents))
+
     def __getitem__(self, indices: Indices) -> Expr:
         return Load(self.buffer, _as_indices(indices))
 
@@ -147,6 +160,16 @@ def _as_indices(indices: Indices) -> tuple[Expr, ...]:
     if any(isinstance(i, slice) for i in given):
         raise ExpressionError("buffers are read and written element by element, not by slices")
     return tuple(as_index(i) for i in given)
+
+
+def _argument(arg: BufferPtr | Buffer | Region | ExprLike, kind: DType) -> Region | Expr:
+    if isinstance(arg, Region):
+        return arg
+    if isinstance(arg, (Buffer, BufferPtr)):
+        whole = arg if isinstance(arg, Buffer) else arg.buffer
+        return Region(whole, (as_index(0),) * whole.ndim, whole.shape)
+    value = as_expr(arg, kind)
+    return Cast(kind, value) if value.dtype.is_index and kind.is_data_int else value
 
 
 def _joined(block: Sequence[_Entry]) -> Stmt:

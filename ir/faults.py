@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .expr import Binary, Load
+from .extern import ExternFunction, Region
 from .stmt import Stmt, Store
 
 
@@ -42,3 +43,20 @@ def at_place(message: str, statement: Stmt, loops: Sequence[tuple[str, str]]) ->
     around = ", ".join(f"{name} = {value}" for name, value in loops)
     text = str(statement).splitlines()[0]
     return f"{message}\n  in `{text}`" + (f"\n  at {around}" if around else "")
+
+
+def region_out_of_bounds(
+    function: ExternFunction,
+    region: Region,
+    found: Sequence[tuple[str, str]],
+    shape: Sequence[str],
+    dimension: str,
+    extent: str,
+) -> str:
+    """``found`` are begin and end of the region in each dimension, ``dimension`` is one that it leaves."""
+    name = region.buffer.name
+    box = ", ".join(f"{low}:{high}" for low, high in found)
+    return (
+        f"out of bounds: {function.symbol} gets {name}[{box}], but dimension {dimension} of {name} has extent "
+        f"{extent}; its shape is ({', '.join(shape)})"
+    )

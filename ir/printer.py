@@ -29,9 +29,11 @@ from .expr import (
     Unary,
     Var,
 )
+from .extern import Region
 from .stmt import (
     Allocate,
     Assert,
+    CallExtern,
     Evaluate,
     For,
     If,
@@ -223,6 +225,9 @@ class Printer:
                 return [f"{indent}{self.expr(value)}"]
             case Prefetch(buffer, indices):
                 return [f"{indent}prefetch({self.access(buffer, indices, None)})"]
+            case CallExtern(function, args):
+                given = [self.region(a) if isinstance(a, Region) else self.expr(a) for a in args]
+                return [f"{indent}{function.symbol}({', '.join(given)})"]
             case Launch(function, extent, args):
                 names = ", ".join(self.name(a) for a in args)
                 return [f"{indent}launch({function}, {self.expr(extent)}, [{names}])"]
@@ -237,6 +242,16 @@ class Printer:
                 return self.expr(end)
             case _:
                 return f"{self.expr(low)} + {self.expr(extent, _PRECEDENCE['*'])}"
+
+    def region(self, region: Region) -> str:
+        """A box as slices; one that has strides of its own as ``view(A[begin], (extents), (strides))``."""
+        name = self.name(region.buffer)
+        if region.strides is None:
+            pairs = zip(region.begin, region.extents, strict=True)
+            slices = [f"{self.expr(low)}:{self._end(low, extent)}" for low, extent in pairs]
+            return f"{name}[{', '.join(slices) or '()'}]"
+        start, extents, strides = (self._list(part) for part in (region.begin, region.extents, region.strides))
+        return f"view({name}[{self._run(start)}], ({self._run(extents)}), ({self._run(strides)}))"
 
     def declaration(self, buffer: Buffer) -> str:
         shape = ", ".join(self.expr(extent) for extent in buffer.shape)

@@ -13,6 +13,7 @@
                                                      indices may be out of bounds
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
            thread pool
+           | CallExtern(function, args)              call a function of C, see ``extern.py``; args: scalars, regions
 
     func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments
     mod  ::= IRModule(functions)
@@ -35,6 +36,7 @@ from typing import Literal, TypeAlias
 from .buffer import Buffer
 from .errors import ExpressionError
 from .expr import Expr, Var, access_dtype
+from .extern import ExternFunction, Passing, Region
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
 Notes: TypeAlias = tuple[tuple[str, "str | int | bool"], ...]
@@ -140,7 +142,44 @@ class Launch(StmtNode):
     args: tuple[Buffer | Var, ...]
 
 
-Stmt: TypeAlias = For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Prefetch | Launch
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CallExtern(StmtNode):
+    """A call of a function of C: it reads, writes and updates the regions as its parameters say."""
+
+    function: ExternFunction
+    args: tuple[Region | Expr, ...]
+
+    def __post_init__(self) -> None:
+        name, params = self.function.symbol, self.function.params
+        if len(self.args) != len(params):
+            raise ExpressionError(f"{name} takes {len(params)} arguments, found {len(self.args)}")
+        for number, (arg, param) in enumerate(zip(self.args, params, strict=True), start=1):
+            kind = arg.buffer.dtype if isinstance(arg, Region) else arg.dtype
+            if isinstance(arg, Region) is not param.is_region or kind is not param.dtype:
+                found = f"a region of {kind}" if isinstance(arg, Region) else f"a {kind}"
+                raise ExpressionError(f"argument {number} of {name} is declared as {param}, found {found}")
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(arg for arg in self.args if isinstance(arg, Region))
+
+    @property
+    def read(self) -> tuple[Region, ...]:
+        """The regions whose elements the function may look at."""
+        return self._passed("read", "update")
+
+    @property
+    def written(self) -> tuple[Region, ...]:
+        return self._passed("write", "update")
+
+    def _passed(self, *how: Passing) -> tuple[Region, ...]:
+        pairs = zip(self.args, self.function.params, strict=True)
+        return tuple(arg for arg, param in pairs if isinstance(arg, Region) and param.passing in how)
+
+
+Stmt: TypeAlias = (
+    For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Prefetch | Launch | CallExtern
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, cast
 from .buffer import Buffer
 from .dtype import DType
 from .expr import Axis, Combiner, Const, Expr, ExprNode, TensorBase, Var
+from .extern import ExternFunction, Region
 from .stmt import Allocate, IRModule, PrimFunc, Stmt, StmtNode
 from .visit import bound_vars
 
@@ -127,6 +128,9 @@ class _Rows:
             case Const():
                 bits = struct.pack("<d", node.value) if isinstance(node.value, float) else int(node.value)
                 return ("Const", str(node.dtype), bits)
+            case Region():
+                places = tuple(self._reference(p) for p in node.parts)
+                return ("Region", self._reference(node.buffer), places, node.strides is None)
             case Buffer():
                 where = tuple(self._reference(p) for p in _parts(node))
                 return ("Buffer", str(node.dtype), where, node.strides is None, node.alignment, node.scope)
@@ -136,7 +140,7 @@ class _Rows:
 
     def _value(self, value: object) -> Hashable:
         match value:
-            case ExprNode() | StmtNode() | Buffer() | Axis():
+            case ExprNode() | StmtNode() | Buffer() | Axis() | Region():
                 return ("row", self._reference(value))
             case tuple():
                 return tuple(self._value(v) for v in value)
@@ -144,7 +148,7 @@ class _Rows:
                 return ("combiner", self._combiner(value))
             case TensorBase():
                 return ("tensor", self._free(value), str(value.dtype))
-            case DType():
+            case DType() | ExternFunction():
                 return str(value)
             case None | str() | int():
                 return value
@@ -173,6 +177,8 @@ def _parts(node: object) -> list[object]:
             return [node.data, *node.layout]
         case Axis():
             return [node.var, node.min, node.extent]
+        case Region():
+            return [node.buffer, *node.parts]
         case Var() | Const():
             return []
         case _:
@@ -180,5 +186,5 @@ def _parts(node: object) -> list[object]:
             for name in _field_names(cast(Any, type(node))):
                 value = getattr(node, name)
                 values = value if type(value) is tuple else (value,)
-                found.extend(v for v in values if isinstance(v, (ExprNode, StmtNode, Buffer, Axis)))
+                found.extend(v for v in values if isinstance(v, (ExprNode, StmtNode, Buffer, Axis, Region)))
             return found

@@ -3,9 +3,9 @@
 variables     bound once, used only where they are bound; addresses (``buffer.data``) are never values
 dtypes        loop bounds are scalar ``index``, conditions scalar bool; the nodes check their operands when made
 memory        accesses go to parameters or enclosing allocations, in the dtype of that memory; stores only to
-              ``outputs`` (which are parameters) and allocations
+              ``outputs`` (which are parameters) and allocations; so does what a function of C is called to write
 loops         a vectorized loop has a constant extent of 2 to MAX_LANES; inside there are neither vectors, nor
-              parallel loops, launches or other vectorized loops
+              parallel loops, launches, calls of C functions or other vectorized loops
 functions     parameters are distinct buffers and index variables; a Launch fits the function it names, which is
               another one of the module
 te            no TensorRead, no Reduce
@@ -38,6 +38,7 @@ from .printer import func_text
 from .stmt import (
     Allocate,
     Assert,
+    CallExtern,
     Evaluate,
     For,
     If,
@@ -175,6 +176,8 @@ class _Verifier:
                     self._expr(part)
             case Launch():
                 self._launch(stmt)
+            case CallExtern():
+                self._call_extern(stmt)
             case _:
                 assert_never(stmt)
 
@@ -233,6 +236,19 @@ class _Verifier:
         written = {output.data for output in callee.outputs}
         for param, arg in zip(rest, launch.args, strict=True):
             self._argument(callee, param, arg, written)
+
+    def _call_extern(self, call: CallExtern) -> None:
+        name = call.function.symbol
+        self._require(self._vectorized is None, f"{name} is called inside a vectorized loop: it has no vector form")
+        for region in call.regions:
+            self._reachable(region.buffer)
+            for part in region.buffer.layout:
+                self._expr(part)
+        for value in children(call):
+            self._expr(value)  # type: ignore[arg-type]
+        for region in call.written:
+            data, target = region.buffer.data, region.buffer.name
+            self._require(data in self._writable, f"{name} writes {target}, neither an output nor allocated here")
 
     def _argument(self, callee: PrimFunc, param: Buffer | Var, arg: Buffer | Var, written: set[Var]) -> None:
         where = f"argument {arg.name} for parameter {param.name} of {callee.name}"

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
 from .expr import Axis, Expr, ExprNode, Load, Reduce, TensorRead, Var
-from .stmt import Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from .extern import Region
+from .stmt import CallExtern, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
@@ -27,7 +28,7 @@ def _fields(cls: Any) -> tuple[str, ...]:
 def children(node: Node) -> tuple[Node, ...]:
     """The expressions and statements directly inside a node, in order of evaluation where there is one.
 
-    The bounds of a reduction's axes are children; the shapes of buffers are not.
+    The bounds of a reduction's axes and of regions are children; the shapes of buffers are not.
     """
     found: list[Node] = []
     for name in _fields(cast(Any, type(node))):
@@ -40,6 +41,8 @@ def children(node: Node) -> tuple[Node, ...]:
                     found.append(cast(Node, v))
                 elif isinstance(v, Axis):
                     found += (v.min, v.extent)
+                elif isinstance(v, Region):
+                    found += v.parts
     return tuple(found)
 
 
@@ -69,6 +72,8 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
     def visit(part: Any) -> Any:
         if isinstance(part, (ExprNode, StmtNode)):
             return replace(cast(Node, part))
+        if isinstance(part, Region):
+            return part.with_parts(part.buffer, [cast(Expr, replace(p)) for p in part.parts])
         return with_bounds(part) if isinstance(part, Axis) else part
 
     for name in _fields(cast(Any, type(node))):
@@ -149,7 +154,27 @@ def buffers_accessed(root: Node) -> tuple[Buffer, ...]:
             found[node.buffer] = None
         elif isinstance(node, Launch):
             found.update((a, None) for a in node.args if isinstance(a, Buffer))
+        elif isinstance(node, CallExtern):
+            found.update((region.buffer, None) for region in node.regions)
     return tuple(found)
+
+
+def memory_written(root: Node) -> frozenset[Var]:
+    """The memory (``buffer.data``) that is stored to, by the node's own stores and by the functions of C it calls."""
+    found: set[Var] = set()
+    for node in walk(root):
+        if isinstance(node, Store):
+            found.add(node.buffer.data)
+        elif isinstance(node, CallExtern):
+            found.update(region.buffer.data for region in node.written)
+    return frozenset(found)
+
+
+def with_views(call: CallExtern, view: Callable[[Buffer], Buffer]) -> CallExtern:
+    """The call with its regions' buffers replaced; the same object if none changes."""
+    args = tuple(a.with_parts(view(a.buffer), a.parts) if isinstance(a, Region) else a for a in call.args)
+    same = all(a is b for a, b in zip(args, call.args, strict=True))
+    return call if same else CallExtern(call.function, args)
 
 
 def with_body(func: PrimFunc, body: Stmt) -> PrimFunc:

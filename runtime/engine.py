@@ -26,7 +26,7 @@ from .dimensions import MAX_PLANS, Plan, Plans, check_shape
 from .foreign import why_not_here
 from .library import Library
 from .step_times import time_steps
-from .thread_pool import thread_pool_symbols
+from .symbols import model_symbols
 from .threads import check_threads, default_threads
 
 Array = npt.NDArray[Any]
@@ -147,7 +147,7 @@ class _Core:
             raise TargetError(problem)
         self._model = model
         objects = [model.entry_object, *(f.object for f in model.functions)]
-        self._code = LoadedCode(model.entry, objects, model.target, thread_pool_symbols())
+        self._code = LoadedCode(model.entry, objects, model.target, model_symbols(model))
         self._entry = _ENTRY(self._code.address())
         self._context = _CONTEXT.pack(threads)
         self._constants = [np.ascontiguousarray(c) for c in model.constants]

@@ -20,6 +20,7 @@ from ..ir.target import Target
 from .arguments import Arguments
 from .arrays import Array
 from .foreign import why_not_here
+from .symbols import extern_addresses
 from .thread_pool import thread_pool_symbols
 from .threads import check_threads, default_threads
 from .timing import Timing, measure
@@ -57,6 +58,7 @@ class Kernel:
         self._foreign = None if self._interpreted else why_not_here(code.target)
         if not self._interpreted and not self._foreign:
             symbols = thread_pool_symbols() if PARALLEL_FOR in code.llvm_ir else {}
+            symbols.update(extern_addresses(code.externs, func.name))
             self._loaded = load(code, symbols)  # keeps the machine code in memory
             self._address = self._loaded.address()
             native: Entry = _ENTRY(self._address)

@@ -186,6 +186,7 @@ def _function(fields: dict[str, Any], members: dict[str, bytes]) -> CompiledFunc
         members[f"{base}.txt"].decode(),
         members[f"{base}.ll"].decode(),
         members[f"{base}.o"],
+        tuple(fields["externs"]),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledModel
-from .thread_pool import thread_pool_symbols
+from .symbols import model_symbols
 
 REPEATS = 3
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -23,7 +23,8 @@ def time_steps(
 
     Steps run in order, so that each finds its inputs. ``fail`` is called with an error code as the entry returns it.
     """
-    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, thread_pool_symbols()) for f in model.functions}
+    symbols = model_symbols(model)
+    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols) for f in model.functions}
     kernels = {symbol: _KERNEL(code.address()) for symbol, code in codes.items()}
     best = [float("inf")] * len(model.steps)
     for _ in range(REPEATS):

@@ -2,6 +2,7 @@
 
 from ..ir.builder import IRBuilder
 from ..ir.expr import Axis
+from ..ir.extern import ExternFunction, extern_function
 from .compute import compute, placeholder, reduce_axis, var
 from .extern import extern
 from .math import (
@@ -55,6 +56,7 @@ from .tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
 __all__ = [
     "Axis",
     "ComputeOp",
+    "ExternFunction",
     "ExternOp",
     "IRBuilder",
     "PlaceholderOp",
@@ -82,6 +84,7 @@ __all__ = [
     "exp2",
     "expm1",
     "extern",
+    "extern_function",
     "floor",
     "fma",
     "if_then_else",

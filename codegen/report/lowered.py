@@ -9,7 +9,7 @@ from ...ir.buffer import Buffer
 from ...ir.expr import Expr, Load, Var
 from ...ir.origin import enclosed
 from ...ir.printer import module_lines
-from ...ir.stmt import Allocate, For, If, IRModule, Launch, LetStmt, PrimFunc, Stmt, StmtNode, Store
+from ...ir.stmt import Allocate, CallExtern, For, If, IRModule, Launch, LetStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, children, walk
 from ..allocate import place, slot_lanes
 
@@ -127,5 +127,7 @@ def _own_buffers(stmt: Stmt) -> Iterator[Buffer]:
     """The buffers that a statement itself accesses, not those of the statements in it."""
     if isinstance(stmt, Store):
         yield stmt.buffer
+    elif isinstance(stmt, CallExtern):
+        yield from (region.buffer for region in stmt.regions)
     own: list[Node] = [part for part in children(stmt) if not isinstance(part, StmtNode)]
     yield from (node.buffer for part in own for node in walk(part) if isinstance(node, Load))

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ..buffer import Buffer
 from ..errors import RuntimeArgumentError
 from ..expr import Expr, Var
-from ..stmt import PrimFunc, Store
-from ..visit import walk
+from ..stmt import PrimFunc
+from ..visit import memory_written, walk
 from .compile import ExprCompiler
 from .memory import Memory
 from .run import memory_size
@@ -89,8 +89,7 @@ def _evaluate(func: PrimFunc, buffer: Buffer, value: Expr, dims: Mapping[Var, in
 
 
 def _check_outputs(func: PrimFunc, buffers: Sequence[Buffer], arrays: Sequence[Array]) -> None:
-    stored = {node.buffer.data for node in walk(func.body) if isinstance(node, Store)}
-    stored.update(buffer.data for buffer in func.outputs)
+    stored = memory_written(func.body) | {buffer.data for buffer in func.outputs}
     for buffer, array in zip(buffers, arrays, strict=True):
         if buffer.data not in stored:
             continue

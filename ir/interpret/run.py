@@ -14,6 +14,7 @@ from ..expr import Expr, Var
 from ..stmt import (
     Allocate,
     Assert,
+    CallExtern,
     Evaluate,
     For,
     If,
@@ -30,6 +31,7 @@ from ..stmt import (
 from ..visit import free_vars
 from .access import Frame
 from .compile import ExprCompiler, access_parts, run
+from .extern_call import extern_call
 from .memory import Memory, RaceTracker
 
 Action: TypeAlias = Callable[[Frame], None]
@@ -107,6 +109,8 @@ class _StmtCompiler(ExprCompiler):
                 return _sequence([])
             case Launch():
                 return self._launch(stmt)
+            case CallExtern():
+                return extern_call(self, stmt)
             case _:
                 assert_never(stmt)
 

@@ -8,9 +8,25 @@ from typing import assert_never, cast
 
 from ..buffer import Buffer
 from ..expr import ONE, Const, Expr, Var
+from ..extern import Region
 from ..facts import Facts, negate
 from ..linear import linear_of
-from ..stmt import Allocate, Assert, Evaluate, For, If, Launch, LetStmt, Prefetch, Seq, Stmt, Store, While, seq
+from ..stmt import (
+    Allocate,
+    Assert,
+    CallExtern,
+    Evaluate,
+    For,
+    If,
+    Launch,
+    LetStmt,
+    Prefetch,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
 from ..visit import Node, reads_memory
 from .expressions import is_always, let_facts
 from .visitor import Request, Visit, VisitorState, visit_all
@@ -45,6 +61,8 @@ class StatementVisitor(VisitorState):
                 return self._prefetch(stmt, facts)
             case Launch():
                 return self._launch(stmt, facts)
+            case CallExtern():
+                return self._call_extern(stmt, facts)
             case _:
                 assert_never(stmt)
 
@@ -179,6 +197,17 @@ class StatementVisitor(VisitorState):
             if isinstance(arg, Var) and arg in self.values:
                 launch = LetStmt(arg, self.values[arg], launch)
         return launch
+
+    def _call_extern(self, stmt: CallExtern, facts: Facts) -> Visit:
+        args: list[Region | Expr] = []
+        for arg in stmt.args:
+            if isinstance(arg, Region):
+                parts = yield from visit_all(arg.parts, facts)
+                args.append(arg.with_parts(self.buffer(arg.buffer), parts))
+            else:
+                args.append(cast(Expr, (yield arg, facts)))
+        same = all(a is b for a, b in zip(args, stmt.args, strict=True))
+        return stmt if same else CallExtern(stmt.function, tuple(args))
 
     def _argument(self, arg: Buffer | Var) -> Buffer | Var:
         """Arguments of a launch stay variables: one that became a value is bound again around the launch."""

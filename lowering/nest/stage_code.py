@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.buffer import Buffer
 from ...ir.expr import ZERO, Expr, Load, Reduce, TensorRead, Var
-from ...ir.stmt import LetStmt, Stmt, Store, seq
-from ...ir.visit import Node, rewrite, substitute
+from ...ir.stmt import CallExtern, LetStmt, Stmt, Store, seq
+from ...ir.visit import Node, rewrite, substitute, with_views
 from ...te.tensor import ExternOp, Tensor
 from ..state import ScheduleState, Stage
 from .inference import Inference
@@ -63,6 +63,8 @@ class StageCode:
                     return Load(view(buffer), indices, mask)
                 case Store(buffer, indices, value, mask) if buffer.data in actual:
                     return Store(view(buffer), indices, value, mask)
+                case CallExtern():
+                    return with_views(node, lambda buffer: view(buffer) if buffer.data in actual else buffer)
                 case _:
                     return None
 

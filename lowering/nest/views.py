@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.expr import Expr, Load, Var
-from ...ir.stmt import Stmt, Store
+from ...ir.extern import Region
+from ...ir.stmt import CallExtern, Stmt, Store
 from ...ir.visit import Node, rewrite
 from ..passes.copying import fresh_copy
 from ..passes.folding import add, multiply
@@ -48,7 +49,17 @@ def on_memory(stmt: Stmt, placements: Mapping[Buffer, Placement]) -> Stmt:
                 return Load(placement.memory, placement.position(indices), mask)
             case Store(buffer, indices, value, mask) if (placement := placements.get(buffer)) is not None:
                 return Store(placement.memory, placement.position(indices), value, mask)
+            case CallExtern(function, args):
+                return CallExtern(function, tuple(_placed(a, placements) if isinstance(a, Region) else a for a in args))
             case _:
                 return None
 
     return rewrite(fresh_copy(stmt, {}), visit)
+
+
+def _placed(region: Region, placements: Mapping[Buffer, Placement]) -> Region:
+    placement = placements.get(region.buffer)
+    if placement is None:
+        return region
+    strides = placement.strides if region.strides is None else region.strides
+    return Region(placement.memory, placement.position(region.begin), region.extents, strides)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ...ir.buffer import Buffer
 from ...ir.expr import Expr, Load, Var
-from ...ir.stmt import Allocate, Prefetch, Stmt, Store
-from ...ir.visit import Node, bound_vars, rewrite, walk
+from ...ir.stmt import Allocate, CallExtern, Prefetch, Stmt, Store
+from ...ir.visit import Node, bound_vars, rewrite, walk, with_views
 
 
 def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
@@ -37,6 +37,8 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
                 return replace(node, buffer=new)
             case Prefetch(buffer, indices) if (new := view(buffer)) is not buffer:
                 return Prefetch(new, indices)
+            case CallExtern():
+                return with_views(node, view)
             case Allocate(buffer, body) if (new := view(buffer)) is not buffer:
                 return Allocate(new, body)
             case _:

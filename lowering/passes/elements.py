@@ -12,8 +12,8 @@ from ...ir.dtype import DType
 from ...ir.expr import Expr, Load, Ramp, Var, const_int
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
-from ...ir.stmt import Allocate, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
-from ...ir.visit import Node, bound_vars, children, walk
+from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.visit import Node, bound_vars, buffers_accessed, children, walk
 from .context import inside_loop
 
 
@@ -84,7 +84,7 @@ class _Search:
             case For(min=low, extent=extent, kind=kind, body=body):
                 self._expressions(low, extent)
                 if kind == "parallel":
-                    self.excluded.update(n.buffer.data for n in walk(body) if isinstance(n, (Load, Store)))
+                    self.excluded.update(buffer.data for buffer in buffers_accessed(body))
                 runs = always and facts.nonnegative(linear_of(extent).shifted(-1))
                 self.visit(body, inside_loop(facts, stmt), runs)
             case If(condition, then, orelse):
@@ -101,6 +101,9 @@ class _Search:
             case Prefetch(buffer, indices):
                 self._expressions(*indices)
                 self.excluded.add(buffer.data)
+            case CallExtern():
+                self._expressions(*children(stmt))
+                self.excluded.update(region.buffer.data for region in stmt.regions)
             case Launch(_, _, args):
                 self.excluded.update(a.data for a in args if isinstance(a, Buffer))
             case _:

@@ -13,9 +13,10 @@ from math import gcd
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.expr import ONE, ZERO, Const, Expr, Load, Var, const_int, is_const, maximum
+from ...ir.extern import Region
 from ...ir.facts import entry_facts
 from ...ir.simplify import simplify
-from ...ir.stmt import Allocate, Prefetch, PrimFunc, Store
+from ...ir.stmt import Allocate, CallExtern, Prefetch, PrimFunc, Store
 from ...ir.visit import Node, rewrite, walk, with_body
 from .folding import add, multiply, subtract
 
@@ -39,6 +40,14 @@ class _Flattener:
             self.views[buffer] = own if owner.dtype is buffer.dtype else flat_view(buffer)
         return self.views[buffer]
 
+    def region(self, region: Region) -> Region:
+        """The box in flat memory; one along the only dimension stays as it is."""
+        flat = self.view(region.buffer)
+        if flat is region.buffer:
+            return region
+        strides = buffer_strides(region.buffer) if region.strides is None else region.strides
+        return Region(flat, (_flat_index(region.buffer, region.begin),), region.extents, strides)
+
     def visit(self, node: Node) -> Node | None:
         match node:
             case Load(buffer, indices, mask) if (flat := self.view(buffer)) is not buffer:
@@ -47,6 +56,8 @@ class _Flattener:
                 return Store(flat, (_flat_index(buffer, indices),), value, mask, node.origin)
             case Prefetch(buffer, indices) if (flat := self.view(buffer)) is not buffer:
                 return Prefetch(flat, (_flat_index(buffer, indices),))
+            case CallExtern(function, args):
+                return CallExtern(function, tuple(self.region(a) if isinstance(a, Region) else a for a in args))
             case Allocate(buffer, body) if (flat := self.view(buffer)) is not buffer:
                 return Allocate(flat, body)
             case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...ir.expr import Load, Var
-from ...ir.stmt import Allocate, For, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.stmt import Allocate, CallExtern, For, Prefetch, Seq, Stmt, StmtNode, Store, While
 from ...ir.visit import children, walk
 
 
@@ -60,6 +60,9 @@ class _Clock:
                 self._expressions(stmt)
                 if isinstance(stmt, (Store, Prefetch)):
                     self._use(stmt.buffer.data)
+                elif isinstance(stmt, CallExtern):
+                    for region in stmt.regions:
+                        self._use(region.buffer.data)
                 for child in children(stmt):
                     if isinstance(child, StmtNode):
                         self.visit(child)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.expr import Load, Var
-from ...ir.stmt import Allocate, For, IRModule, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
+from ...ir.stmt import Allocate, CallExtern, For, IRModule, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from ...ir.visit import Node, bound_vars, memory_written, rewrite, walk, with_body, with_children
 from .folding import add, subtract
 
 
@@ -52,7 +52,7 @@ class _Outliner:
         inner = dataclasses.replace(loop, min=low, extent=extent, kind="serial", body=serial)
         body = _hoist_allocations(inner)
         captures = tuple(dict.fromkeys((*_captures(body, {begin, end}), *self.loops)))
-        written = {node.buffer.data for node in walk(body) if isinstance(node, Store)}
+        written = memory_written(body)
         outputs = tuple(c for c in captures if isinstance(c, Buffer) and c.data in written)
         name = f"{self.name}_parallel_{len(self.functions)}"
         self.functions.append(PrimFunc(name, (begin, end, *captures), body, outputs))
@@ -80,11 +80,21 @@ def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
     for node in walk(body):
         if isinstance(node, Var) and node not in bound:
             used[node] = None
-        if isinstance(node, (Load, Store, Prefetch, Allocate)):
-            used.update((v, None) for v in _shape_vars(node.buffer) if v not in bound)
-            if node.buffer.data not in memory:
-                buffers.setdefault(node.buffer.data, node.buffer)
+        for buffer in _own_buffers(node):
+            used.update((v, None) for v in _shape_vars(buffer) if v not in bound)
+            if buffer.data not in memory:
+                buffers.setdefault(buffer.data, buffer)
     return (*buffers.values(), *used)
+
+
+def _own_buffers(node: Node) -> tuple[Buffer, ...]:
+    match node:
+        case Load() | Store() | Prefetch() | Allocate():
+            return (node.buffer,)
+        case CallExtern():
+            return tuple(region.buffer for region in node.regions)
+        case _:
+            return ()
 
 
 def _shape_vars(buffer: Buffer) -> dict[Var, None]:

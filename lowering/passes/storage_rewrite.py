@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from ...ir.buffer import ARENA_ALIGNMENT, Buffer
 from ...ir.dtype import INDEX
 from ...ir.expr import Expr, Load, Var, const, const_int, is_const
-from ...ir.stmt import Allocate, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children
+from ...ir.stmt import Allocate, CallExtern, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views
 from .liveness import Span, live_spans
 
 
@@ -132,6 +132,8 @@ def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
                 return replace(node, buffer=view(buffer))
             case Prefetch(buffer, indices) if buffer.data in memory:
                 return Prefetch(view(buffer), indices)
+            case CallExtern():
+                return with_views(node, lambda buffer: view(buffer) if buffer.data in memory else buffer)
             case _:
                 return None
 

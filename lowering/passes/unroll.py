@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...ir.expr import Expr, const, const_int
 from ...ir.facts import entry_facts
 from ...ir.simplify import simplify
-from ...ir.stmt import Evaluate, For, PrimFunc, Stmt, Store, seq
+from ...ir.stmt import CallExtern, Evaluate, For, PrimFunc, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, walk, with_body
 from .copying import fresh_copy
 from .diagnostics import loop_error
@@ -36,7 +36,7 @@ def _copies(loop: For, max_statements: int) -> Stmt:
             loop,
             f"the loop {loop.var.name} cannot be unrolled, its extent is not constant: split it by a constant",
         )
-    size = extent * sum(isinstance(node, (Store, Evaluate)) for node in walk(loop.body))
+    size = extent * sum(isinstance(node, (Store, Evaluate, CallExtern)) for node in walk(loop.body))
     if size > max_statements:
         raise loop_error(
             loop,

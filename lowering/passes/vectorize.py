@@ -17,6 +17,7 @@ from ...ir.simplify import simplify
 from ...ir.stmt import (
     Allocate,
     Assert,
+    CallExtern,
     Evaluate,
     For,
     If,
@@ -141,7 +142,7 @@ class _LoopVectorizer:
                 if mask is not None or self.widen.varies(condition):
                     raise self._error(stmt, "it contains a `while` loop that may run differently from lane to lane")
                 return While(condition, self.stmt(body, None))
-            case Assert() | Prefetch() | Launch():
+            case Assert() | Prefetch() | Launch() | CallExtern():
                 raise self._error(stmt, "it contains a statement that has no vector form")
             case _:
                 assert_never(stmt)

@@ -1,0 +1,108 @@
+"""The functions of C that compiled programs may call, by symbol: those that users register, and those of scipy's BLAS.
+
+Object code names them only; they are looked up when it is loaded into this process, that of saved libraries too.
+Mutable: the table of registered functions, under a lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..codegen.model import CompiledModel
+from ..ir.errors import LoopwrightError, TargetError
+from ..ir.extern import ExternFunction
+from .blas import BLAS_SYMBOLS, blas_address
+from .thread_pool import thread_pool_symbols
+
+_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
+"""The base of all functions of ctypes, those of libraries too, which has no public name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """``owner`` is what keeps the code at the address alive, such as a callback of ctypes."""
+
+    prototype: str
+    address: int
+    owner: object
+
+
+_registered: dict[str, _Registered] = {}
+_lock = threading.Lock()
+
+
+def register_symbol(function: ExternFunction, address: object, override: bool = False) -> None:
+    """Say where a function of C is: an address, or a function or callback of ctypes, which is kept alive.
+
+    What is compiled later, and libraries that are loaded later, find it by its symbol. It must be callable from several
+    threads at once. Raises ``LoopwrightError`` for a symbol that is registered already, unless ``override`` is asked
+    for, and for what is no address.
+
+    >>> import ctypes
+    >>> import loopwright as lw
+    >>> from loopwright import te
+    >>> square = te.extern_function("square_all", ["int64", "update float32"])
+    >>> def in_python(n, x):
+    ...     for i in range(n):
+    ...         x[i] *= x[i]
+    >>> kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(ctypes.c_float))
+    >>> lw.register_symbol(square, kind(in_python))
+    """
+    if not isinstance(function, ExternFunction):
+        raise LoopwrightError(f"register_symbol takes what te.extern_function gives, found {function!r}")
+    found = _address(function, address)
+    with _lock:
+        if function.symbol in _registered and not override:
+            raise LoopwrightError(
+                f"the symbol {function.symbol} is registered already; say override=True to replace it"
+            )
+        _registered[function.symbol] = _Registered(function.prototype, found, address)
+
+
+def _address(function: ExternFunction, given: object) -> int:
+    if isinstance(given, _FUNCTION):
+        given = ctypes.cast(cast(Any, given), ctypes.c_void_p).value
+    if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+        raise LoopwrightError(f"the address of {function.symbol} is a number or a function of ctypes, found {given!r}")
+    return given
+
+
+def extern_addresses(prototypes: Iterable[str], program: str) -> dict[str, int]:
+    """Symbol → address of the functions that a program calls.
+
+    Raises ``TargetError`` for a symbol that nobody knows, or that is a function with other parameters.
+    """
+    return {_symbol(prototype): _find(prototype, program) for prototype in prototypes}
+
+
+def model_symbols(model: CompiledModel) -> dict[str, int]:
+    """Symbol → address of all that a model's code calls outside of itself."""
+    externs = {prototype: f.name for f in model.functions for prototype in f.externs}
+    found = thread_pool_symbols()
+    for prototype, name in externs.items():
+        found.update(extern_addresses([prototype], name))
+    return found
+
+
+def _symbol(prototype: str) -> str:
+    return prototype.removeprefix("void ").split("(", 1)[0]
+
+
+def _find(prototype: str, program: str) -> int:
+    symbol = _symbol(prototype)
+    with _lock:
+        known = _registered.get(symbol)
+    if known is not None:
+        if known.prototype != prototype:
+            raise TargetError(f"{program} calls `{prototype}`, but what is registered is `{known.prototype}`")
+        return known.address
+    if symbol in BLAS_SYMBOLS:
+        return blas_address(symbol, prototype, program)
+    raise TargetError(
+        f"{program} calls {symbol}, of which no address is known: say where it is by lw.register_symbol, before the "
+        "program is loaded"
+    )
