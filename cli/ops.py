@@ -26,7 +26,12 @@ from ..ops.strategy import OpStrategy, strategy_of
 
 PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
 """A target of its own, so that the page does not depend on the machine that prints it."""
-SAMPLE_SHAPES = ((), (16,), (1, 256), (256, 256), (1, 16, 32, 32), (16, 16, 1, 1), (16, 16, 3, 3))
+SAMPLE_SHAPES = (
+    (), (16,), (1, 256), (256, 256),
+    (1, 16, 32), (16, 16, 1), (16, 16, 3),
+    (1, 16, 32, 32), (16, 16, 1, 1), (16, 16, 3, 3),
+    (1, 16, 8, 8, 8), (16, 16, 1, 1, 1), (16, 16, 3, 3, 3),
+)  # fmt: skip
 """Arguments of each kind that strategies tell apart: rows long and short, windows of one element and of several."""
 SAMPLE_DTYPES = ("float32", "bool")
 SAMPLE_NUMBERS = {"PerAxis": (2,), "int": (1,)}

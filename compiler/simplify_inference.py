@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from ..graph.node import Call, Constant, Function, Node, tensor_of
 from ..graph.visit import inputs, post_order, users, with_inputs
-from ..ops.registry import get_op
+from ..ops.conv import CONVS, ConvAttrs
+from ..ops.registry import Op, get_op
 
 Array = npt.NDArray[Any]
 
-ADD, MULTIPLY, CONV, BATCH_NORM = (get_op(name) for name in ("add", "multiply", "nn.conv", "nn.batch_norm"))
+ADD, MULTIPLY, BATCH_NORM = (get_op(name) for name in ("add", "multiply", "nn.batch_norm"))
+CONV_OPS = tuple(op for op, _ in CONVS.values())
 
 
 def simplify_inference(function: Function) -> Function:
@@ -66,7 +68,11 @@ def _value(node: Node) -> Array:
 
 
 def _has_constant_weight(call: Call) -> bool:
-    return call.op is CONV and isinstance(call.args[1], Constant)
+    """Whether a call is a convolution of a constant weight, whose channels are where batch norms have theirs."""
+    if call.op not in CONV_OPS or not isinstance(call.args[1], Constant):
+        return False
+    attrs: ConvAttrs = call.attrs
+    return attrs.out.names[1] == "C" and not attrs.out.is_blocked and not attrs.kernel.blocks("O")
 
 
 def _per_channel(shift: Constant, conv: Call) -> Array | None:
@@ -82,9 +88,11 @@ def _per_channel(shift: Constant, conv: Call) -> Array | None:
 
 def _scaled(conv: Call, a: Array, norm: Call) -> Call:
     """The convolution with output channel k multiplied by a[k], by way of its weight."""
-    weight = _value(conv.args[1])
-    scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1))).astype(weight.dtype)
-    return CONV(conv.args[0], Constant(scaled), attrs=conv.attrs, origin=(*conv.origin, *norm.origin))
+    weight, attrs, op = _value(conv.args[1]), conv.attrs, conv.op
+    assert isinstance(op, Op)
+    filters = attrs.kernel.position("O")
+    scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))).astype(weight.dtype)
+    return op(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))
 
 
 def _shifted(x: Node, b: Array, norm: Call) -> Call:

@@ -22,7 +22,8 @@ def is_byte(kind: DType) -> bool:
 def product_dtype(types: Sequence[TensorType], names: Sequence[str], out_dtype: str = "") -> DType:
     """The dtype of sums of products of two operands: int32 for 8-bit integers, whose signs may differ; else theirs.
 
-    Raises ``TypeInferenceError`` for operands that do not go together or are no numbers, and for another ``out_dtype``.
+    Those of the half-precision formats are kept in float32, and may stay so. Raises ``TypeInferenceError`` for operands
+    that do not go together or are no numbers, and for another ``out_dtype``.
     """
     if all(is_byte(t.dtype) for t in types):
         kind = INT32
@@ -31,6 +32,8 @@ def product_dtype(types: Sequence[TensorType], names: Sequence[str], out_dtype: 
         kind = types[0].dtype
     if not (kind.is_float or kind.is_data_int):
         raise TypeInferenceError(f"a product is of numbers, not of {kind}")
+    if out_dtype == str(accumulator(kind)):
+        return accumulator(kind)
     if out_dtype not in ("", str(kind)):
         factors = " and ".join(str(t.dtype) for t in types)
         raise TypeInferenceError(f"out_dtype is {out_dtype}, but sums of products of {factors} are {kind}; cast them")

@@ -24,6 +24,12 @@ def attr(description: str, default: Any = REQUIRED, check: Check | None = None) 
     return dataclasses.field(default=default, metadata={"description": description, "check": check})
 
 
+def inherited(parent: type[Attrs], name: str, default: Any) -> Any:
+    """A field of a parent class, with another default."""
+    field = next(f for f in dataclasses.fields(parent) if f.name == name)
+    return dataclasses.field(default=default, metadata=field.metadata)
+
+
 @dataclass(frozen=True)
 class Attrs:
     """Base of all attributes classes. Making one checks each field; ``TypeInferenceError`` names the field."""
@@ -59,3 +65,8 @@ def positive(value: int) -> str | None:
 
 def one_of(*choices: Any) -> Check:
     return lambda value: None if value in choices else f"must be one of {', '.join(map(repr, choices))}"
+
+
+def optional(check: Check) -> Check:
+    """None passes."""
+    return lambda value: None if value is None else check(value)

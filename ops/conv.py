@@ -1,47 +1,130 @@
-"""Convolutions over 1 to 3 (or more) spatial axes, with groups, strides, dilations and pads: ``nn.conv``.
+"""Convolutions over one, two or three spatial axes: ``nn.conv1d``, ``nn.conv2d``, ``nn.conv3d``.
 
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
+
+In whatever layouts the tensors are. One strategy serves all ranks; further implementations stand in ``conv_*.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from .. import te
+from ..graph.layout import Layout, source_index
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
-from .accumulate import narrowed, widened
-from .attrs import Attrs, all_non_negative, all_positive, attr, positive
+from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
 from .conv_flat import add_flat
-from .registry import OpPattern, register_op
-from .relations import same_dtype, tensor_argument
+from .registry import Op, OpPattern, register_op
+from .relations import naming, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .window import AutoPad, PerAxis, check_ranks, padded, per_axis, resolve_padding, spatial_rank, window_shape
+from .window import (
+    AutoPad,
+    PerAxis,
+    axis_extents,
+    check_ranks,
+    checked_layout,
+    known_window,
+    padded,
+    per_axis,
+    resolve_padding,
+    spatial_axes,
+    spatial_rank,
+    window_shape,
+)
+
+# Attributes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConvAttrs(Attrs):
+    """Of all ranks; the class of each rank has the defaults."""
+
     strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("zeros around the spatial axes: all begins, then all ends", check=all_non_negative)
-    dilations: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
+    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
     groups: int = attr("number of groups that the channels are split in", default=1, check=positive)
+    channels: int | None = attr("number of filters; None: as many as weight has", None, optional(positive))
+    kernel_size: tuple[int, ...] | None = attr("extents of the window; None: weight's", None, optional(all_positive))
+    data_layout: str = attr("layout of x")
+    kernel_layout: str = attr("layout of weight; O are the filters, I the channels of a group")
+    out_layout: str = attr("layout of the result; empty: that of x", default="")
+    out_dtype: str = attr(OUT_DTYPE, default="")
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.strides)
+
+    @property
+    def data(self) -> Layout:
+        return Layout(self.data_layout)
+
+    @property
+    def kernel(self) -> Layout:
+        return Layout(self.kernel_layout)
+
+    @property
+    def out(self) -> Layout:
+        return Layout(self.out_layout or self.data_layout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv1DAttrs(ConvAttrs):
+    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1,))
+    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0))
+    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1,))
+    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCW")
+    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIW")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv2DAttrs(ConvAttrs):
+    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1))
+    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0))
+    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1))
+    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCHW")
+    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIHW")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv3DAttrs(ConvAttrs):
+    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1, 1))
+    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0, 0, 0))
+    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1, 1))
+    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCDHW")
+    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIDHW")
+
+
+# Type relation
 
 
 def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
     x, weight = tensor_argument(types[0], "x"), tensor_argument(types[1], "weight")
-    same_dtype([x, weight], ["x", "weight"])
-    if not x.dtype.is_float and not x.dtype.is_data_int:
-        raise TypeInferenceError(f"a convolution is of numbers, not of {x.dtype}")
-    rank = spatial_rank(x)
-    check_ranks(rank, strides=attrs.strides, dilations=attrs.dilations, padding=attrs.padding)
-    window = weight_window(weight, rank)
-    channels, per_group, filters = (const_int(e) for e in (x.shape[1], weight.shape[1], weight.shape[0]))
+    kind = product_dtype([x, weight], ["x", "weight"], attrs.out_dtype)
+    check_ranks(attrs.rank, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)
+    axes = spatial_axes(attrs.rank)
+    data = axis_extents(x, attrs.data_layout, f"NC{axes}", "C", ("x", "data_layout"))
+    kernel = axis_extents(weight, attrs.kernel_layout, f"OI{axes}", "OI", ("weight", "kernel_layout"))
+    out = checked_layout(attrs.out.text, f"NC{axes}", "C", "out_layout")
+    window = known_window([kernel[a] for a in axes])
+    if attrs.kernel_size not in (None, window):
+        raise TypeInferenceError(f"kernel_size is {attrs.kernel_size}, but the window of weight is {window}")
+    _check_channels(data["C"], kernel["I"], kernel["O"], attrs)
+    extents = window_shape([data[a] for a in axes], window, attrs.strides, attrs.dilation, attrs.padding)
+    return TensorType(out.shape({"N": data["N"], "C": kernel["O"], **dict(zip(axes, extents, strict=True))}), kind)
+
+
+def _check_channels(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> None:
+    channels, per_group, filters = const_int(c), const_int(i), const_int(o)
     if channels is None or per_group is None or filters is None:
-        raise TypeInferenceError(f"numbers of channels must be known, found {x} and {weight}")
+        raise TypeInferenceError(f"numbers of channels must be known, found {c} of x, {o} and {i} of weight")
     if channels != per_group * attrs.groups:
         raise TypeInferenceError(
             f"x has {channels} channels, but a weight of {per_group} channels in {attrs.groups} groups needs "
@@ -49,47 +132,62 @@ def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
         )
     if filters % attrs.groups:
         raise TypeInferenceError(f"{filters} filters do not fall into {attrs.groups} groups of one size")
-    spatial = window_shape(x, window, attrs.strides, attrs.dilations, attrs.padding)
-    return TensorType((x.shape[0], weight.shape[0], *spatial), x.dtype)
+    if attrs.channels not in (None, filters):
+        raise TypeInferenceError(f"channels is {attrs.channels}, but weight has {filters} filters")
 
 
-def weight_window(weight: TensorType | te.Tensor, rank: int) -> tuple[int, ...]:
-    """The spatial extents of a weight, which must be known."""
-    window = tuple(n for e in weight.shape[2:] if (n := const_int(e)) is not None and n > 0)
-    if weight.ndim != rank + 2 or len(window) != rank:
-        raise TypeInferenceError(f"weight needs {rank + 2} axes, the spatial ones of known extents, found {weight}")
-    return window
+# Registration
+
+
+def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
+    axes = spatial_axes(rank)
+    return register_op(
+        f"nn.conv{rank}d",
+        f"Convolution (cross-correlation) over {' and '.join(axes)}, summed over the channels of a group",
+        [
+            ("x", f"[{', '.join(f'NC{axes}')}], or as data_layout says"),
+            ("weight", "[K, C / groups, window…], or as kernel_layout says"),
+        ],
+        _relation,
+        OpPattern.OUT_ELEMENTWISE_FUSABLE,
+        attrs,
+    )
+
+
+CONV1D, CONV2D, CONV3D = _register(1, Conv1DAttrs), _register(2, Conv2DAttrs), _register(3, Conv3DAttrs)
+CONVS = {1: (CONV1D, Conv1DAttrs), 2: (CONV2D, Conv2DAttrs), 3: (CONV3D, Conv3DAttrs)}
+"""By the number of spatial axes."""
+
+
+# Compute: the definition, in any layouts
 
 
 def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     x, weight = inputs
     kind = tensor_argument(result, "result")
-    rank = kind.ndim - 2
-    source = padded(x, attrs.padding, te.const(0, x.dtype), "conv.padded")
-    c = te.reduce_axis((0, weight.shape[1]), name="c")
-    taps = [te.reduce_axis((0, e), name=f"r{d}") for d, e in enumerate(weight.shape[2:])]
-    filters_per_group = (const_int(weight.shape[0]) or 0) // attrs.groups
+    axes = spatial_axes(attrs.rank)
+    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
+    source = padded(x, attrs.data, attrs.padding, "conv.padded")
+    extents = attrs.kernel.extents(weight.shape)
+    filters_per_group = (const_int(extents["O"]) or 0) // attrs.groups
+    c = te.reduce_axis((0, extents["I"]), name="c")
+    taps = [te.reduce_axis((0, extents[axis]), name=f"r{d}") for d, axis in enumerate(axes)]
 
-    def element(n: Axis, k: Axis, *o: Axis) -> Expr:
-        channel = c if attrs.groups == 1 else as_index(k) // filters_per_group * weight.shape[1] + c
-        place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilations[d] for d in range(rank))
-        return te.sum(widened(source[(n, channel, *place)]) * widened(weight[(k, c, *taps)]), axis=[c, *taps])
+    def element(*index: Axis) -> Expr:
+        n, k, *o = source_index([as_index(i) for i in index], data, attrs.out)
+        channel = c if attrs.groups == 1 else k // filters_per_group * extents["I"] + c
+        place = (i * s + tap * d for i, s, tap, d in zip(o, attrs.strides, taps, attrs.dilation, strict=True))
+        value = source[source_index((n, as_index(channel), *place), attrs.data, data)]
+        factor = weight[source_index([as_index(i) for i in (k, c, *taps)], attrs.kernel, kernel)]
+        return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=[c, *taps])
 
     sums = te.compute(kind.shape, element, name="conv")
     return narrowed(sums, kind.dtype, "conv.narrow")
 
 
-CONV = register_op(
-    "nn.conv",
-    "Convolution (cross-correlation) over the spatial axes, summed over the channels of a group",
-    [("x", "[N, C, spatial…]"), ("weight", "[K, C / groups, window…]")],
-    _relation,
-    OpPattern.OUT_ELEMENTWISE_FUSABLE,
-    ConvAttrs,
-)
+# Strategy
 
 
-@register_strategy(CONV)
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_direct, schedule_default, "conv.direct")
@@ -97,37 +195,97 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     return strategy
 
 
+for _op in (CONV1D, CONV2D, CONV3D):
+    register_strategy(_op)(_strategy)
+
+
+# Calls
+
+
+class ConvOptions(TypedDict, total=False):
+    """The options of ``conv``, which those of one rank have too."""
+
+    strides: PerAxis
+    padding: PerAxis
+    dilation: PerAxis
+    groups: int
+    channels: int | None
+    kernel_size: PerAxis | None
+    data_layout: str
+    kernel_layout: str
+    out_layout: str
+    out_dtype: str
+    auto_pad: AutoPad
+
+
 def conv(
     x: Node,
     weight: Node,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     groups: int = 1,
+    channels: int | None = None,
+    kernel_size: PerAxis | None = None,
+    data_layout: str = "",
+    kernel_layout: str = "",
+    out_layout: str = "",
+    out_dtype: str = "",
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
-    """Convolution of x [N, C, …] with weight [K, C / groups, …] over as many spatial axes as x has.
+    """Convolution over as many spatial axes as x has, by ``nn.conv1d``, ``nn.conv2d`` or ``nn.conv3d``.
 
-    ``padding``: one number, one per spatial axis, or all begins and then all ends; ``auto_pad`` may choose it instead.
+    x is [N, C, …] and weight [K, C / groups, …] unless ``data_layout`` and ``kernel_layout`` say otherwise, as in
+    "NHWC" and "HWIO"; the result has x's layout unless there is an ``out_layout``. ``padding``: one number, one per
+    spatial axis, or all begins and then all ends; ``auto_pad`` may choose it instead. ``channels`` and
+    ``kernel_size``, where given, are checked against weight.
     """
-    kind = tensor_of(x)
-    rank = spatial_rank(kind)
-    steps, spread = per_axis(strides, rank, "strides"), per_axis(dilations, rank, "dilations")
-    window = weight_window(tensor_of(weight), rank)
-    pads = resolve_padding(kind, window, steps, spread, padding, auto_pad)
-    return CONV(x, weight, attrs=ConvAttrs(steps, pads, spread, groups))
+    with naming("nn.conv"):
+        kind, filters = tensor_of(x), tensor_of(weight)
+        rank = spatial_rank(kind) if not data_layout else len(Layout(data_layout).names) - 2
+        axes = spatial_axes(rank)
+    op, attributes = CONVS[rank]
+    data, kernel = data_layout or f"NC{axes}", kernel_layout or f"OI{axes}"
+    with naming(op.name):
+        extents = axis_extents(kind, data, f"NC{axes}", "C", ("x", "data_layout"))
+        weights = axis_extents(filters, kernel, f"OI{axes}", "OI", ("weight", "kernel_layout"))
+        window = known_window([weights[axis] for axis in axes])
+        steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+        pads = resolve_padding([extents[axis] for axis in axes], window, steps, spread, padding, auto_pad)
+        attrs = attributes(
+            strides=steps,
+            padding=pads,
+            dilation=spread,
+            groups=groups,
+            channels=channels,
+            kernel_size=None if kernel_size is None else per_axis(kernel_size, rank, "kernel_size"),
+            data_layout=data,
+            kernel_layout=kernel,
+            out_layout=out_layout,
+            out_dtype=out_dtype,
+        )
+    return op(x, weight, attrs=attrs)
 
 
-def conv2d(
-    x: Node,
-    weight: Node,
-    strides: PerAxis = 1,
-    padding: PerAxis = 0,
-    dilations: PerAxis = 1,
-    groups: int = 1,
-    auto_pad: AutoPad = "NOTSET",
-) -> Call:
-    """``conv`` of an x with two spatial axes, [N, C, H, W]."""
-    if tensor_of(x).ndim != 4:
-        raise TypeInferenceError(f"conv2d needs x as [N, C, H, W], found {x.type}")
-    return conv(x, weight, strides, padding, dilations, groups, auto_pad)
+def conv1d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over one spatial axis: of an x that is [N, C, W], if ``data_layout`` does not say otherwise."""
+    return _conv_over(1, x, weight, options)
+
+
+def conv2d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over two spatial axes: of an x that is [N, C, H, W], if ``data_layout`` does not say otherwise."""
+    return _conv_over(2, x, weight, options)
+
+
+def conv3d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over three spatial axes: of an x that is [N, C, D, H, W], if ``data_layout`` does not say otherwise."""
+    return _conv_over(3, x, weight, options)
+
+
+def _conv_over(rank: int, x: Node, weight: Node, options: ConvOptions) -> Call:
+    axes = f"NC{spatial_axes(rank)}"
+    layout = options.get("data_layout") or axes
+    with naming(f"nn.conv{rank}d"):
+        checked_layout(layout, axes, "C", "data_layout")
+    options["data_layout"] = layout
+    return conv(x, weight, **options)

@@ -1,4 +1,4 @@
-"""Implementations of ``nn.conv`` for known extents, with all spatial axes as one: vectors fit, loads are contiguous.
+"""Implementations of convolutions for known extents, with all spatial axes as one: vectors fit, loads are contiguous.
 
 Windows of one element (pointwise): a product of matrices, weight[k, c] · x[c, positions].
 
@@ -14,41 +14,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import te
+from ..graph.layout import Layout
 from ..graph.types import TensorType, Type
 from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
+from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors
 from .tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
-from .window import inside
+from .window import inside, known_window, spatial_axes
+
+if TYPE_CHECKING:
+    from .conv import ConvAttrs
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
 Number = TypeVar("Number", int, Expr)
 
 
-class Window(Protocol):
-    """What is read of the attributes of a convolution."""
-
-    @property
-    def strides(self) -> tuple[int, ...]: ...
-    @property
-    def padding(self) -> tuple[int, ...]: ...
-    @property
-    def dilations(self) -> tuple[int, ...]: ...
-    @property
-    def groups(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Flat:
     """The numbers of a flattened convolution."""
 
-    attrs: Window
+    attrs: ConvAttrs
     window: tuple[int, ...]
     outputs: tuple[int, ...]
     filters: int
@@ -61,14 +53,14 @@ class Flat:
     def shifts(self) -> tuple[int, ...]:
         """How far the last tap is from the first one, per spatial axis, within a phase."""
         a = self.attrs
-        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True))
+        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilation, a.strides, strict=True))
 
     @property
     def phases(self) -> tuple[int, ...]:
         """Number of phases that taps fall into: one, where all are at multiples of the stride."""
         a = self.attrs
         return tuple(
-            1 if w == 1 or d % s == 0 else s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True)
+            1 if w == 1 or d % s == 0 else s for w, d, s in zip(self.window, a.dilation, a.strides, strict=True)
         )
 
     @property
@@ -103,19 +95,22 @@ def unflatten(flat: Expr, widths: Sequence[int]) -> tuple[Expr, ...]:
     return (flat, *reversed(found))
 
 
-def add_flat(strategy: OpStrategy, attrs: Window, inputs: Sequence[Type], result: Type, target: Target) -> None:
-    """Offer the flattened implementation, where it can serve: extents known, sums in the dtype of the result."""
-    weight = inputs[1]
-    assert isinstance(weight, TensorType)
-    assert isinstance(result, TensorType)
-    shape, window = result.static_shape, weight.static_shape
-    if shape is None or window is None or 0 in shape or 0 in window:
+def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+    """Offer the flattened implementation, where it can serve: extents known, N and C before the spatial axes, sums in
+    the dtype of the factors."""
+    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    axes = spatial_axes(attrs.rank)
+    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
+    if not (attrs.data is attrs.out is data and attrs.kernel is kernel):
         return
-    if not result.dtype.is_float or result.dtype.storage_bits < 32:
+    shape = kind.static_shape
+    if shape is None or 0 in shape or weight.static_shape is None or 0 in weight.static_shape:
         return
-    flat = Flat(attrs, window[2:], shape[2:], shape[1])
-    factors = math.prod(window[1:])
-    tile = register_tile(flat.group_filters, flat.positions, target, result.dtype, factors, divides=True)
+    if not kind.dtype.is_float or kind.dtype.storage_bits < 32 or kind.dtype is not x.dtype:
+        return
+    flat = Flat(attrs, known_window(weight.shape[2:]), shape[2:], shape[1])
+    factors = math.prod(weight.static_shape[1:])
+    tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
     if flat.pointwise:
         pointwise = Pointwise(flat, tile)
         strategy.add_implementation(pointwise.compute, pointwise.schedule, "conv.pointwise", plevel=20)
@@ -136,7 +131,7 @@ class Pointwise:
     flat: Flat
     tile: RegisterTile
 
-    def compute(self, attrs: Window, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
@@ -159,7 +154,7 @@ class Pointwise:
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
         return _unfold(flat, core, result, width)
 
-    def schedule(self, attrs: Window, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         core = anchor[0].op.inputs[0]
         panels = next(t for t in core.op.inputs if t.op.inputs)
         strided = any(s > 1 for s in attrs.strides)
@@ -174,7 +169,7 @@ class Shifted:
     flat: Flat
     tile: RegisterTile
 
-    def compute(self, attrs: Window, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
@@ -185,7 +180,7 @@ class Shifted:
         taps = [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(flat.window)]
 
         def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
-            offsets = [as_index(tap) * d for tap, d in zip(taps, attrs.dilations, strict=True)]
+            offsets = [as_index(tap) * d for tap, d in zip(taps, attrs.dilation, strict=True)]
             phase = [offsets[d] % attrs.strides[d] if flat.phases[d] > 1 else as_index(0) for d in range(rank)]
             position = (
                 t * width + j + flatten([o // s for o, s in zip(offsets, attrs.strides, strict=True)], flat.widths)
@@ -196,7 +191,7 @@ class Shifted:
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
         return _unfold(flat, core, result, width)
 
-    def _source(self, x: te.Tensor, attrs: Window, positions: int) -> te.Tensor:
+    def _source(self, x: te.Tensor, attrs: ConvAttrs, positions: int) -> te.Tensor:
         """x with its padding, in phases; with as many rows as the last tile reaches, shifted."""
         flat = self.flat
         rank = len(flat.window)
@@ -215,7 +210,7 @@ class Shifted:
 
         return te.compute((*x.shape[:2], *flat.phases, rows, *flat.widths[1:]), element, name="conv.source")
 
-    def schedule(self, attrs: Window, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         core = anchor[0].op.inputs[0]
         source = next(t for t in core.op.inputs if t.op.inputs)
         schedule, main = schedule_around(anchor[0], outputs, [core, source], target)

@@ -1,4 +1,5 @@
-"""Transposed convolutions, the gradients of convolutions by their input: ``nn.conv_transpose``.
+"""Transposed convolutions, the gradients of convolutions by their input: ``nn.conv2d_transpose`` and those of 1 and 3
+spatial axes.
 
 y[n, k, q·stride + r·dilation - pad] += x[n, c, q…] · w[c, k % (K/G), r…]   over c of k's group, q and the window r
 """
@@ -9,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from .. import te
 from ..graph.node import Call, Node, tensor_of
@@ -21,20 +23,30 @@ from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, positive
-from .conv import weight_window
 from .conv_flat import flatten, lanes_for, unflatten
-from .registry import OpPattern, register_op
-from .relations import same_dtype, tensor_argument
+from .registry import Op, OpPattern, register_op
+from .relations import naming, same_dtype, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .tiling import schedule_around, schedule_core
-from .window import AutoPad, PerAxis, check_ranks, inside, per_axis, spatial_rank
+from .window import (
+    AutoPad,
+    PerAxis,
+    check_auto_pad,
+    check_ranks,
+    given_padding,
+    inside,
+    known_window,
+    per_axis,
+    spatial_axes,
+    spatial_rank,
+)
 
 
 @dataclass(frozen=True)
 class ConvTransposeAttrs(Attrs):
     strides: tuple[int, ...] = attr("distance of the windows in the output, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("elements cut off the output: all begins, then all ends")
-    dilations: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
+    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
     output_padding: tuple[int, ...] = attr("elements added at the output's ends", check=all_non_negative)
     groups: int = attr("number of groups that the channels are split in", default=1, check=positive)
 
@@ -44,15 +56,17 @@ def _relation(types: Sequence[Type], attrs: ConvTransposeAttrs) -> Type:
     same_dtype([x, weight], ["x", "weight"])
     if not x.dtype.is_float:
         raise TypeInferenceError(f"a transposed convolution is of floats, not of {x.dtype}")
-    rank = spatial_rank(x)
+    rank = len(attrs.strides)
+    if x.ndim != rank + 2 or weight.ndim != rank + 2:
+        raise TypeInferenceError(f"x and weight need {rank + 2} axes, found {x} and {weight}")
     check_ranks(
         rank,
         strides=attrs.strides,
-        dilations=attrs.dilations,
+        dilation=attrs.dilation,
         output_padding=attrs.output_padding,
         padding=attrs.padding,
     )
-    window = weight_window(weight, rank)
+    window = known_window(weight.shape[2:])
     channels, rows, per_group = (const_int(e) for e in (x.shape[1], weight.shape[0], weight.shape[1]))
     if channels is None or rows is None or per_group is None:
         raise TypeInferenceError(f"numbers of channels must be known, found {x} and {weight}")
@@ -65,7 +79,7 @@ def _relation(types: Sequence[Type], attrs: ConvTransposeAttrs) -> Type:
 
 
 def _extent(extent: Expr, window: int, attrs: ConvTransposeAttrs, d: int) -> Expr:
-    reach = (window - 1) * attrs.dilations[d] + 1
+    reach = (window - 1) * attrs.dilation[d] + 1
     cut = attrs.padding[d] + attrs.padding[d + len(attrs.strides)]
     result = simplify((extent - 1) * attrs.strides[d] + (attrs.output_padding[d] + reach - cut))
     number = const_int(result)
@@ -90,7 +104,7 @@ def _gathering(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> te.T
         tests: list[Expr] = []
         place: list[Expr] = []
         for d in range(rank):
-            distance = o[d] + attrs.padding[d] - taps[d] * attrs.dilations[d]
+            distance = o[d] + attrs.padding[d] - taps[d] * attrs.dilation[d]
             position = distance // attrs.strides[d]
             tests += [position >= 0, position < x.shape[d + 2]]
             if attrs.strides[d] > 1:
@@ -131,7 +145,7 @@ class Phased:
     def shifts(self) -> tuple[int, ...]:
         """The largest shift, per axis."""
         a = self.attrs
-        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilations, a.strides, strict=True))
+        return tuple((w - 1) * d // s for w, d, s in zip(self.window, a.dilation, a.strides, strict=True))
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -200,7 +214,7 @@ class Phased:
         channels, filters = (const_int(weight.shape[0]) or 0) // groups, self.filters // groups
         reached = [
             [r for r in range(w) if (r * d - p) % s == 0]
-            for w, d, s, p in zip(self.window, attrs.dilations, attrs.strides, phase, strict=True)
+            for w, d, s, p in zip(self.window, attrs.dilation, attrs.strides, phase, strict=True)
         ]
         if not all(reached):
             return None
@@ -213,7 +227,7 @@ class Phased:
             chosen = [as_index(tap) * step + r[0] for tap, step, r in zip(taps, steps, reached, strict=True)]
             offsets = [
                 most - (r * d - p) // s
-                for most, r, d, p, s in zip(self.shifts, chosen, attrs.dilations, phase, attrs.strides, strict=True)
+                for most, r, d, p, s in zip(self.shifts, chosen, attrs.dilation, phase, attrs.strides, strict=True)
             ]
             position = t * width + j + flatten(offsets, self.widths)
             row = as_index(c) if groups == 1 else as_index(k) // filters * channels + c
@@ -249,17 +263,22 @@ class Phased:
         return schedule
 
 
-CONV_TRANSPOSE = register_op(
-    "nn.conv_transpose",
-    "Transposed convolution: each element of x adds a copy of the weight's window, times itself, to the output",
-    [("x", "[N, C, spatial…]"), ("weight", "[C, K / groups, window…]")],
-    _relation,
-    OpPattern.OUT_ELEMENTWISE_FUSABLE,
-    ConvTransposeAttrs,
-)
+def _register(rank: int) -> Op:
+    axes = spatial_axes(rank)
+    return register_op(
+        f"nn.conv{rank}d_transpose",
+        "Transposed convolution: each element of x adds a copy of the weight's window, times itself, to the output",
+        [("x", f"[{', '.join(f'NC{axes}')}]"), ("weight", "[C, K / groups, window…]")],
+        _relation,
+        OpPattern.OUT_ELEMENTWISE_FUSABLE,
+        ConvTransposeAttrs,
+    )
 
 
-@register_strategy(CONV_TRANSPOSE)
+CONV_TRANSPOSES = {rank: _register(rank) for rank in (1, 2, 3)}
+"""By the number of spatial axes."""
+
+
 def _strategy(attrs: ConvTransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_gathering, schedule_default, "conv_transpose.gathering")
@@ -268,9 +287,25 @@ def _strategy(attrs: ConvTransposeAttrs, inputs: Sequence[Type], result: Type, t
     shape = kind.static_shape
     wide = kind.dtype.storage_bits >= 32
     if shape is not None and 0 not in shape and x.static_shape and wide and math.prod(attrs.strides) <= MOST_PHASES:
-        phased = Phased(attrs, weight_window(weight, x.ndim - 2), shape[1], shape[2:], target, kind)
+        phased = Phased(attrs, known_window(weight.shape[2:]), shape[1], shape[2:], target, kind)
         strategy.add_implementation(phased.compute, phased.schedule, "conv_transpose.phased", plevel=15)
     return strategy
+
+
+for _op in CONV_TRANSPOSES.values():
+    register_strategy(_op)(_strategy)
+
+
+class ConvTransposeOptions(TypedDict, total=False):
+    """The options of ``conv_transpose``, which those of one rank have too."""
+
+    strides: PerAxis
+    padding: PerAxis
+    dilation: PerAxis
+    output_padding: PerAxis
+    groups: int
+    auto_pad: AutoPad
+    output_shape: Sequence[int] | None
 
 
 def conv_transpose(
@@ -278,7 +313,7 @@ def conv_transpose(
     weight: Node,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     output_padding: PerAxis = 0,
     groups: int = 1,
     auto_pad: AutoPad = "NOTSET",
@@ -290,29 +325,53 @@ def conv_transpose(
     decides the padding instead; so does ``auto_pad``, where ``SAME_…`` asks for extents times strides. Either needs
     known extents.
     """
+    with naming("nn.conv_transpose"):
+        kind = tensor_of(x)
+        rank = spatial_rank(kind)
+        spatial_axes(rank)
+    op = CONV_TRANSPOSES[rank]
+    with naming(op.name):
+        steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+        extra = per_axis(output_padding, rank, "output_padding")
+        window = known_window(tensor_of(weight).shape[2:])
+        check_auto_pad(auto_pad)
+        if output_shape is not None or auto_pad.startswith("SAME"):
+            pads = _padding_for(kind, window, steps, spread, extra, auto_pad, output_shape)
+        else:
+            pads = given_padding(0 if auto_pad == "VALID" else padding, rank)
+        attrs = ConvTransposeAttrs(steps, pads, spread, extra, groups)
+    return op(x, weight, attrs=attrs)
+
+
+def conv1d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
+    """``conv_transpose`` of an x that is [N, C, W]."""
+    return _transpose_over(1, x, weight, options)
+
+
+def conv2d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
+    """``conv_transpose`` of an x that is [N, C, H, W]."""
+    return _transpose_over(2, x, weight, options)
+
+
+def conv3d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
+    """``conv_transpose`` of an x that is [N, C, D, H, W]."""
+    return _transpose_over(3, x, weight, options)
+
+
+def _transpose_over(rank: int, x: Node, weight: Node, options: ConvTransposeOptions) -> Call:
     kind = tensor_of(x)
-    rank = spatial_rank(kind)
-    steps, spread = per_axis(strides, rank, "strides"), per_axis(dilations, rank, "dilations")
-    extra = per_axis(output_padding, rank, "output_padding")
-    window = weight_window(tensor_of(weight), rank)
-    if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
-        raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
-    if output_shape is not None or auto_pad.startswith("SAME"):
-        pads = _padding_for(kind, window, steps, spread, extra, auto_pad, output_shape)
-    elif auto_pad == "VALID":
-        pads = (0,) * (2 * rank)
-    elif not isinstance(padding, int) and len(padding) == 2 * rank:
-        pads = tuple(int(p) for p in padding)
-    else:
-        pads = per_axis(padding, rank, "padding") * 2
-    return CONV_TRANSPOSE(x, weight, attrs=ConvTransposeAttrs(steps, pads, spread, extra, groups))
+    if kind.ndim != rank + 2:
+        raise TypeInferenceError(
+            f"nn.conv{rank}d_transpose: x needs the axes {', '.join(f'NC{spatial_axes(rank)}')}, found {kind}"
+        )
+    return conv_transpose(x, weight, **options)
 
 
 def _padding_for(
     kind: TensorType,
     window: Sequence[int],
     strides: Sequence[int],
-    dilations: Sequence[int],
+    dilation: Sequence[int],
     output_padding: Sequence[int],
     auto_pad: AutoPad,
     output_shape: Sequence[int] | None,
@@ -330,7 +389,7 @@ def _padding_for(
         raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {tuple(wanted)}")
     begins, ends = [], []
     for d in range(rank):
-        reach = (window[d] - 1) * dilations[d] + 1
+        reach = (window[d] - 1) * dilation[d] + 1
         total = (shape[d + 2] - 1) * strides[d] + output_padding[d] + reach - wanted[d]
         small = max(total, 0) // 2
         begins.append(small if auto_pad == "SAME_UPPER" else max(total, 0) - small)

@@ -79,7 +79,8 @@ def _add_paneled(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
     """Offer it where it can serve: matrices with known N and K, sums in the dtype of the result."""
     a, b = (tensor_argument(t, "operand") for t in inputs)
     kind = tensor_argument(result, "result")
-    if a.ndim < 2 or b.ndim < 2 or not kind.dtype.is_float or kind.dtype.storage_bits < 32:
+    sums = kind.dtype
+    if a.ndim < 2 or b.ndim < 2 or not sums.is_float or sums.storage_bits < 32 or a.dtype is not sums:
         return
     rows, columns, terms = (const_int(e) for e in (a.shape[-2], kind.shape[-1], a.shape[-1]))
     if not columns or not terms or rows == 0 or 0 in [const_int(e) for e in kind.shape]:

@@ -27,8 +27,8 @@ from .binary import (
     subtract,
 )
 from .concatenate import concatenate
-from .conv import conv, conv2d
-from .conv_transpose import conv_transpose
+from .conv import conv, conv1d, conv2d, conv3d
+from .conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .creation import arange, full, one_hot
 from .einsum import einsum
 from .gather import gather_elements, gather_nd, take
@@ -126,7 +126,12 @@ __all__ = [
     "clip_by",
     "concatenate",
     "conv",
+    "conv1d",
+    "conv1d_transpose",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
     "conv_transpose",
     "cos",
     "cosh",

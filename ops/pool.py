@@ -28,7 +28,7 @@ class PoolAttrs(Attrs):
     window: tuple[int, ...] = attr("extents of the window, per spatial axis", check=all_positive)
     strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("border around the spatial axes: all begins, then all ends", check=all_non_negative)
-    dilations: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
+    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
     ceil_mode: bool = attr("whether a last window may reach beyond the padding", default=False)
 
 
@@ -55,12 +55,12 @@ class MaxPoolIndicesAttrs(PoolAttrs):
 def _relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
     x = tensor_argument(types[0], "x")
     rank = spatial_rank(x)
-    check_ranks(rank, window=attrs.window, strides=attrs.strides, dilations=attrs.dilations, padding=attrs.padding)
+    check_ranks(rank, window=attrs.window, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)
     for d in range(rank):
-        reach = (attrs.window[d] - 1) * attrs.dilations[d] + 1
+        reach = (attrs.window[d] - 1) * attrs.dilation[d] + 1
         if max(attrs.padding[d], attrs.padding[rank + d]) >= reach:
             raise TypeInferenceError(f"the padding {attrs.padding} leaves windows {attrs.window} without any element")
-    spatial = window_shape(x, attrs.window, attrs.strides, attrs.dilations, attrs.padding, attrs.ceil_mode)
+    spatial = window_shape(x.shape[2:], attrs.window, attrs.strides, attrs.dilation, attrs.padding, attrs.ceil_mode)
     return TensorType((*x.shape[:2], *spatial), x.dtype)
 
 
@@ -82,7 +82,7 @@ def _indices_relation(types: Sequence[Type], attrs: PoolAttrs) -> TupleType:
 def _place(x: te.Tensor, attrs: PoolAttrs, o: Sequence[Axis], taps: Sequence[Axis]) -> tuple[tuple[Expr, ...], Expr]:
     """Where a tap of an output's window reads, and whether that is inside the tensor."""
     rank = len(o)
-    place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilations[d] - attrs.padding[d] for d in range(rank))
+    place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilation[d] - attrs.padding[d] for d in range(rank))
     return place, inside(place, x.shape[2:], attrs.padding, [attrs.ceil_mode] * rank)
 
 
@@ -118,7 +118,7 @@ def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type)
         within = as_index(tap[(n, c, *o)])
         place: list[Expr] = [ZERO] * len(o)
         for d in reversed(range(len(o))):
-            place[d] = o[d] * attrs.strides[d] + within % attrs.window[d] * attrs.dilations[d] - attrs.padding[d]
+            place[d] = o[d] * attrs.strides[d] + within % attrs.window[d] * attrs.dilation[d] - attrs.padding[d]
             within = within // attrs.window[d]
         order = range(len(o)) if attrs.storage_order == 0 else reversed(range(len(o)))
         flat = as_index(n) * x.shape[1] + c
@@ -160,7 +160,7 @@ def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 def _count(attrs: AvgPoolAttrs, extent: Expr, outputs: Expr, o: Expr, d: int) -> Expr:
     """How many elements of window ``o`` count on an axis; a plain number where that is the same for all windows."""
-    window, step, spread = attrs.window[d], attrs.strides[d], attrs.dilations[d]
+    window, step, spread = attrs.window[d], attrs.strides[d], attrs.dilation[d]
     begin_pad, end_pad = attrs.padding[d], attrs.padding[d + len(attrs.window)]
     before, after = (begin_pad, end_pad) if attrs.count_include_pad else (0, 0)
     begin = o * step - begin_pad
@@ -232,17 +232,17 @@ class _Window:
     window: tuple[int, ...]
     strides: tuple[int, ...]
     padding: tuple[int, ...]
-    dilations: tuple[int, ...]
+    dilation: tuple[int, ...]
 
 
 def _window(
-    x: Node, window: PerAxis, strides: PerAxis, padding: PerAxis, dilations: PerAxis, auto_pad: AutoPad
+    x: Node, window: PerAxis, strides: PerAxis, padding: PerAxis, dilation: PerAxis, auto_pad: AutoPad
 ) -> _Window:
     kind = tensor_of(x)
     rank = spatial_rank(kind)
     extents = per_axis(window, rank, "window")
-    steps, spread = per_axis(strides, rank, "strides"), per_axis(dilations, rank, "dilations")
-    return _Window(extents, steps, resolve_padding(kind, extents, steps, spread, padding, auto_pad), spread)
+    steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+    return _Window(extents, steps, resolve_padding(kind.shape[2:], extents, steps, spread, padding, auto_pad), spread)
 
 
 def max_pool(
@@ -250,13 +250,13 @@ def max_pool(
     window: PerAxis,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
     """The largest element of each window. Padding never wins."""
-    w = _window(x, window, strides, padding, dilations, auto_pad)
-    return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilations, ceil_mode))
+    w = _window(x, window, strides, padding, dilation, auto_pad)
+    return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode))
 
 
 def max_pool_with_indices(
@@ -264,14 +264,14 @@ def max_pool_with_indices(
     window: PerAxis,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
     storage_order: int = 0,
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
     """``max_pool``, and where in x, flattened, each maximum is. The result is a tuple of both."""
-    w = _window(x, window, strides, padding, dilations, auto_pad)
-    attrs = MaxPoolIndicesAttrs(w.window, w.strides, w.padding, w.dilations, ceil_mode, storage_order)
+    w = _window(x, window, strides, padding, dilation, auto_pad)
+    attrs = MaxPoolIndicesAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, storage_order)
     return MAX_POOL_WITH_INDICES(x, attrs=attrs)
 
 
@@ -280,14 +280,14 @@ def avg_pool(
     window: PerAxis,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
     """The mean of each window: of its elements in x, or with ``count_include_pad`` of those in the padding as well."""
-    w = _window(x, window, strides, padding, dilations, auto_pad)
-    attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilations, ceil_mode, count_include_pad)
+    w = _window(x, window, strides, padding, dilation, auto_pad)
+    attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, count_include_pad)
     return AVG_POOL(x, attrs=attrs)
 
 
@@ -296,11 +296,11 @@ def lp_pool(
     window: PerAxis,
     strides: PerAxis = 1,
     padding: PerAxis = 0,
-    dilations: PerAxis = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
     p: int = 2,
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
     """The p-norm of each window, (Σ |x|ᵖ)^(1/p)."""
-    w = _window(x, window, strides, padding, dilations, auto_pad)
-    return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilations, ceil_mode, p))
+    w = _window(x, window, strides, padding, dilation, auto_pad)
+    return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, p))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
@@ -58,3 +59,12 @@ def same_dtype(types: Sequence[TensorType], names: Sequence[str]) -> None:
     for kind, name in zip(types[1:], names[1:], strict=True):
         if kind.dtype is not types[0].dtype:
             raise TypeInferenceError(f"{names[0]} is {types[0].dtype}, but {name} is {kind.dtype}")
+
+
+@contextmanager
+def naming(operator: str) -> Iterator[None]:
+    """Where arguments are normalised, before there is a call: what does not fit is told with the operator's name."""
+    try:
+        yield
+    except TypeInferenceError as error:
+        raise TypeInferenceError(f"{operator}: {error}") from None

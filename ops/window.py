@@ -1,17 +1,18 @@
-"""What convolutions and pools share: attributes per spatial axis, padding rules, the extents that windows give.
+"""What convolutions and pools share: attributes per spatial axis, layouts, padding rules, extents that windows give.
 
-Layout is N, C, spatial axes. Pads are all begins, then all ends, as in ONNX.
+Spatial axes are in the order D, H, W. Pads are all begins, then all ends, as in ONNX.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from .. import te
+from ..graph.layout import Layout
 from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import Expr, ExprLike, as_index, const, const_int
+from ..ir.expr import Axis, Expr, as_index, const, const_int
 from ..ir.simplify import simplify
 
 AutoPad: TypeAlias = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
@@ -34,6 +35,46 @@ def spatial_rank(kind: TensorType, name: str = "x") -> int:
     return kind.ndim - 2
 
 
+def spatial_axes(rank: int) -> str:
+    """The names of the spatial axes in layouts. Raises ``TypeInferenceError`` for more than three."""
+    if not 1 <= rank <= 3:
+        raise TypeInferenceError(f"there may be 1 to 3 spatial axes, found {rank}")
+    return "DHW"[-rank:]
+
+
+def axis_extents(kind: TensorType, layout: str, axes: str, blocked: str, names: tuple[str, str]) -> dict[str, Expr]:
+    """How many elements each axis of an argument has, by the axis' name.
+
+    ``axes`` are those that the layout must have, ``blocked`` those of them that may be in blocks; ``names`` are the
+    argument's and that of the attribute with its layout. Raises ``TypeInferenceError`` for anything else.
+    """
+    argument, attribute = names
+    found = checked_layout(layout, axes, blocked, attribute)
+    try:
+        return found.extents(kind.shape)
+    except TypeInferenceError as error:
+        raise TypeInferenceError(f"{argument}: {error}") from None
+
+
+def checked_layout(text: str, axes: str, blocked: str, attribute: str) -> Layout:
+    """The layout of that text. Raises ``TypeInferenceError`` if it has not these axes, or has blocks of others."""
+    layout = Layout(text)
+    if sorted(layout.names) != sorted(axes):
+        raise TypeInferenceError(f"{attribute} must have the axes {', '.join(axes)}, found {layout}")
+    wrong = [str(axis) for axis in layout.axes if axis.block is not None and axis.name not in blocked]
+    if wrong:
+        raise TypeInferenceError(f"{attribute} may have blocks of {' and '.join(blocked)} only, found {layout}")
+    return layout
+
+
+def known_window(extents: Sequence[Expr]) -> tuple[int, ...]:
+    """The extents of a weight's window in numbers. Raises ``TypeInferenceError`` if one is unknown or 0."""
+    window = tuple(n for e in extents if (n := const_int(e)) is not None and n > 0)
+    if len(window) != len(extents):
+        raise TypeInferenceError(f"the window of weight must have known extents, found {tuple(map(str, extents))}")
+    return window
+
+
 def check_ranks(rank: int, **values: tuple[int, ...]) -> None:
     """Attributes that must have a number per spatial axis; ``padding`` has two."""
     for name, value in values.items():
@@ -42,31 +83,40 @@ def check_ranks(rank: int, **values: tuple[int, ...]) -> None:
             raise TypeInferenceError(f"{name} must have {expected} numbers for {rank} spatial axes, found {value}")
 
 
+def given_padding(padding: PerAxis, rank: int) -> tuple[int, ...]:
+    """Begins and ends, of one number, of one per axis (for both sides), or of begins and ends."""
+    if not isinstance(padding, int) and len(padding) == 2 * rank:
+        return tuple(int(p) for p in padding)
+    return per_axis(padding, rank, "padding") * 2
+
+
+def check_auto_pad(auto_pad: AutoPad) -> None:
+    if auto_pad not in get_args(AutoPad):
+        raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
+
+
 def resolve_padding(
-    kind: TensorType,
+    extents: Sequence[Expr],
     window: Sequence[int],
     strides: Sequence[int],
-    dilations: Sequence[int],
+    dilation: Sequence[int],
     padding: PerAxis,
     auto_pad: AutoPad,
 ) -> tuple[int, ...]:
-    """Begins and ends in numbers. ``padding`` may be one number, one per axis (both sides), or begins and ends.
+    """Begins and ends in numbers, for axes of these extents: ``given_padding``, unless ``auto_pad`` chooses.
 
     ``SAME_…`` gives ceil(extent / stride) windows; the odd element goes to the end (``UPPER``) or the beginning.
     Raises ``TypeInferenceError`` for SAME padding of a symbolic extent with a stride, which no number describes.
     """
     rank = len(window)
+    check_auto_pad(auto_pad)
     if auto_pad == "NOTSET":
-        if not isinstance(padding, int) and len(padding) == 2 * rank:
-            return tuple(int(p) for p in padding)
-        return per_axis(padding, rank, "padding") * 2
+        return given_padding(padding, rank)
     if auto_pad == "VALID":
         return (0,) * (2 * rank)
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
     small, large = [], []
     for axis in range(rank):
-        total = _same_total(kind.shape[axis + 2], window[axis], strides[axis], dilations[axis])
+        total = _same_total(extents[axis], window[axis], strides[axis], dilation[axis])
         small.append(total // 2)
         large.append(total - total // 2)
     return (*small, *large) if auto_pad == "SAME_UPPER" else (*large, *small)
@@ -99,17 +149,17 @@ def windows(extent: Expr, window: int, stride: int, dilation: int, pads: tuple[i
 
 
 def window_shape(
-    kind: TensorType,
+    extents: Sequence[Expr],
     window: Sequence[int],
     strides: Sequence[int],
-    dilations: Sequence[int],
+    dilation: Sequence[int],
     padding: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[Expr, ...]:
     """The spatial extents of a window operator's result."""
     rank = len(window)
     return tuple(
-        windows(kind.shape[d + 2], window[d], strides[d], dilations[d], (padding[d], padding[rank + d]), ceil_mode)
+        windows(extents[d], window[d], strides[d], dilation[d], (padding[d], padding[rank + d]), ceil_mode)
         for d in range(rank)
     )
 
@@ -129,18 +179,22 @@ def inside(position: Sequence[Expr], shape: Sequence[Expr], padding: Sequence[in
     return te.all(*tests) if tests else const(True, "bool")
 
 
-def padded(
-    x: te.Tensor, padding: Sequence[int], value: ExprLike, name: str, exceeds: Sequence[bool] | None = None
-) -> te.Tensor:
-    """``x`` with a border of ``value`` around its spatial axes; ``x`` itself if there is no padding."""
-    rank = x.ndim - 2
+def padded(x: te.Tensor, layout: Layout, padding: Sequence[int], name: str) -> te.Tensor:
+    """``x`` with a border of zeros around its spatial axes; ``x`` itself if there is no padding."""
     if not any(padding):
         return x
-    shape = (*x.shape[:2], *(e + (padding[d] + padding[rank + d]) for d, e in enumerate(x.shape[2:])))
-    beyond = exceeds or (False,) * rank
+    axes = spatial_axes(len(padding) // 2)
+    places = [layout.position(axis) for axis in axes]
+    shape = list(x.shape)
+    for d, place in enumerate(places):
+        shape[place] = shape[place] + (padding[d] + padding[len(places) + d])
 
-    def element(n: Expr, c: Expr, *spatial: Expr) -> Expr:
-        position = tuple(as_index(s) - padding[d] for d, s in enumerate(spatial))
-        return te.if_then_else(inside(position, x.shape[2:], padding, beyond), x[(n, c, *position)], value)
+    def element(*index: Axis) -> Expr:
+        where: list[Expr] = [as_index(i) for i in index]
+        for d, place in enumerate(places):
+            where[place] = where[place] - padding[d]
+        extents = [x.shape[place] for place in places]
+        valid = inside([where[place] for place in places], extents, padding, [False] * len(places))
+        return te.if_then_else(valid, x[tuple(where)], te.const(0, x.dtype))
 
     return te.compute(shape, element, name=name)

@@ -8,6 +8,7 @@ from typing import Any
 from ...graph.node import Node, TupleGet, tensor_of
 from ...ops import conv, conv_transpose, global_pool, pool
 from ...ops.binary import add
+from ...ops.window import known_window
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
@@ -19,14 +20,14 @@ def _window(node: OnnxNode) -> dict[str, Any]:
     return {
         "strides": node.ints("strides") or 1,
         "padding": node.ints("pads") or 0,
-        "dilations": node.ints("dilations") or 1,
+        "dilation": node.ints("dilations") or 1,
         "auto_pad": auto_pad or "NOTSET",
     }
 
 
 def _check_kernel_shape(node: OnnxNode) -> None:
     stated = node.ints("kernel_shape")
-    found = conv.weight_window(node.type(1), node.rank - 2)
+    found = known_window(node.type(1).shape[2:])
     if stated is not None and stated != found:
         raise node.unsupported(f"kernel_shape {stated} for a weight {node.type(1)}")
 

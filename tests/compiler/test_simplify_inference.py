@@ -65,7 +65,7 @@ def reference(node, values):
         case "nn.batch_norm":
             scale, bias, mean, variance = (a.reshape(-1, 1, 1) for a in args[1:])
             return (args[0] - mean) / np.sqrt(variance + node.attrs.epsilon) * scale + bias
-        case "nn.conv":
+        case "nn.conv2d":
             x, w = args
             pad = node.attrs.padding[0]
             x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))

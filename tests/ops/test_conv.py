@@ -1,4 +1,4 @@
-"""nn.conv and nn.conv_transpose: types, misuse, values against slow numpy and onnx's reference evaluator."""
+"""Convolutions, also transposed ones: types, misuse, values against slow numpy and onnx's reference evaluator."""
 
 import sys
 from pathlib import Path
@@ -15,14 +15,15 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.conv import conv, conv2d
-from loopwright.ops.conv_transpose import conv_transpose
+from loopwright.ops.conv import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, conv, conv1d, conv2d, conv3d
+from loopwright.ops.conv_transpose import conv2d_transpose, conv_transpose
 from loopwright.te import var as dimension
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows
 
 rng = np.random.default_rng(0)
+SMALL = ((2, 3, 5, 6), (4, 3, 3, 3))
 # x, weight, strides, padding, dilations, groups
 CASES = {
     "1d": ((2, 3, 11), (4, 3, 3), (1,), (0, 0), (1,), 1),
@@ -44,7 +45,7 @@ CASES = {
 
 def check_conv(ops, x, w, strides, padding, dilations, groups, native):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
-    found = ops.apply(conv, a, b, native=native, strides=strides, padding=padding, dilations=dilations, groups=groups)
+    found = ops.apply(conv, a, b, native=native, strides=strides, padding=padding, dilation=dilations, groups=groups)
     wanted = windows.conv(a, b, strides, padding, dilations, groups)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
@@ -107,6 +108,56 @@ def test_a_padding_of_infinities_cannot_come_in(ops):
 def test_half_precision_is_summed_in_float32(ops):
     a, b = np.ones((1, 3000, 1), np.float16), np.ones((1, 3000, 1), np.float16)
     assert ops.apply(conv, a, b)[0, 0, 0] == 3000
+    a[0, -1], b[0, -1] = 0.25, 1
+    wide = ops.apply(conv, a, b, out_dtype="float32", native=True)
+    assert wide.dtype == np.float32
+    assert wide[0, 0, 0] == 2999.25
+
+
+@pytest.mark.parametrize("kinds", [(np.int8, np.int8), (np.uint8, np.int8), (np.int8, np.uint8)], ids=str)
+def test_integers_of_8_bits_are_summed_in_int32(ops, kinds):
+    a, b = (rng.integers(np.iinfo(k).min, np.iinfo(k).max + 1, s).astype(k) for k, s in zip(kinds, SMALL, strict=True))
+    wanted = windows.conv(a, b, (1, 1), (1,) * 4, (1, 1), 1)
+    for native in (False, True):
+        found = ops.apply(conv, a, b, padding=1, native=native)
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, wanted)
+
+
+# x, weight, the layouts of x, the weight and the result; strides, padding, dilation, groups
+IN_LAYOUTS = {
+    "channels last": ((2, 7, 6, 5), (3, 2, 5, 9), "NHWC HWIO NHWC", (1, 2), (1, 0, 2, 1), (1, 1), 1),
+    "channels last, filters first": ((1, 5, 6, 4), (6, 4, 3, 3), "NHWC OIHW NHWC", (1, 1), (1,) * 4, (1, 1), 1),
+    "channels last, to first": ((1, 5, 6, 4), (1, 1, 4, 6), "NHWC HWIO NCHW", (1, 1), (0,) * 4, (1, 1), 1),
+    "channels last, grouped": ((1, 6, 5, 4), (2, 2, 2, 6), "NHWC HWIO NHWC", (1, 1), (0,) * 4, (2, 1), 2),
+    "batch last": ((6, 7, 3, 5), (3, 3, 3, 4), "HWCN HWIO HWCN", (2, 1), (1,) * 4, (1, 1), 1),
+    "in blocks": ((2, 2, 6, 5, 4), (2, 2, 3, 3, 4, 8), "NCHW4c OIHW4i8o NCHW8c", (1, 1), (1,) * 4, (1, 1), 1),
+    "1d": ((2, 9, 3), (3, 3, 4), "NWC WIO NWC", (2,), (1, 1), (1,), 1),
+    "3d": ((1, 3, 4, 5, 2), (2, 2, 3, 2, 5), "NDHWC DHWIO NDHWC", (1, 2, 1), (0, 1) * 3, (1, 1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("case", IN_LAYOUTS)
+def test_convolutions_are_right_in_other_layouts(ops, case, native):
+    x, w, layouts, strides, padding, dilation, groups = IN_LAYOUTS[case]
+    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    data, kernel, out = layouts.split()
+    options = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+    named = {"data_layout": data, "kernel_layout": kernel, "out_layout": out}
+    found = ops.apply(conv, a, b, native=native, **options, **named)
+    wanted = windows.conv_in(a, b, strides, padding, dilation, groups, (data, kernel, out))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_attributes_are_normalised(ops):
+    x, w = ops.var((1, 4, 9, 9)), ops.var((8, 4, 3, 3))
+    call = conv2d(x, w, strides=2, padding=(1, 2), dilation=1, kernel_size=3)
+    assert call.op.name == "nn.conv2d"
+    assert call.attrs == Conv2DAttrs(strides=(2, 2), padding=(1, 2, 1, 2), kernel_size=(3, 3))
+    assert conv(ops.var((1, 4, 9)), ops.var((8, 4, 3)), padding=1).attrs == Conv1DAttrs(padding=(1, 1))
+    assert conv(ops.var((1, 9, 4)), ops.var((8, 4, 3)), data_layout="NWC").op.name == "nn.conv1d"
+    assert conv3d(ops.var((1, 4, 9, 5, 5)), ops.var((8, 4, 3, 1, 1))).attrs == Conv3DAttrs()
 
 
 def test_types_symbolic_batch_and_extents(ops):
@@ -147,7 +198,7 @@ def test_transposed_convolutions_are_right(ops, case, native):
         native=native,
         strides=strides,
         padding=padding,
-        dilations=dilations,
+        dilation=dilations,
         output_padding=extra,
         groups=groups,
     )
@@ -185,21 +236,55 @@ def test_a_transposed_convolution_reads_no_zero_times_infinity(ops):
     ("make", "message"),
     [
         (lambda v: conv(v((1, 3)), v((4, 3))), "at least one spatial axis"),
-        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3, 3))), "weight needs 3 axes"),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3, 3))), "weight: the layout OIW has 3 axes, the shape (4, 3, 3, 3) 4"),
         (
             lambda v: conv(v((1, 4, 8)), v((4, 3, 3))),
             "x has 4 channels, but a weight of 3 channels in 1 groups needs 3",
         ),
         (lambda v: conv(v((1, 4, 8)), v((3, 2, 3)), groups=2), "3 filters do not fall into 2 groups"),
         (lambda v: conv(v((1, 3, 8)), v((4, 3, 3), "float64")), "x is float32, but weight is float64"),
-        (lambda v: conv(v((1, 3, 8), "bool"), v((4, 3, 3), "bool")), "a convolution is of numbers, not of bool"),
+        (lambda v: conv(v((1, 3, 8), "bool"), v((4, 3, 3), "bool")), "a product is of numbers, not of bool"),
         (lambda v: conv(v((1, 3, 2)), v((4, 3, 3))), "is larger than the extent 2"),
-        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), strides=0), "ConvAttrs.strides must be positive integers"),
-        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), padding=-1), "ConvAttrs.padding must be integers of 0 or more"),
+        (
+            lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), strides=0),
+            "Conv1DAttrs.strides must be positive integers",
+        ),
+        (
+            lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), padding=-1),
+            "Conv1DAttrs.padding must be integers of 0 or more",
+        ),
         (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), strides=(1, 1)), "strides needs a number for each of the 1"),
         (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), auto_pad="SAME"), "auto_pad must be"),
         (lambda v: conv(v((1, 3, dimension())), v((4, 3, 3)), strides=2, auto_pad="SAME_UPPER"), "known extent"),
-        (lambda v: conv2d(v((1, 3, 8)), v((4, 3, 3))), "conv2d needs x as [N, C, H, W]"),
+        (
+            lambda v: conv2d(v((1, 3, 8)), v((4, 3, 3))),
+            "nn.conv2d: x: the layout NCHW has 4 axes",
+        ),
+        (lambda v: conv(v((1, 2, 3, 4, 5, 6)), v((1,) * 6)), "nn.conv: there may be 1 to 3 spatial axes, found 4"),
+        (
+            lambda v: conv1d(v((1, 3, 8)), v((4, 3, 3)), data_layout="NHWC"),
+            "nn.conv1d: data_layout must have the axes",
+        ),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), kernel_layout="OHWI"), "kernel_layout must have the axes O, I, W"),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), out_layout="NCHW"), "out_layout must have the axes N, C, W"),
+        (lambda v: conv(v((1, 3, 8, 2)), v((4, 3, 3)), data_layout="NCW2w"), "may have blocks of C only, found NCW2w"),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), out_layout="NCW8c"), "needs C in blocks of 8, which 4 is not"),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), channels=5), "channels is 5, but weight has 4 filters"),
+        (
+            lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), kernel_size=2),
+            "kernel_size is (2,), but the window of weight",
+        ),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, dimension()))), "the window of weight must have known extents"),
+        (
+            lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), out_dtype="float16"),
+            "sums of products of float32 and float32 are float32; cast them",
+        ),
+        (
+            lambda v: conv(v((1, 3, 8), "int8"), v((4, 3, 3), "uint8"), out_dtype="int8"),
+            "sums of products of int8 and uint8 are int32; cast them",
+        ),
+        (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), out_dtype="f3"), "nn.conv1d(x: float32[1, 3, 8], weight: float32"),
+        (lambda v: conv2d_transpose(v((1, 3, 8)), v((4, 3, 3))), "nn.conv2d_transpose: x needs the axes N, C, H, W"),
         (lambda v: conv_transpose(v((1, 3, 8)), v((4, 3, 3))), "x has 3 channels, but the weight is for 4"),
         (lambda v: conv_transpose(v((1, 3, 8)), v((3, 3, 3)), groups=2), "3 channels do not fall into 2 groups"),
         (lambda v: conv_transpose(v((1, 3, 1)), v((3, 3, 1)), padding=1), "cuts off more than there is"),
@@ -297,7 +382,7 @@ def transposed_cases(draw):
 def test_random_transposed_convolutions_are_right_native(ops, case):
     x, w, strides, padding, dilations, extra, groups = case
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
-    attrs = {"strides": strides, "padding": padding, "dilations": dilations, "output_padding": extra, "groups": groups}
+    attrs = {"strides": strides, "padding": padding, "dilation": dilations, "output_padding": extra, "groups": groups}
     found = ops.apply(conv_transpose, a, b, native=True, **attrs)
     wanted = windows.conv_transpose(a, b, strides, padding, dilations, extra, groups)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)

@@ -90,7 +90,7 @@ def product_of_bytes(a, b):
 def window_case(make, oracle, x, w, strides, padding, dilations, *rest, **attrs):
     """A convolution."""
     return (
-        lambda a, b: make(a, b, strides=strides, padding=padding, dilations=dilations, **attrs),
+        lambda a, b: make(a, b, strides=strides, padding=padding, dilation=dilations, **attrs),
         lambda a, b: oracle(a, b, strides, padding, dilations, *rest),
         floats(*x),
         floats(*w),
@@ -101,11 +101,19 @@ def conv_case(x, w, strides=(1, 1), padding=(0,) * 4, dilations=(1, 1), groups=1
     return window_case(nn.conv, windows.conv, x, w, strides, padding, dilations, groups, groups=groups)
 
 
+def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilations=(1, 1)):
+    """A convolution in other layouts: of x, of the weight, of the result."""
+    data, kernel, out = layouts.split()
+    attrs = {"groups": groups, "data_layout": data, "kernel_layout": kernel, "out_layout": out}
+    return window_case(
+        nn.conv, windows.conv_in, x, w, strides, padding, dilations, groups, (data, kernel, out), **attrs
+    )
+
+
 def transposed_case(x, w, strides=(1, 1), padding=(0,) * 4, extra=(0, 0), groups=1):
     attrs = {"output_padding": extra, "groups": groups}
-    return window_case(
-        nn.conv_transpose, windows.conv_transpose, x, w, strides, padding, (1, 1), extra, groups, **attrs
-    )
+    ones = (1,) * len(strides)
+    return window_case(nn.conv_transpose, windows.conv_transpose, x, w, strides, padding, ones, extra, groups, **attrs)
 
 
 def pool_case(make, fold, x=(1, 2, 7, 6), window=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1), ceil=False, **attrs):
@@ -331,14 +339,27 @@ CASES = {
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),
         (lambda x, w: nn.dense(x, w, transposed=False), np.matmul, floats(3, 5), floats(5, 9)),
     ],
-    "nn.conv": [
+    "nn.conv1d": [
+        conv_case((2, 3, 9), (4, 3, 2), (1,), (1, 0), (2,)),
+        layout_case((2, 9, 3), (2, 3, 4), "NWC WIO NCW", (2,), (0, 1), dilations=(1,)),
+    ],
+    "nn.conv2d": [
         conv_case((1, 2, 5, 6), (3, 2, 3, 3), padding=(1, 1, 1, 1)),
         conv_case((2, 3, 4, 3), (5, 3, 1, 1)),
         conv_case((1, 2, 7, 6), (2, 2, 3, 2), strides=(2, 1), dilations=(1, 2), padding=(0, 1, 1, 0)),
         conv_case((1, 4, 5, 4), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
         conv_case((1, 4, 4, 5), (6, 2, 2, 2), groups=2),
+        layout_case((2, 5, 4, 3), (3, 2, 3, 7), "NHWC HWIO NHWC", padding=(1, 0, 1, 2)),
+        layout_case((5, 4, 4, 3), (2, 2, 2, 6), "HWCN HWIO HWCN", strides=(2, 1), groups=2),
+        layout_case((1, 2, 4, 5, 2), (3, 2, 2, 2, 2, 2), "NCHW2c OIHW2i2o NCHW3c"),
     ],
-    "nn.conv_transpose": [
+    "nn.conv3d": [
+        conv_case((1, 2, 3, 4, 4), (3, 2, 2, 2, 3), (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 1)),
+        layout_case((1, 3, 4, 4, 2), (2, 2, 3, 2, 3), "NDHWC DHWIO NDHWC", (1, 1, 1), (0, 1, 0, 1, 0, 1), 1, (1, 1, 1)),
+    ],
+    "nn.conv1d_transpose": [transposed_case((1, 2, 5), (2, 3, 3), (2,), (1, 0), (0,))],
+    "nn.conv3d_transpose": [transposed_case((1, 2, 2, 3, 2), (2, 1, 2, 2, 3), (1, 2, 1), (0, 1, 0) * 2, (0, 0, 0))],
+    "nn.conv2d_transpose": [
         transposed_case((1, 2, 3, 4), (2, 3, 3, 2)),
         transposed_case((1, 2, 3, 3), (2, 2, 3, 3), strides=(2, 2), padding=(1, 1, 1, 1), extra=(1, 0)),
         transposed_case((1, 4, 3, 2), (4, 1, 2, 2), groups=2),

@@ -59,7 +59,7 @@ def check_pool(ops, kind, x, window, strides, padding, dilations, ceil_mode, nat
         window=window,
         strides=strides,
         padding=padding,
-        dilations=dilations,
+        dilation=dilations,
         ceil_mode=ceil_mode,
         **extra,
     )
@@ -107,7 +107,7 @@ def test_indices_of_maxima_are_places_in_x(ops, native):
             window=window,
             strides=strides,
             padding=padding,
-            dilations=dilations,
+            dilation=dilations,
             ceil_mode=ceil_mode,
         )
         wanted = windows.max_pool_indices(a, window, strides, padding, dilations, ceil_mode)

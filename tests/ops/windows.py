@@ -4,10 +4,37 @@ import itertools
 
 import numpy as np
 
+from loopwright.graph.layout import Layout
+
+PRIMAL = {rank: (f"NC{axes}", f"OI{axes}") for rank, axes in ((1, "W"), (2, "HW"), (3, "DHW"))}
+
+
+def rearranged(array, source, destination):
+    """An array in another layout: blocks merged into their axes, the axes moved, blocks cut off again."""
+    source, destination = Layout(source), Layout(destination)
+    whole = array.transpose([place for name in source.names for place in source.digits(name)])
+    sizes = {name: np.prod([array.shape[d] for d in source.digits(name)], dtype=int) for name in source.names}
+    whole = whole.reshape(list(sizes.values())).transpose([source.names.index(name) for name in destination.names])
+    cut, places = [], []
+    for name in destination.names:
+        blocks = destination.blocks(name)
+        cut += [sizes[name] // int(np.prod(blocks, dtype=int)), *blocks]
+        places += destination.digits(name)
+    return np.ascontiguousarray(whole.reshape(cut).transpose(np.argsort(places)))
+
 
 def pad_spatial(x, padding, value):
     rank = x.ndim - 2
     return np.pad(x, [(0, 0), (0, 0), *zip(padding[:rank], padding[rank:], strict=True)], constant_values=value)
+
+
+def conv_in(x, w, strides, padding, dilations, groups, layouts):
+    """``conv`` of arrays in layouts other than N, C, … and O, I, …: of x, w and the result."""
+    data, kernel = PRIMAL[len(strides)]
+    result = conv(
+        rearranged(x, layouts[0], data), rearranged(w, layouts[1], kernel), strides, padding, dilations, groups
+    )
+    return rearranged(result, data, layouts[2])
 
 
 def conv(x, w, strides, padding, dilations, groups):
