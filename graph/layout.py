@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr, ExprLike, as_index, const_int
 from ..ir.intern import Interned
@@ -151,6 +154,19 @@ def source_index(index: Sequence[Expr], source: Layout, destination: Layout) -> 
             digits = _written(number, blocks)
         found.update(zip(source.digits(name), digits, strict=True))
     return tuple(found[place] for place in range(source.ndim))
+
+
+def rearranged(array: npt.NDArray[Any], source: Layout, destination: Layout) -> npt.NDArray[Any]:
+    """An array of layout ``source`` in ``destination``. Raises like ``transform``."""
+    transform(array.shape, source, destination)
+    whole = array.transpose([place for name in source.names for place in source.digits(name)])
+    whole = whole.reshape([array.shape[source.position(name)] * source.factor(name) for name in source.names])
+    digits: list[int] = []
+    places: list[int] = []
+    for name, extent in zip(source.names, whole.shape, strict=True):
+        digits += (extent // destination.factor(name), *destination.blocks(name))
+        places += destination.digits(name)
+    return np.ascontiguousarray(whole.reshape(digits).transpose(np.argsort(places)))
 
 
 def _number(digits: Sequence[Expr], blocks: Sequence[int]) -> Expr:

@@ -33,6 +33,7 @@ from .creation import arange, full, one_hot
 from .einsum import einsum
 from .gather import gather_elements, gather_nd, take
 from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
+from .layout_transform import layout_transform
 from .matmul import dense, matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
 from .pad import pad
@@ -165,6 +166,7 @@ __all__ = [
     "l1",
     "l2",
     "layer_norm",
+    "layout_transform",
     "leaky_relu",
     "left_shift",
     "less",

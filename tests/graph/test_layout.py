@@ -8,38 +8,53 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.graph.layout import NCHW, NHWC, Layout, source_index, transform
+from loopwright.graph.layout import NCHW, NHWC, Layout, rearranged, source_index, transform
 from loopwright.ir.expr import const_int
 from loopwright.ir.simplify import simplify
 
 
-def rearranged(array, source, destination):
-    """By numpy: blocks merged into their axes, the axes moved, blocks cut off again."""
-    source, destination = Layout(source), Layout(destination)
-    order = [place for name in source.names for place in source.digits(name)]
-    whole = array.transpose(order)
-    whole = whole.reshape([int(e) for e in source.extents(array.shape).values()])
-    whole = whole.transpose([source.names.index(name) for name in destination.names])
-    cut, places = [], []
-    for name, extent in zip(destination.names, whole.shape, strict=True):
-        blocks = destination.blocks(name)
-        cut += [extent // int(np.prod(blocks, dtype=int)), *blocks]
-        places += destination.digits(name)
-    return whole.reshape(cut).transpose(np.argsort(places))
+def blocks(x, axis, size):
+    """An axis cut: blocks of so many neighbours, which become an axis right behind it."""
+    return x.reshape(*x.shape[:axis], x.shape[axis] // size, size, *x.shape[axis + 1 :])
 
 
+def merged(x, axis):
+    return x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+
+
+# Shape, layouts, and what numpy makes of it.
 PAIRS = [
-    ((2, 8, 3, 5), "NCHW", "NHWC"),
-    ((2, 8, 3, 5), "NCHW", "HWCN"),
-    ((2, 8, 3, 5), "NCHW", "NCHW4c"),
-    ((2, 2, 3, 5, 4), "NCHW4c", "NCHW"),
-    ((2, 2, 3, 5, 4), "NCHW4c", "NHWC"),
-    ((1, 3, 2, 2, 8), "NCHW8c", "NCHW4c"),
-    ((1, 3, 2, 2, 8), "NCHW8c", "NCHW12c"),
-    ((8, 12, 3, 2), "OIHW", "OIHW4i8o"),
-    ((8, 12, 3, 2), "OIHW", "OIHW2i4o3i"),
-    ((1, 2, 3, 2, 2, 8, 3), "OIHW2i8o3i", "HWIO"),
-    ((4, 6), "NC", "NC"),
+    ((2, 8, 3, 5), "NCHW", "NHWC", lambda x: x.transpose(0, 2, 3, 1)),
+    ((2, 8, 3, 5), "NCHW", "HWCN", lambda x: x.transpose(2, 3, 1, 0)),
+    ((2, 8, 3, 5), "NCHW", "NCHW4c", lambda x: blocks(x, 1, 4).transpose(0, 1, 3, 4, 2)),
+    ((2, 2, 3, 5, 4), "NCHW4c", "NCHW", lambda x: merged(x.transpose(0, 1, 4, 2, 3), 1)),
+    ((2, 2, 3, 5, 4), "NCHW4c", "NHWC", lambda x: merged(x.transpose(0, 2, 3, 1, 4), 3)),
+    ((1, 3, 2, 2, 8), "NCHW8c", "NCHW4c", lambda x: merged(blocks(x, 4, 4).transpose(0, 1, 4, 2, 3, 5), 1)),
+    (
+        (1, 3, 2, 2, 8),
+        "NCHW8c",
+        "NCHW12c",
+        lambda x: blocks(merged(x.transpose(0, 1, 4, 2, 3), 1), 1, 12).transpose(0, 1, 3, 4, 2),
+    ),
+    (
+        (8, 12, 3, 2),
+        "OIHW",
+        "OIHW4i8o",
+        lambda x: blocks(blocks(x, 1, 4), 0, 8).transpose(0, 2, 4, 5, 3, 1),
+    ),
+    (
+        (8, 12, 3, 2),
+        "OIHW",
+        "OIHW2i4o3i",
+        lambda x: blocks(blocks(blocks(x, 1, 6), 2, 3), 0, 4).transpose(0, 2, 5, 6, 3, 1, 4),
+    ),
+    (
+        (1, 2, 3, 2, 2, 8, 3),
+        "OIHW2i8o3i",
+        "HWIO",
+        lambda x: merged(merged(merged(x.transpose(2, 3, 1, 4, 6, 0, 5), 2), 2), 3),
+    ),
+    ((4, 6), "NC", "NC", lambda x: x),
 ]
 
 
@@ -86,12 +101,12 @@ def test_a_malformed_layout_is_refused(text, message):
         Layout(text)
 
 
-@pytest.mark.parametrize(("shape", "source", "destination"), PAIRS)
-def test_shapes_and_places_are_those_of_numpy(shape, source, destination):
+@pytest.mark.parametrize(("shape", "source", "destination", "oracle"), PAIRS)
+def test_shapes_places_and_arrays_are_those_of_numpy(shape, source, destination, oracle):
     array = np.arange(np.prod(shape)).reshape(shape)
-    expected = rearranged(array, source, destination)
-    made = transform(shape, Layout(source), Layout(destination))
-    assert tuple(int(e) for e in made) == expected.shape
+    expected = oracle(array)
+    assert tuple(int(e) for e in transform(shape, Layout(source), Layout(destination))) == expected.shape
+    np.testing.assert_array_equal(rearranged(array, Layout(source), Layout(destination)), expected)
     for place in np.ndindex(*expected.shape):
         index = source_index([te.const(i, "index") for i in place], Layout(source), Layout(destination))
         assert array[tuple(const_int(simplify(i)) for i in index)] == expected[place]

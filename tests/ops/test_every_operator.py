@@ -160,6 +160,7 @@ WITH_ATTRIBUTES = {
     "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
     "tile": ({"repeats": (2, 1, 3)}, lambda x: np.tile(x, (2, 1, 3))),
     "transpose": ({"axes": (2, 0, 1)}, lambda x: x.transpose(2, 0, 1)),
+    "layout_transform": ({"source": "NCW", "destination": "WCN"}, np.transpose),
     "trilu": ({"k": 1, "upper": False}, lambda x: np.tril(x, 1)),
     "strided_slice": ({"starts": [4, 1], "ends": [-6, 9], "axes": [0, 2], "steps": [-2, 1]}, lambda x: x[4::-2, :, 1:]),
     "pad": ({"before": (1, 0, 2), "after": (0, 3, 1), "value": 7.0},

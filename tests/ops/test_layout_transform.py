@@ -1,0 +1,93 @@
+"""layout_transform: values against numpy, the vectors of its schedule, transforms of transforms, misuse."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph import Constant
+from loopwright.graph.types import tensor_type
+
+
+def blocked(x, size):
+    n, c, h, w = x.shape
+    return x.reshape(n, c // size, size, h, w).transpose(0, 1, 3, 4, 2)
+
+
+CASES = [
+    ((2, 5, 3, 7), "NCHW", "NHWC", lambda x: x.transpose(0, 2, 3, 1)),
+    ((2, 3, 7, 21), "NHWC", "NCHW", lambda x: x.transpose(0, 3, 1, 2)),
+    ((1, 32, 3, 19), "NCHW", "NCHW16c", lambda x: blocked(x, 16)),
+    ((1, 24, 3, 5), "NCHW", "NCHW8c", lambda x: blocked(x, 8)),
+    ((1, 2, 3, 19, 16), "NCHW16c", "NCHW", lambda x: x.transpose(0, 1, 4, 2, 3).reshape(1, 32, 3, 19)),
+    ((1, 2, 3, 5, 8), "NCHW8c", "NHWC", lambda x: x.transpose(0, 2, 3, 1, 4).reshape(1, 3, 5, 16)),
+    ((1, 3, 5, 16), "NHWC", "NCHW8c", lambda x: x.reshape(1, 3, 5, 2, 8).transpose(0, 3, 1, 2, 4)),
+    ((16, 8, 3, 2), "OIHW", "OIHW4i8o", lambda x: x.reshape(2, 8, 2, 4, 3, 2).transpose(0, 2, 4, 5, 3, 1)),
+    ((5, 9), "NC", "CN", np.transpose),
+]
+
+
+@pytest.mark.parametrize(("shape", "source", "destination", "oracle"), CASES)
+def test_it_is_what_numpy_makes_of_it(ops, shape, source, destination, oracle):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    found = ops.apply(lw.nn.layout_transform, x, source=source, destination=destination, native=True)
+    np.testing.assert_array_equal(found, oracle(x))
+
+
+@pytest.mark.parametrize(("shape", "source", "destination", "oracle"), CASES)
+def test_a_constant_is_rearranged_at_once(shape, source, destination, oracle):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    made = lw.nn.layout_transform(lw.const(x), source, destination)
+    assert isinstance(made, Constant)
+    np.testing.assert_array_equal(made.value, oracle(x))
+
+
+def test_there_and_back_is_nothing_and_two_are_one():
+    x = lw.var("x", (1, 32, 4, 4))
+    y = lw.nn.layout_transform(x, "NCHW", "NCHW16c")
+    assert lw.nn.layout_transform(x, "NCHW", "NCHW") is x
+    assert lw.nn.layout_transform(y, "NCHW16c", "NCHW") is x
+    z = lw.nn.layout_transform(y, "NCHW16c", "NHWC")
+    assert z.args == (x,)
+    assert (z.attrs.source, z.attrs.destination) == ("NCHW", "NHWC")
+
+
+def test_symbolic_extents_pass_through(ops):
+    n = te.var("n")
+    call = lw.nn.layout_transform(ops.var((n, 16, 4, 4)), "NCHW", "NCHW8c")
+    assert call.type is tensor_type((n, 2, 4, 4, 8), "float32")
+
+
+def built(ops, call, name):
+    target = lw.resolve_target(name)
+    chosen, inputs, outputs = ops.implement(call, target)
+    return lw.build(chosen.schedule(call.attrs, outputs, outputs, target), [*inputs, *outputs], target=target)
+
+
+@pytest.mark.parametrize(("source", "destination"), [("NCHW", "NHWC"), ("NCHW", "NCHW16c"), ("NCHW16c", "NCHW")])
+def test_no_schedule_gathers(ops, source, destination):
+    shape = (1, 2, 8, 32, 16) if source == "NCHW16c" else (1, 32, 8, 32)
+    kernel = built(ops, lw.nn.layout_transform(ops.var(shape), source, destination), "native")
+    assert "gather" not in kernel.llvm_ir
+    assert "scatter" not in kernel.llvm_ir
+
+
+def test_the_same_innermost_axis_moves_in_vectors(ops):
+    call = lw.nn.layout_transform(ops.var((1, 8, 8, 32)), "NHWC", "NCHW16c")
+    kernel = built(ops, call, "x86-64-v3")
+    assert "load <8 x float>" in kernel.llvm_ir
+    assert "load float" not in kernel.llvm_ir
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "message"),
+    [
+        ("NCHW", "NCDHW", r"layout_transform\(x: float32\[1, 3, 4, 4\]\): .* have different axes"),
+        ("NCHW", "NCHW16c", "needs C in blocks of 16, which 3 is not"),
+        ("NCHW16c", "NCHW", "has 5 axes, the shape"),
+        ("NCHWc", "NCHW", "malformed"),
+    ],
+)
+def test_misuse_is_told(ops, source, destination, message):
+    with pytest.raises(lw.TypeInferenceError, match=message):
+        lw.nn.layout_transform(ops.var((1, 3, 4, 4)), source, destination)
