@@ -19,7 +19,9 @@ from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
 from .compiler.model import Progress, compile_model
+from .compiler.records import TuningRecords
 from .compiler.specialize import specialize
+from .compiler.tuning_record import TuningRecord
 from .frontend import from_onnx
 from .graph.node import Constant, Function, Node, Var
 from .graph.types import tensor_type
@@ -33,6 +35,7 @@ from .ir.errors import (
     LoopwrightError,
     ModelError,
     OutOfMemoryError,
+    RecordError,
     RuntimeArgumentError,
     ScheduleError,
     SelectionError,
@@ -45,6 +48,7 @@ from .ir.expr import ExprLike
 from .ir.interpret import interpret
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
+from .ir.version import VERSION
 from .lowering.declare_intrinsic import declare_intrinsic
 from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
@@ -61,7 +65,7 @@ from .runtime.symbols import register_symbol
 from .runtime.timing import Timing
 from .te.tensor import Tensor
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def lower(
@@ -184,6 +188,7 @@ __all__ = [
     "OutOfMemoryError",
     "PassRecord",
     "PrimFunc",
+    "RecordError",
     "RuntimeArgumentError",
     "Schedule",
     "ScheduleError",
@@ -195,6 +200,8 @@ __all__ = [
     "Timing",
     "Trace",
     "TraceError",
+    "TuningRecord",
+    "TuningRecords",
     "TypeInferenceError",
     "VectorReport",
     "VerificationError",

@@ -40,6 +40,10 @@ class SelectionError(LoopwrightError):
     """No implementation of an operator fits the call."""
 
 
+class RecordError(LoopwrightError):
+    """A tuning record is malformed, or the file of records cannot be read or written."""
+
+
 class RuntimeArgumentError(LoopwrightError, ValueError):
     """A kernel or engine was called with arrays that do not fit its signature."""
 

@@ -1,0 +1,37 @@
+"""Misuse of tuning records."""
+
+import pytest
+
+import loopwright as lw
+from loopwright import te
+
+
+def call(rows=4):
+    return lw.nn.softmax(lw.var("x", (rows, 8)))
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(lw.RecordError, match=r"none\.jsonl cannot be read: No such file"):
+        lw.TuningRecords.load(tmp_path / "none.jsonl")
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    made = lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3])
+    with pytest.raises(lw.RecordError, match=r"cannot be written: Is a directory"):
+        lw.TuningRecords.append(tmp_path, made)
+
+
+def test_a_record_of_a_symbolic_shape_is_refused():
+    with pytest.raises(lw.RecordError, match=r"known shapes; softmax is called with float32\[n, 8\]"):
+        lw.TuningRecord.of(call(te.var("n")), "native", "softmax.rows", [1e-3])
+
+
+@pytest.mark.parametrize("seconds", [[], [0.0], [-1.0], [float("inf")], [float("nan"), 1.0]])
+def test_costs_that_are_none_are_refused(seconds):
+    with pytest.raises(lw.RecordError, match="at least one and all positive"):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", seconds)
+
+
+def test_a_config_that_json_cannot_hold_is_refused():
+    with pytest.raises(lw.RecordError, match="a config is an object of JSON"):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], config={"tile": object()})
