@@ -1,4 +1,6 @@
-"""From a closed function to its loop nest: computes of the calls chained, the anchor's schedule applied, lowered."""
+"""From a closed function to its loop nest: computes of the calls chained, the anchor's schedule applied, lowered; once
+for each of the kernels that its anchor may need.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
 from ..lowering.pipeline import lower
 from ..lowering.rules.fold_order import require_order_of_definition
-from ..lowering.schedule import Schedule
+from ..lowering.variants import Variant, lower_variants
 from ..ops.strategy import OpImplementation
 from ..te.tensor import PlaceholderOp, Tensor
+from .dispatch import dispatch
 from .partition import pattern_of
 from .selection import Selection, select_implementation
 
@@ -41,43 +44,54 @@ class LoweredOutput:
 def lower_call(call: Call, inputs: tuple[Tensor, ...], target: Target) -> LoweredOutput:
     """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
     selection = select_implementation(call, target)
-    made = selection.chosen.compute(call.attrs, inputs, call.type)
-    return LoweredOutput(made if isinstance(made, tuple) else (made,), selection)
+    return LoweredOutput(_outputs(call, selection.chosen, inputs), selection)
 
 
 def lower_function(
     function: Function, target: Target, symbol: str, precision: Precision = "standard"
 ) -> tuple[PrimFunc, tuple[Choice, ...]]:
-    """The loop nest of a closed function, scheduled by the implementation chosen for its anchor."""
-    tensors: dict[Node, tuple[Tensor, ...]] = {}
-    params: list[Tensor] = []
-    for param in function.params:
-        params.append(_placeholder(param, param.name))
-        tensors[param] = (params[-1],)
+    """The loop nest of a closed function, scheduled by the implementation chosen for its anchor.
+
+    Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
+    a choice for each.
+    """
+    params = [_placeholder(param, param.name) for param in function.params]
     calls = [node for node in post_order(function.body) if isinstance(node, Call)]
-    lowered: list[LoweredOutput] = []
-    for call in calls:
-        inputs = tuple(_tensor(argument, tensors) for argument in call.args)
-        lowered.append(lower_call(call, inputs, target))
-        tensors[call] = lowered[-1].outputs
-    results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
-    outputs = tuple(_computed(t) for result in results for t in tensors[result])
-    schedule = _schedule(calls, lowered, outputs, target)
-    if precision == "strict":
-        require_order_of_definition(schedule.state)
-    func = lower(schedule, [*params, *outputs], symbol, target)
-    choices = tuple(Choice(x.selection.op, x.implementation.name, x.selection.reason) for x in lowered)
-    return func, choices
-
-
-def _schedule(
-    calls: Sequence[Call], lowered: Sequence[LoweredOutput], outputs: tuple[Tensor, ...], target: Target
-) -> Schedule:
-    """The schedule of the anchor's implementation; of a function without calls, which copies, the default one."""
     if not calls:
-        return default_schedule(outputs, target)
+        _, outputs = _computes(function, (), params)
+        return lower(default_schedule(outputs, target), [*params, *outputs], symbol, target), ()
     anchor = anchor_number(calls)
-    return lowered[anchor].implementation.schedule(calls[anchor].attrs, lowered[anchor].outputs, outputs, target)
+    selections = [select_implementation(call, target) for call in calls]
+    dispatched = dispatch(selections[anchor])
+    variants = []
+    for kernel in dispatched.kernels:
+        chosen = [kernel.implementation if k == anchor else s.chosen for k, s in enumerate(selections)]
+        tensors, outputs = _computes(function, chosen, params)
+        schedule = kernel.implementation.schedule(calls[anchor].attrs, tensors[calls[anchor]], outputs, target)
+        if precision == "strict":
+            require_order_of_definition(schedule.state)
+        variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
+    choices: list[tuple[Choice, ...]] = [(Choice(s.op, s.chosen.name, s.reason),) for s in selections]
+    choices[anchor] = dispatched.choices
+    return lower_variants(variants, symbol, target), tuple(c for of_call in choices for c in of_call)
+
+
+def _computes(
+    function: Function, chosen: Sequence[OpImplementation], params: Sequence[Tensor]
+) -> tuple[dict[Node, tuple[Tensor, ...]], tuple[Tensor, ...]]:
+    """The tensors of each node, by the implementations chosen for the calls, and those of the results."""
+    tensors: dict[Node, tuple[Tensor, ...]] = {p: (t,) for p, t in zip(function.params, params, strict=True)}
+    calls = (node for node in post_order(function.body) if isinstance(node, Call))
+    for call, implementation in zip(calls, chosen, strict=True):
+        inputs = tuple(_tensor(argument, tensors) for argument in call.args)
+        tensors[call] = _outputs(call, implementation, inputs)
+    results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
+    return tensors, tuple(_computed(t) for result in results for t in tensors[result])
+
+
+def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    made = implementation.compute(call.attrs, inputs, call.type)
+    return made if isinstance(made, tuple) else (made,)
 
 
 def anchor_number(calls: Sequence[Call]) -> int:

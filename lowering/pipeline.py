@@ -101,6 +101,11 @@ def lower_numbered(
     return func, nest_of(numbered.body, realized.loop_of)
 
 
+def run_passes(func: PrimFunc, target: Target) -> PrimFunc:
+    """The passes alone, for a function as ``realized_function`` makes it."""
+    return _run_passes(func, target, False, _Trace(func.name, False))
+
+
 def _run_passes(func: PrimFunc, target: Target | None, debug: bool, trace: _Trace) -> PrimFunc:
     verify(func, "realize")
     for pass_name, run in passes(target, debug):
