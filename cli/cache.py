@@ -1,0 +1,145 @@
+"""``loopwright cache``: what the cache on disk holds, whether it is whole, and making it smaller."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Sequence
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from ..codegen.cache import CacheEntry, DiskCache, disk_cache
+from .report import make_console
+
+DAY = 86400.0
+LEFT_BEHIND = 3600.0
+"""Seconds after which a file that a writer has not finished is taken for one that it left behind."""
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The subcommand ``cache``."""
+    parser = subparsers.add_parser(
+        "cache",
+        help="list, check or clear the cache of compiled code",
+        description="List, check or clear the cache of compiled code on disk. Other processes may compile meanwhile.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="action", required=True)
+    listing = actions.add_parser("ls", help="list the entries, the last used ones first")
+    listing.set_defaults(run=_list)
+    verify = actions.add_parser("verify", help="check all entries; the exit code is 1 if damaged ones remain")
+    verify.add_argument("--drop", action="store_true", help="remove the damaged entries")
+    verify.set_defaults(run=_verify)
+    prune = actions.add_parser("prune", help="remove entries")
+    which = prune.add_argument_group("what to remove; at least one is needed")
+    which.add_argument("--older-than", type=_days, metavar="DAYS", help="entries not used for so many days")
+    which.add_argument("--max-size", type=_bytes, metavar="SIZE", help="least recently used ones beyond it: 500M, 2G")
+    which.add_argument("--all", action="store_true", help="all entries")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    prune.set_defaults(run=_prune, usage=prune)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    cache, now = disk_cache(), time.time()
+    entries = sorted(cache.entries(), key=lambda entry: (-entry.used, entry.key))
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("key", "kind", "name", "target"):
+        table.add_column(name, overflow="fold")
+    for name in ("size", "last used"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry in entries:
+        about = entry.about()
+        words = (about.kind, about.name, about.target) if about is not None else ("damaged", "", "")
+        table.add_row(entry.key[:12], *map(escape, words), _size(entry.size), _age(now - entry.used))
+    console = make_console()
+    if entries:
+        console.print(table)
+    console.print(f"{_total(entries)} in {cache.folder}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    cache, damaged = disk_cache(), 0
+    entries = cache.entries()
+    for entry in entries:
+        problem = entry.problem()
+        if problem is not None:
+            damaged += 1
+            print(f"{'dropping ' if arguments.drop else ''}{entry.path}: {problem}")
+            if arguments.drop:
+                entry.drop()
+    print(f"{_total(entries)} in {cache.folder}: {damaged} damaged")
+    return 1 if damaged and not arguments.drop else 0
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    if not arguments.all and arguments.older_than is None and arguments.max_size is None:
+        arguments.usage.error("say what to remove: --older-than DAYS, --max-size SIZE or --all")
+    cache = disk_cache()
+    chosen = _chosen(cache.entries(), arguments, time.time())
+    if not arguments.dry_run:
+        for entry in chosen:
+            entry.drop()
+        _remove_leftovers(cache)
+    print(f"{'would remove' if arguments.dry_run else 'removed'} {_total(chosen)} in {cache.folder}")
+    return 0
+
+
+def _chosen(entries: Sequence[CacheEntry], arguments: argparse.Namespace, now: float) -> list[CacheEntry]:
+    """The entries to remove: unused ones, then the least recently used ones beyond the size allowed."""
+    if arguments.all:
+        return list(entries)
+    old = arguments.older_than
+    chosen = [e for e in entries if old is not None and now - e.used > old * DAY]
+    if arguments.max_size is not None:
+        taken, total = set(chosen), 0
+        for entry in sorted(entries, key=lambda entry: (-entry.used, entry.key)):
+            total += 0 if entry in taken else entry.size
+            if total > arguments.max_size and entry not in taken:
+                chosen.append(entry)
+    return chosen
+
+
+def _remove_leftovers(cache: DiskCache) -> None:
+    for path in cache.leftovers(LEFT_BEHIND):
+        path.unlink(missing_ok=True)
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not days >= 0:
+        raise argparse.ArgumentTypeError(f"a number of days, 0 or more, is expected, found {text!r}")
+    return days
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"a size such as 500M or 2G is expected, found {text!r}")
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+def _total(entries: Sequence[CacheEntry]) -> str:
+    count = len(entries)
+    return f"{count} {'entry' if count == 1 else 'entries'}, {_size(sum(e.size for e in entries))}"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def _age(seconds: float) -> str:
+    for length, name in ((DAY, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {name} ago"
+    return "now"
