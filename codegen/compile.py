@@ -10,10 +10,14 @@ from ..ir.errors import InternalError
 from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
 from ..ir.target import Target
-from .cache import object_cache, object_key
+from .cache import disk_cache
+from .cache_entry import About
+from .cache_key import cache_key, compiler_version
 from .machine import optimize, target_machine
 from .module import emit_module
 from .options import CodegenOptions
+
+_SOURCES = ("codegen",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,14 @@ def compile_text(
     externs: tuple[str, ...] = (),
 ) -> CompiledCode:
     """Compile LLVM IR of ours, or take its object code from the cache."""
-    cache = object_cache() if options.cache else None
-    key = object_key(text, target, options)
+    cache = disk_cache() if options.cache else None
+    key = cache_key("object", text, target, options, _SOURCES)
     code = cache.get(key) if cache is not None else None
     if code is None:
         optimized, machine = _optimized(text, target, options)
         code = bytes(machine.emit_object(optimized))
         if cache is not None:
-            cache.put(key, code)
+            cache.put(key, About("object", entry, str(target), compiler_version()), code)
     return CompiledCode(code, entry, messages, text, target, options, externs)
 
 

@@ -12,7 +12,7 @@ from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.target import Target
 from .fold_constants import Evaluate, fold_constants
-from .function_key import function_key
+from .function_cache import function_key
 from .placement import Placement, place_values, tensor_spec
 from .simplify_inference import simplify_inference
 from .symbols import checked_extents, dimension_names
@@ -55,7 +55,7 @@ def compile_model(
         if progress is not None:
             progress(len(done), len(distinct), name)
 
-    compiled = dict(zip(distinct, compile_all(list(distinct.values()), target, options, count, note), strict=True))
+    compiled = compile_all(distinct, target, options, count, note)
     plan = place_values(folded, units, results, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import IO
@@ -19,7 +19,8 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
-from .compile_function import cached_function, compile_function
+from .compile_function import compile_function
+from .function_cache import function_cache
 
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
@@ -28,41 +29,53 @@ Progress = Callable[[str], None]
 
 
 def compile_all(
-    functions: Sequence[Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
-) -> list[CompiledFunction]:
-    """Compile functions, in order of the list; ``jobs`` 1 compiles here. Results do not depend on ``jobs``."""
-    found = [cached_function(function, target, options) for function in functions]
-    if jobs <= 1 or found.count(None) < LEAST_FOR_WORKERS:
-        return [_compile_here(function, target, options, progress) for function in functions]
+    functions: Mapping[str, Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+) -> dict[str, CompiledFunction]:
+    """Compile functions, given by their keys in the cache, or take them from there; ``jobs`` 1 compiles here.
+
+    Results do not depend on ``jobs``.
+    """
+    done: dict[str, CompiledFunction] = {}
+    for key, function in functions.items():
+        found = function_cache.get(key) if options.cache else None
+        if found is not None:
+            done[key] = found
+            progress(function.name)
+    missing = {key: function for key, function in functions.items() if key not in done}
+    if jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
+        done.update(_compile_in_workers(missing, target, options, jobs, progress))
+    else:
+        for key, function in missing.items():
+            done[key] = compile_function(function, target, options)
+            progress(function.name)
+    return done
+
+
+def _compile_in_workers(
+    functions: Mapping[str, Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+) -> dict[str, CompiledFunction]:
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    workers = [_Worker() for _ in range(min(jobs, found.count(None)))]
+    workers = [_Worker() for _ in range(min(jobs, len(functions)))]
     for worker in workers:
         idle.put(worker)
 
-    def run(function: Function, stored: CompiledFunction | None) -> CompiledFunction:
-        if stored is not None:
-            progress(function.name)
-            return stored
+    def run(key: str) -> CompiledFunction:
         worker = idle.get()
         try:
-            made = worker.compile(function, target, options)
+            made = worker.compile(functions[key], target, options)
         finally:
             idle.put(worker)
-        progress(function.name)
+        if options.cache:
+            function_cache.keep(key, made)  # the worker has put it on disk
+        progress(functions[key].name)
         return made
 
     try:
         with ThreadPoolExecutor(len(workers)) as threads:
-            return list(threads.map(run, functions, found))
+            return dict(zip(functions, threads.map(run, functions), strict=True))
     finally:
         for worker in workers:
             worker.close()
-
-
-def _compile_here(function: Function, target: Target, options: CodegenOptions, progress: Progress) -> CompiledFunction:
-    made = compile_function(function, target, options)
-    progress(function.name)
-    return made
 
 
 class _Worker:

@@ -1,14 +1,17 @@
-"""The object cache: hits, damage, races between processes, folders that cannot be written."""
+"""The cache on disk: hits, damage, races between processes, folders that cannot be written."""
 
 import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from loopwright.codegen import compile as compile_step
-from loopwright.codegen.cache import ObjectCache, cache_folder, object_cache, object_key
+from loopwright.codegen.cache import DiskCache, cache_folder, disk_cache
+from loopwright.codegen.cache_entry import About
+from loopwright.codegen.cache_key import cache_key
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.options import CodegenOptions
@@ -17,6 +20,7 @@ from loopwright.ir.expr import Load, const
 from loopwright.ir.stmt import IRModule, PrimFunc, Store
 
 KEY = "ab" * 32
+ABOUT = About("object", "twice", "llvm -mcpu=x86-64", "LLVM 0")
 
 
 @pytest.fixture
@@ -50,23 +54,35 @@ def test_a_second_compilation_takes_the_object_from_disk(folder, monkeypatch):
         compile_module(module(), target, CodegenOptions(opt_level=1))
 
 
-def test_the_key_depends_on_program_target_and_options():
-    native = resolve_target("native")
-    keys = {
-        object_key("text", native, CodegenOptions()),
-        object_key("text ", native, CodegenOptions()),
-        object_key("text", resolve_target("x86-64"), CodegenOptions()),
-        object_key("text", native, CodegenOptions(precision="strict")),
-        object_key("text", native, CodegenOptions(opt_level=2)),
-    }
-    assert len(keys) == 5
-    assert object_key("text", native, CodegenOptions()) in keys
+def test_the_key_depends_on_all_that_an_entry_depends_on():
+    native, options = resolve_target("native"), CodegenOptions()
+
+    def key(kind="object", program="text", target=native, options=options, folders=("codegen",), more=""):
+        return cache_key(kind, program, target, options, folders, more)
+
+    different = [
+        key(),
+        key(kind="function"),
+        key(program="text "),
+        key(target=resolve_target("x86-64")),
+        key(target=replace(native, l1_bytes=1)),
+        key(target=replace(native, keys=("mine", *native.keys))),
+        key(target=replace(native, threads=native.threads + 1)),
+        key(options=CodegenOptions(precision="strict")),
+        key(options=CodegenOptions(opt_level=2)),
+        key(options=CodegenOptions(debug=True)),
+        key(folders=("codegen", "ir")),
+        key(more="records"),
+    ]
+    assert len(set(different)) == len(different)
+    assert key(options=CodegenOptions(cache=False)) == key()
+    assert key(target=replace(native, features=frozenset(sorted(native.features, reverse=True)))) == key()
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign", "moved"])
 def test_damaged_entries_are_dropped_with_a_warning(tmp_path, damage, caplog):
-    cache = ObjectCache(tmp_path)
-    cache.put(KEY, b"machine code")
+    cache = DiskCache(tmp_path)
+    cache.put(KEY, ABOUT, b"machine code")
     (path,) = entries(tmp_path)
     data = path.read_bytes()
     key = KEY
@@ -86,18 +102,20 @@ def test_damaged_entries_are_dropped_with_a_warning(tmp_path, damage, caplog):
         assert cache.get(key) is None
     assert "damaged" in caplog.text
     assert entries(tmp_path) == []
-    cache.put(key, b"anew")
+    cache.put(key, ABOUT, b"anew")
     assert cache.get(key) == b"anew"
 
 
 _WRITER = """
 import sys
 from pathlib import Path
-from loopwright.codegen.cache import ObjectCache
-cache = ObjectCache(Path(sys.argv[1]))
+from loopwright.codegen.cache import DiskCache
+from loopwright.codegen.cache_entry import About
+cache = DiskCache(Path(sys.argv[1]))
+about = About("object", sys.argv[2], "", "")
 content = bytes([int(sys.argv[2])]) * 100_000
 for _ in range(100):
-    cache.put("ab" * 32, content)
+    cache.put("ab" * 32, about, content)
     found = cache.get("ab" * 32)
     assert found is not None and len(found) == 100_000 and len(set(found)) == 1, "a torn entry"
 """
@@ -127,5 +145,5 @@ def test_an_unusable_folder_is_reported_once_and_compilation_goes_on(tmp_path, m
 def test_the_default_folder_is_the_users_cache(monkeypatch):
     monkeypatch.delenv("LOOPWRIGHT_CACHE_DIR")
     assert cache_folder().name == "loopwright"
-    assert object_cache() is object_cache()
+    assert disk_cache() is disk_cache()
     assert os.fspath(cache_folder()).startswith(os.path.expanduser("~"))  # noqa: PTH111

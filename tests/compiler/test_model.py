@@ -13,7 +13,7 @@ import pytest
 import loopwright as lw
 from loopwright.codegen.options import CodegenOptions
 from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.function_key import function_key
+from loopwright.compiler.function_cache import function_key
 from loopwright.compiler.model import compile_model
 from loopwright.compiler.partition import partition
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type

@@ -1,0 +1,125 @@
+"""The cache of compiled functions: the last used ones in memory, all on disk.
+
+``FunctionCache`` is mutable, under a lock; there is one a process.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import NamedTuple
+
+from ..codegen.cache import DiskCache, disk_cache
+from ..codegen.cache_entry import About
+from ..codegen.cache_key import cache_key, compiler_version
+from ..codegen.model import Choice, CompiledFunction
+from ..codegen.options import CodegenOptions
+from ..graph.node import Function
+from ..graph.structural import graph_hash
+from ..ir.target import Target
+
+KIND = "function"
+MEMORY_ENTRIES = 256
+"""Most functions kept in memory, the last used ones."""
+_SOURCES = ("ir", "te", "lowering", "codegen", "graph", "ops", "compiler")
+_SIZE_BYTES = 8
+
+
+def function_key(function: Function, target: Target, options: CodegenOptions) -> str:
+    """A digest of all that a compiled function depends on; names do not count."""
+    return cache_key(KIND, graph_hash(function), target, options, _SOURCES)
+
+
+class CacheInfo(NamedTuple):
+    """How often functions were found in memory, on disk, or not at all; how many are in memory, and at most."""
+
+    memory_hits: int
+    disk_hits: int
+    misses: int
+    entries: int
+    limit: int
+
+
+class FunctionCache:
+    """Compiled functions by key. Least recently used ones leave memory when it is full."""
+
+    def __init__(self, disk: Callable[[], DiskCache], limit: int = MEMORY_ENTRIES) -> None:
+        self._disk = disk
+        self._limit = limit
+        self._memory: OrderedDict[str, CompiledFunction] = OrderedDict()
+        self._hits = {"memory": 0, "disk": 0, "none": 0}
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> CompiledFunction | None:
+        """The function, from memory or disk; None if neither has it."""
+        with self._lock:
+            found = self._memory.get(key)
+            if found is not None:
+                self._memory.move_to_end(key)
+                self._hits["memory"] += 1
+                return found
+        found = self._from_disk(key)
+        with self._lock:
+            self._hits["none" if found is None else "disk"] += 1
+        if found is not None:
+            self.keep(key, found)
+        return found
+
+    def keep(self, key: str, function: CompiledFunction) -> None:
+        """Keep a function in memory."""
+        with self._lock:
+            self._memory[key] = function
+            self._memory.move_to_end(key)
+            while len(self._memory) > self._limit:
+                self._memory.popitem(last=False)
+
+    def put(self, key: str, function: CompiledFunction, target: Target) -> None:
+        """Keep a function in memory and on disk."""
+        self.keep(key, function)
+        about = About(KIND, function.name, str(target), compiler_version())
+        self._disk().put(key, about, to_bytes(function))
+
+    def info(self) -> CacheInfo:
+        with self._lock:
+            hits = self._hits
+            return CacheInfo(hits["memory"], hits["disk"], hits["none"], len(self._memory), self._limit)
+
+    def clear(self) -> None:
+        """Forget what is in memory."""
+        with self._lock:
+            self._memory.clear()
+
+    def _from_disk(self, key: str) -> CompiledFunction | None:
+        disk = self._disk()
+        stored = disk.get(key)
+        if stored is None:
+            return None
+        try:
+            return from_bytes(stored)
+        except (ValueError, KeyError, TypeError) as error:
+            disk.drop(key, f"it is no compiled function: {error}")
+            return None
+
+
+function_cache = FunctionCache(disk_cache)
+
+
+def to_bytes(function: CompiledFunction) -> bytes:
+    """A function as bytes: its fields as JSON, then its object code."""
+    fields = asdict(function)
+    code: bytes = fields.pop("object")
+    header = json.dumps(fields).encode()
+    return len(header).to_bytes(_SIZE_BYTES, "little") + header + code
+
+
+def from_bytes(data: bytes) -> CompiledFunction:
+    """What ``to_bytes`` wrote. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for anything else."""
+    end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
+    fields = json.loads(data[_SIZE_BYTES:end])
+    fields["choices"] = tuple(Choice(**choice) for choice in fields["choices"])
+    for name in ("dims", "messages", "externs"):
+        fields[name] = tuple(fields[name])
+    return CompiledFunction(**fields, object=data[end:])

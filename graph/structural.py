@@ -1,0 +1,82 @@
+"""Hashes of graphs up to names: those of values, of symbolic dimensions, of functions, and of the imported nodes.
+
+A graph is written down as rows, one a node, inputs before users; a row names other rows by number, and symbolic
+dimensions are numbered in order of appearance. Functions that share a hash compute the same, in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from typing import TypeAlias
+
+from ..ir.expr import ExprNode
+from ..ir.structural import structural_key
+from .node import Call, Constant, Function, Node, NodeBase, Tuple, TupleGet, Var
+from .visit import post_order
+
+Row: TypeAlias = tuple[Hashable, ...]
+
+
+def graph_hash(root: Node) -> str:
+    """A digest that equal graphs share, in every process."""
+    rows = _Rows()
+    rows.visit(root)
+    return hashlib.sha256(repr(rows.rows).encode()).hexdigest()
+
+
+class _Rows:
+    """Collects the rows of a graph. Mutable."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._row_of: dict[Node, int] = {}
+        self._free: dict[object, int] = {}  # symbolic dimensions, by order of appearance
+
+    def visit(self, root: Node) -> int:
+        """The number of a node's row, which is made if need be."""
+        if isinstance(root, Function):
+            for param in root.params:
+                self._add(param)
+        for node in post_order(root):
+            self._add(node)
+        return self._row_of[root]
+
+    def _add(self, node: Node) -> None:
+        if node not in self._row_of:
+            row = self._describe(node)
+            self._row_of[node] = len(self.rows)
+            self.rows.append(row)
+
+    def _describe(self, node: Node) -> Row:
+        match node:
+            case Var():
+                return "var", self._value(node.type)
+            case Constant(value):
+                return "const", self._value(node.type), hashlib.sha256(value.tobytes()).hexdigest()
+            case Call(op, args, attrs):
+                return "call", op.name, self._numbers(args), self._value(attrs), self._value(node.type)
+            case Tuple(parts):
+                return "tuple", self._numbers(parts)
+            case TupleGet(value, index):
+                return "get", self._row_of[value], index
+            case Function(params, body):
+                return "function", tuple(self.visit(p) for p in params), self._row_of[body]
+
+    def _numbers(self, nodes: tuple[Node, ...]) -> tuple[int, ...]:
+        return tuple(self._row_of[node] for node in nodes)
+
+    def _value(self, value: object) -> Hashable:
+        """An attribute, a type, or what they are made of. Floats by their text: -0.0 is not 0.0, and 1 not 1.0."""
+        match value:
+            case ExprNode():
+                return structural_key(value, lambda var: self._free.setdefault(var, len(self._free)))  # type: ignore[arg-type]
+            case NodeBase():
+                return "node", self.visit(value)  # type: ignore[arg-type]
+            case tuple():
+                return tuple(self._value(v) for v in value)
+            case _ if is_dataclass(value):
+                return type(value).__name__, tuple(self._value(getattr(value, f.name)) for f in fields(value))
+            case _:
+                return type(value).__name__, repr(value)
