@@ -64,6 +64,15 @@ class ModelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """A symbolic dimension must be at least ``number``, for the sake of the call ``reason``."""
+
+    dim: str
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Intermediate:
     """A value between steps, ``size`` bytes: it lives in the arena from the step that writes it, ``first``, to the last
     one that reads it."""
@@ -78,12 +87,14 @@ class CompiledModel:
     """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, then
     the values of ``dims``, the dimensions that each run may choose.
 
-    ``extents`` are those that the values of the model have and that depend on ``dims``: none may come out negative.
+    ``least`` are the dimensions that may not be just any number. ``extents`` are those of the model's values that
+    several dimensions decide: none may come out negative.
     """
 
     name: str
     target: Target
     dims: tuple[str, ...]
+    least: tuple[Least, ...]
     extents: tuple[Extent, ...]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]

@@ -11,6 +11,7 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.target import Target
+from .constraints import least_extents, settle_dimensions
 from .fold_constants import Evaluate, fold_constants
 from .function_cache import function_key
 from .placement import Placement, place_values, tensor_spec
@@ -34,11 +35,11 @@ def compile_model(
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. Raises ``ModelError`` for dimensions that the inputs do not tell,
-    ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
+    without it that is computed at each run. Raises ``ModelError`` for dimensions that the inputs do not tell or
+    operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
     """
     count = _job_count(jobs)
-    simplified = simplify_inference(function)
+    simplified = simplify_inference(settle_dimensions(function))
     folded = simplified if evaluate is None else fold_constants(simplified, evaluate)
     dims = dimension_names(folded.params)
     units, results = units_of(folded)
@@ -64,6 +65,7 @@ def compile_model(
         function.name,
         target,
         tuple(dims.values()),
+        least_extents(folded, dims),
         checked_extents(folded, dims),
         tuple(tensor_spec(p.name, p.type, dims) for p in folded.params),
         tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(names, results, strict=True)),

@@ -24,7 +24,12 @@ def specialize(function: Function, given: Mapping[str, Sequence[int]] | None) ->
         raise ModelError(
             f"{', '.join(sorted(unknown))}: no such input; there are {', '.join(p.name for p in function.params)}"
         )
-    params = {p: _with_shape(p, shapes[p.name]) if p.name in shapes else p for p in function.params}
+    params = {p: _with_shape(p, shapes[p.name]) for p in function.params if p.name in shapes}
+    return with_params(function, {old: new for old, new in params.items() if new is not old})
+
+
+def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
+    """The function with other parameters in place of some, its types inferred anew; itself if there are none."""
 
     def infer(node: Node) -> Node | None:
         if isinstance(node, Var):
@@ -34,9 +39,11 @@ def specialize(function: Function, given: Mapping[str, Sequence[int]] | None) ->
             return node.op(*node.args, attrs=node.attrs, origin=node.origin)
         return None
 
-    if all(old is new for old, new in params.items()):
+    if not params:
         return function
-    return replace(function, params=tuple(params.values()), body=rewrite(function.body, infer))
+    return replace(
+        function, params=tuple(params.get(p, p) for p in function.params), body=rewrite(function.body, infer)
+    )
 
 
 def _with_shape(param: Var, shape: Sequence[int]) -> Var:

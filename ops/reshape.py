@@ -69,7 +69,8 @@ def _reshape_relation(types: Sequence[Type], attrs: ReshapeAttrs) -> Type:
     extents = [x.shape[axis] if axis in attrs.copied else as_index(extent) for axis, extent in enumerate(attrs.shape)]
     rest = next((k for k, e in enumerate(extents) if const_int(e) == -1), None)
     if rest is not None:
-        left = _divide(x.shape, extents[:rest] + extents[rest + 1 :])
+        own = [extent for axis, extent in enumerate(x.shape) if axis not in attrs.copied]
+        left = _divide(own, [e for axis, e in enumerate(extents) if axis not in (rest, *attrs.copied)])
         if left is None:
             raise TypeInferenceError(f"the elements of {x} do not fill the shape {_shown(extents)} evenly")
         extents[rest] = left

@@ -57,6 +57,11 @@ class Plans:
 def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
     """Bind the dimensions, and plan the memory for them."""
     dims = bind(model, shapes)
+    for least in model.least:
+        if (found := dims[least.dim]) < least.number:
+            raise RuntimeArgumentError(
+                f"{model.name}: {least.dim} should be at least {least.number} for {least.reason}, found {found}"
+            )
     for extent in model.extents:
         if (number := _evaluate(model, extent, dims)) < 0:
             raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} gives a tensor the extent {number}")

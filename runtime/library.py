@@ -21,7 +21,7 @@ import numpy as np
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.host import resolve_target
-from ..codegen.model import Choice, CompiledFunction, CompiledModel, Intermediate, ModelStep, TensorSpec
+from ..codegen.model import Choice, CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, TensorSpec
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError
 
@@ -114,6 +114,7 @@ def _write(model: CompiledModel, file: Any) -> None:
         "inputs": [_spec_json(s) for s in model.inputs],
         "outputs": [_spec_json(s) for s in model.outputs],
         "dims": model.dims,
+        "least": [asdict(least) for least in model.least],
         "extents": [extent_json(extent) for extent in model.extents],
         "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
         "entry": model.entry,
@@ -156,6 +157,7 @@ def _read(archive: zipfile.ZipFile) -> CompiledModel:
         manifest["name"],
         resolve_target(manifest["target"]),
         tuple(manifest["dims"]),
+        tuple(Least(**least) for least in manifest["least"]),
         tuple(extent_from_json(extent) for extent in manifest["extents"]),
         tuple(_spec(s) for s in manifest["inputs"]),
         tuple(_spec(s) for s in manifest["outputs"]),

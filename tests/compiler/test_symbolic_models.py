@@ -126,3 +126,20 @@ def test_worker_processes_compile_symbolic_functions_to_the_same_code():
         made = lw.compiler.model.compile_model(lw.Function([x], y), lw.resolve_target("x86-64-v3"), options, jobs=jobs)
         texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
     assert texts[0] == texts[1]
+
+
+def test_a_dimension_that_an_operator_fixes_is_that_number():
+    k, m = te.var("k"), te.var("m")
+    x, bias = lw.var("x", (N, k)), lw.var("bias", (m,))
+    y = lw.nn.relu(lw.nn.add(lw.nn.matmul(x, lw.const(W1)), bias))
+    library = lw.compile(lw.Function([x, bias], y), jobs=1)
+    assert (
+        str(library) == "<Library main(x: float32[N, 20], bias: float32[24]) -> (output0: float32[N, 24]), 1 functions>"
+    )
+
+
+def test_two_dimensions_that_one_operator_fixes():
+    h, w = te.var("h"), te.var("w")
+    x = lw.var("x", (N, h, w))
+    library = lw.compile(lw.Function([x], lw.nn.add(x, lw.const(normal(6, 7)))), jobs=1)
+    assert library.inputs[0].shape == ("N", 6, 7)

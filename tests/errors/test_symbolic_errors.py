@@ -1,5 +1,7 @@
 """Misuse of models with symbolic dimensions: shapes that contradict each other, dimensions that nothing tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,33 @@ def test_an_extent_that_comes_out_negative():
     x = lw.var("x", (1, 1, N))
     weight = lw.const(np.ones((1, 1, 5), np.float32))
     engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.conv(x, weight)), jobs=1))
-    assert engine([zeros(1, 1, 4)])[0].shape == (1, 1, 0)
-    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N - 4, for N = 1, gives a tensor the extent -3"):
-        engine([zeros(1, 1, 1)])
+    assert engine([zeros(1, 1, 5)])[0].shape == (1, 1, 1)
+    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N should be at least 5 for nn.conv.*, found 4"):
+        engine([zeros(1, 1, 4)])
+
+
+def test_an_extent_that_several_dimensions_make_negative():
+    from loopwright.codegen.extents import Formula
+    from loopwright.runtime.dimensions import make_plan
+
+    a, b = lw.var("a", (N,)), lw.var("b", (te.var("M"),))
+    model = lw.compile(lw.Function([a, b], lw.nn.concatenate([a, b])), jobs=1).model
+    narrow = replace(model, extents=(Formula("-", "N", "M"),))
+    assert make_plan(narrow, [(3,), (3,)]).outputs == ((6,),)
+    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N - M, for N = 2, M = 3, gives a tensor the extent -1"):
+        make_plan(narrow, [(2,), (3,)])
+
+
+def test_a_dimension_that_must_not_be_0():
+    x, at = lw.var("x", (N,)), lw.const(np.zeros(2, np.int64))
+    engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.take(x, at)), jobs=1))
+    assert engine([zeros(1)])[0].shape == (2,)
+    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N should be at least 1 for take.*, found 0"):
+        engine([zeros(0)])
+
+
+def test_a_dimension_that_only_a_formula_would_determine():
+    x = lw.var("x", (1, N, N))
+    y = lw.nn.matmul(lw.nn.flatten(x), lw.const(zeros(16, 3)))
+    with pytest.raises(lw.ModelError, match=r"nn.matmul.*does not hold for all values of N.* shapes="):
+        lw.compile(lw.Function([x], y), jobs=1)

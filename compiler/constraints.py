@@ -1,0 +1,139 @@
+"""What operators ask of symbolic dimensions: found by trying their type relations, which know, on numbers.
+
+A relation takes a symbolic extent for whatever it is compared with. Here each call is tried on large numbers, another
+one for each dimension: where it does not hold for them, a dimension is a certain number, which is put in wherever it
+stands; or the model needs its shapes. Small numbers tell how much a dimension is at least, as that of a window's input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
+
+from ..codegen.model import Least
+from ..graph.node import Call, Function, Var
+from ..graph.types import TensorType, TupleType, Type, tensor_type
+from ..graph.visit import post_order
+from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
+from ..ir.expr import as_index, const_int
+from ..ir.simplify import simplify
+from ..ir.visit import substitute
+from ..ops.registry import Op
+from .specialize import with_params
+from .symbols import Symbol, extents_of, symbols_of
+
+LARGE = 100003
+STEP = 1009
+"""Extents to try: larger than any window, and without common factors."""
+MOST_LEAST = 1 << 16
+"""A dimension that an operator does not take at this size, it does not take at all."""
+
+Values = Mapping[Symbol, int]
+
+
+def settle_dimensions(function: Function) -> Function:
+    """The function with numbers for those symbolic dimensions that its operators allow one number only.
+
+    Raises ``ModelError`` where an operator asks more of its dimensions than that.
+    """
+    while (found := _determined(function)) is not None:
+        function = _with_numbers(function, found)
+    return function
+
+
+def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Least, ...]:
+    """How much the dimensions must be, where that is more than 0, and which call asks for it."""
+    least: dict[Symbol, Least] = {}
+    for call in _calls(function):
+        symbols = _symbols(call)
+        for symbol in symbols:
+            number = _least(call, symbols, symbol)
+            if number > (least[symbol].number if symbol in least else 0):
+                least[symbol] = Least(names[symbol], number, _text(call))
+    return tuple(least.values())
+
+
+def _calls(function: Function) -> Iterator[Call]:
+    return (node for node in post_order(function.body) if isinstance(node, Call))
+
+
+def _symbols(call: Call) -> tuple[Symbol, ...]:
+    return symbols_of([*(a.type for a in call.args), call.type])
+
+
+def _determined(function: Function) -> dict[Symbol, int] | None:
+    """The numbers that the first call which does not hold for all dimensions asks for."""
+    for call in _calls(function):
+        symbols = _symbols(call)
+        if symbols and (problem := _problem(call, _large(symbols))) is not None:
+            return _solution(call, symbols, problem)
+    return None
+
+
+def _large(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
+    return {symbol: LARGE + STEP * number for number, symbol in enumerate(symbols)}
+
+
+def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbol, int]:
+    """Numbers for one or two dimensions, out of the extents of the arguments, that the call holds for."""
+    extents = extents_of(a.type for a in call.args)
+    candidates = tuple(dict.fromkeys(number for e in extents if (number := const_int(e)) is not None))
+    for count in (1, 2):
+        for chosen in combinations(symbols, count):
+            for numbers in product(candidates, repeat=count):
+                solution = dict(zip(chosen, numbers, strict=True))
+                if _problem(call, {**_large(symbols), **solution}) is None:
+                    return solution
+    dims = ", ".join(dict.fromkeys(symbol.name for symbol in symbols))
+    at = f" (node {', '.join(call.origin)})" if call.origin else ""
+    raise ModelError(
+        f"{_text(call)}{at} does not hold for all values of {dims}: {problem}. Give the shapes of the inputs by shapes="
+    )
+
+
+def _problem(call: Call, values: Values) -> str | None:
+    """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
+    assert isinstance(call.op, Op)
+    try:
+        result = call.op.relation([_at(a.type, values) for a in call.args], call.attrs)
+        expected = _at(call.type, values)
+    except (TypeInferenceError, ExpressionError) as error:
+        return str(error)
+    return None if result is expected else f"its result would be a {result}, not a {expected}"
+
+
+def _at(kind: Type, values: Values) -> Type:
+    match kind:
+        case TensorType(shape, dtype):
+            numbers = {symbol: as_index(value) for symbol, value in values.items()}
+            return tensor_type([simplify(substitute(extent, numbers)) for extent in shape], dtype)
+        case TupleType(fields):
+            return TupleType(tuple(_at(field, values) for field in fields))
+        case _:
+            return kind
+
+
+def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
+    """The smallest value of a dimension that the call holds for, if it holds for all larger ones."""
+
+    def holds(number: int) -> bool:
+        return _problem(call, {**_large(symbols), symbol: number}) is None
+
+    if holds(0):
+        return 0
+    low, high = 0, 1
+    while not holds(high) and high < MOST_LEAST:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _text(call: Call) -> str:
+    return f"{call.op.name}({', '.join(str(a.type) for a in call.args)})"
+
+
+def _with_numbers(function: Function, values: Values) -> Function:
+    changed = (p for p in function.params if any(symbol in values for symbol in symbols_of([p.type])))
+    return with_params(function, {p: Var(p.name, _at(p.type, values)) for p in changed})
