@@ -21,6 +21,7 @@ from ..ir.target import Target
 from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
 from .conv_flat import add_flat
+from .conv_nchwc import add_blocked
 from .registry import Op, OpPattern, register_op
 from .relations import naming, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -192,6 +193,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     strategy = OpStrategy()
     strategy.add_implementation(_direct, schedule_default, "conv.direct")
     add_flat(strategy, attrs, inputs, result, target)
+    add_blocked(strategy, attrs, inputs, result, target)
     return strategy
 
 

@@ -353,6 +353,10 @@ CASES = {
         layout_case((2, 5, 4, 3), (3, 2, 3, 7), "NHWC HWIO NHWC", padding=(1, 0, 1, 2)),
         layout_case((5, 4, 4, 3), (2, 2, 2, 6), "HWCN HWIO HWCN", strides=(2, 1), groups=2),
         layout_case((1, 2, 4, 5, 2), (3, 2, 2, 2, 2, 2), "NCHW2c OIHW2i2o NCHW3c"),
+        layout_case((1, 1, 4, 5, 8), (2, 1, 2, 3, 8, 4), "NCHW8c OIHW8i4o NCHW4c", padding=(0, 1, 1, 0)),
+        layout_case((2, 1, 3, 5, 8), (1, 1, 1, 1, 8, 8), "NCHW8c OIHW8i8o NCHW8c"),
+        layout_case((1, 4, 5, 5), (2, 2, 3, 3, 4), "NCHW OIHW4o NCHW4c", strides=(2, 2), groups=2),
+        layout_case((1, 2, 4, 5, 4), (2, 1, 3, 3, 4), "NCHW4c OIHW4o NCHW4c", padding=(1, 1, 1, 1), groups=8),
     ],
     "nn.conv3d": [
         conv_case((1, 2, 3, 4, 4), (3, 2, 2, 2, 3), (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 1)),

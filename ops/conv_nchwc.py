@@ -1,0 +1,241 @@
+"""Implementations of a 2-D convolution on blocked channels: NCHW16c data with OIHW16i16o weights, and the like.
+
+y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r, ci, ki]   over co, window r, ci
+
+ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, places of the output
+times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
+of filters, and broadcasts one element of x for each place. The data may be unblocked, as in the first layer of a
+network, whose 3 channels make no block; then co are its channels. A depthwise convolution multiplies vectors of
+channels with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .. import te
+from ..graph.layout import NCHW, Layout
+from ..graph.types import Type
+from ..ir.dtype import DType
+from ..ir.expr import Axis, Expr, ExprLike, const_int
+from ..ir.target import Target
+from ..lowering.schedule import LoopView, Schedule
+from .relations import tensor_argument
+from .strategy import OpStrategy, Tensors
+from .tiling import MANY_TASKS, schedule_around
+from .window import known_window, padded
+
+if TYPE_CHECKING:
+    from .conv import ConvAttrs
+
+
+def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+    """Offer it where the result has its channels in blocks, and x has or not; places known, sums in the dtype of the
+    factors, and no block straddles groups."""
+    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    block = attrs.out.factor("C")
+    if block == 1 or attrs.out is not nchw(block) or attrs.data not in (NCHW, nchw(attrs.data.factor("C"))):
+        return
+    if not kind.dtype.is_float or kind.dtype.storage_bits < 32 or kind.dtype is not x.dtype:
+        return
+    outputs = tuple(n for e in kind.shape[2:4] if (n := const_int(e)) is not None and n > 0)
+    weights = attrs.kernel.extents(weight.shape)
+    channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
+    depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
+    straddles = attrs.data is not attrs.out if depthwise else filters // attrs.groups % block
+    if len(outputs) < 2 or channels * filters == 0 or straddles:
+        return
+    if attrs.kernel is not kernel_layout(attrs.data.factor("C"), block, depthwise):
+        return
+    window = known_window([weights[axis] for axis in "HW"])
+    made = Blocked(attrs, block, window, outputs, filters, depthwise, target, kind.dtype)
+    strategy.add_implementation(
+        made.compute, made.schedule, "conv.blocked_depthwise" if depthwise else "conv.blocked", plevel=20
+    )
+
+
+def nchw(block: int) -> Layout:
+    return NCHW if block == 1 else Layout(f"NCHW{block}c")
+
+
+def kernel_layout(data: int, block: int, depthwise: bool) -> Layout:
+    """The layout of weights for channels in blocks of ``data``, and filters in blocks of ``block``."""
+    return Layout(f"OIHW{block}o" if depthwise or data == 1 else f"OIHW{data}i{block}o")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTile:
+    """Sums that are kept in registers: ``rows`` times ``columns`` places of the output, ``blocks`` of filters each."""
+
+    rows: int
+    columns: int
+    blocks: int
+
+
+def channel_tile(rows: int, columns: int, blocks: int, registers: int) -> ChannelTile:
+    """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
+
+    Rows are only taken together where all columns are. A block has to divide ``blocks``; places that are left over at
+    the end get smaller tiles.
+    """
+    best: tuple[float, int, ChannelTile] | None = None
+    for side in (b for b in range(1, registers // 2) if blocks % b == 0):
+        most = (registers - 1) // side - 1
+        for tile in _tiles(rows, columns, side, most):
+            cost = blocks // side * _cycles(rows, columns, tile)
+            if best is None or (cost, side) < best[:2]:
+                best = cost, side, tile
+    assert best is not None
+    return best[2]
+
+
+def _tiles(rows: int, columns: int, side: int, most: int) -> Iterator[ChannelTile]:
+    """Tiles of at most so many places."""
+    for width in range(1, min(columns, most) + 1):
+        yield ChannelTile(1, width, side)
+    for height in range(2, min(rows, most // columns) + 1):
+        yield ChannelTile(height, columns, side)
+
+
+def _cycles(rows: int, columns: int, tile: ChannelTile) -> float:
+    """Cycles for one term of all sums of a stripe of filters.
+
+    Weights come from the second cache, one vector in a cycle and a half; factors are broadcast, and products added, two
+    a cycle. A sum waits four cycles for its last addition. The loop itself takes one.
+    """
+    total = 0.0
+    for height, down in _pieces(rows, tile.rows):
+        for width, across in _pieces(columns, tile.columns):
+            places = height * width
+            step = max(places * tile.blocks / 2, (places + tile.blocks) / 2, 1.5 * tile.blocks, 4.0)
+            total += down * across * (step + 1)
+    return total
+
+
+def _pieces(extent: int, size: int) -> Iterator[tuple[int, int]]:
+    """What an extent falls into: pieces of a size, and how many of them."""
+    yield size, extent // size
+    yield extent % size, int(extent % size > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A convolution to blocks of ``block`` channels, and its numbers."""
+
+    attrs: ConvAttrs
+    block: int
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    filters: int
+    depthwise: bool
+    target: Target
+    dtype: DType
+
+    @property
+    def flat(self) -> bool:
+        """Whether the output at a place needs the input at that place only; then rows need not be told apart."""
+        a = self.attrs
+        return math.prod(self.window) == 1 and math.prod(a.strides) == 1 and not any(a.padding)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of places; one row, if rows need not be told apart."""
+        rows, columns = self.outputs
+        return (1, rows * columns) if self.flat else (rows, columns)
+
+    @property
+    def tile(self) -> ChannelTile:
+        blocks = 1 if self.depthwise else self.filters // self.attrs.groups // self.block
+        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
+        return channel_tile(*self.grid, blocks, self.target.vector_registers // vectors)
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
+        x, weight = inputs
+        kind = tensor_argument(result, "result")
+        source = padded(x, attrs.data, attrs.padding, "conv.padded")
+        channel = [] if self.depthwise else [te.reduce_axis((0, weight.shape[1]), name="co")]
+        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
+        inner = [te.reduce_axis((0, x.shape[4]), name="ci")] if attrs.data.is_blocked and not self.depthwise else []
+        terms = [*channel, *taps, *inner]
+        columns = self.outputs[1]
+
+        def element(n: Axis, ko: Axis, row: Axis, column: Axis, ki: Axis) -> Expr:
+            output = (column // columns, column % columns) if self.flat else (row, column)
+            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+            if self.depthwise:
+                return te.sum(source[(n, ko, *place, ki)] * weight[(ko, 0, *taps, ki)], axis=terms)
+            data = source[(n, self._first(weight, ko) + channel[0], *place, *inner)]
+            return te.sum(data * weight[(ko, *terms, ki)], axis=terms)
+
+        sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
+        if not self.flat:
+            return te.compute(kind.shape, lambda *i: sums[i], name="conv")
+        return te.compute(kind.shape, lambda n, k, i, j, c: sums[n, k, 0, i * columns + j, c], name="conv")
+
+    def _first(self, weight: te.Tensor, ko: Axis) -> ExprLike:
+        """The first block of channels (or channel) of the group that a block of filters is in."""
+        group = self.filters // self.attrs.groups
+        return 0 if self.attrs.groups == 1 else ko * self.block // group * weight.shape[1]
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and what follows them."""
+        tile = self.tile
+        sums = anchor[0].op.inputs[0]
+        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
+        schedule, main = schedule_around(anchor[0], outputs, [sums, *borders], target)
+        stage = schedule[main]
+        n, block, row, column, lane = stage.loops
+        stripe, part = stage.split(block, factor=tile.blocks)
+        tiles: list[LoopView] = []
+        rows: list[LoopView] = []
+        if self.flat:
+            chunk, column = stage.split(stage.fuse(row, column), factor=self._chunk(sums) * tile.columns)
+        else:
+            chunk, row = stage.split(row, factor=self._chunk(sums) * tile.rows)
+            down, row = stage.split(row, factor=tile.rows)
+            tiles, rows = [down], [row]
+        across, column = stage.split(column, factor=tile.columns)
+        stage.reorder(n, chunk, stripe, *tiles, across, *rows, column, part, lane)
+        stage.vectorize(lane)
+        for loop in (*rows, column, part):
+            stage.unroll(loop)
+        stage.parallel(stage.fuse(n, chunk, stripe))
+        schedule[sums].compute_at(stage, across)
+        self._schedule_sums(schedule, sums)
+        for tensor in borders:
+            _schedule_padded(schedule, tensor, attrs.data.is_blocked, target)
+        return schedule
+
+    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        stage = schedule[sums]
+        n, block, row, column, lane, *terms = stage.loops
+        stage.reorder(n, *terms, row, column, block, lane)
+        stage.vectorize(lane)
+        for loop in (row, column, block):
+            stage.unroll(loop)
+
+    def _chunk(self, sums: te.Tensor) -> int:
+        """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""
+        tile, (rows, columns) = self.tile, self.grid
+        tiles = math.ceil(columns / tile.columns) if self.flat else math.ceil(rows / tile.rows)
+        stripes = self.filters // (self.block * tile.blocks)
+        data = sums.op.inputs[0]
+        image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
+        chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
+        return math.ceil(tiles / min(chunks, tiles))
+
+
+def _schedule_padded(schedule: Schedule, source: te.Tensor, blocked: bool, target: Target) -> None:
+    stage = schedule[source]
+    loops = stage.loops
+    if blocked:
+        stage.vectorize(loops[-1])
+    else:
+        _, lane = stage.split(loops[-1], factor=target.lanes(source.dtype))
+        stage.vectorize(lane)
+    stage.parallel(stage.fuse(*loops[:2]))

@@ -1,0 +1,120 @@
+"""Convolutions on blocked channels: values against slow numpy, what is chosen, the code of the inner loop."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.compiler.selection import select_implementation
+from loopwright.ops.conv import conv2d
+from loopwright.ops.conv_nchwc import ChannelTile, channel_tile
+
+sys.path.insert(0, str(Path(__file__).parent))
+import windows
+
+rng = np.random.default_rng(0)
+# x, weight, strides, padding, dilations, groups, layouts of x, weight and result
+CASES = {
+    "3x3 padded": ((1, 2, 9, 7, 16), (4, 2, 3, 3, 16, 16), 1, (1, 1, 1, 1), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "strided, 7 wide": ((2, 2, 14, 14, 16), (2, 2, 3, 3, 16, 16), 2, (1, 1, 1, 1), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "pointwise": ((2, 4, 6, 7, 16), (3, 4, 1, 1, 16, 16), 1, (0, 0, 0, 0), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "pointwise strided": ((1, 1, 9, 8, 16), (2, 1, 1, 1, 16, 16), 2, (0, 0, 0, 0), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "first layer": ((1, 3, 21, 20), (2, 3, 7, 7, 16), 2, (3, 3, 3, 3), 1, 1, "NCHW OIHW16o NCHW16c"),
+    "first layer, grouped": ((1, 6, 8, 9), (2, 3, 3, 3, 16), 1, (1, 0, 2, 1), 1, 2, "NCHW OIHW16o NCHW16c"),
+    "dilated, uneven": ((1, 1, 12, 17, 8), (3, 1, 2, 3, 8, 8), 1, (0, 3, 1, 2), 2, 1, "NCHW8c OIHW8i8o NCHW8c"),
+    "blocks of other sizes": ((1, 3, 5, 6, 8), (2, 3, 3, 3, 8, 16), 1, (1, 1, 1, 1), 1, 1, "NCHW8c OIHW8i16o NCHW16c"),
+    "grouped": ((1, 4, 8, 8, 8), (6, 2, 3, 3, 8, 8), 1, (1, 1, 1, 1), 1, 2, "NCHW8c OIHW8i8o NCHW8c"),
+    "depthwise": ((1, 3, 9, 18, 16), (3, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 48, "NCHW16c OIHW16o NCHW16c"),
+    "depthwise strided": ((2, 2, 11, 9, 8), (2, 1, 5, 3, 8), 2, (2, 1, 2, 1), 1, 16, "NCHW8c OIHW8o NCHW8c"),
+}  # fmt: skip
+
+
+def attributes(strides, padding, dilation, groups, layouts):
+    data, kernel, out = layouts.split()
+    return {
+        "strides": strides, "padding": padding, "dilation": dilation, "groups": groups,
+        "data_layout": data, "kernel_layout": kernel, "out_layout": out,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocked_convolutions_are_right_native(ops, case):
+    x, w, strides, padding, dilation, groups, layouts = CASES[case]
+    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    call = conv2d(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
+    chosen = select_implementation(call, lw.resolve_target("native")).chosen
+    assert chosen.name == ("conv.blocked_depthwise" if "depthwise" in case else "conv.blocked")
+    found = ops.apply(conv2d, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
+    wanted = windows.conv_in(a, b, (strides,) * 2, padding, (dilation,) * 2, groups, layouts.split())
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_what_follows_is_computed_in_the_tile():
+    x, w = lw.var("x", (1, 2, 8, 8, 16)), rng.normal(size=(2, 2, 3, 3, 16, 16)).astype(np.float32)
+    bias, other = rng.normal(size=(1, 2, 1, 1, 16)).astype(np.float32), lw.var("y", (1, 2, 8, 8, 16))
+    layouts = attributes(1, (1,) * 4, 1, 1, "NCHW16c OIHW16i16o NCHW16c")
+    body = lw.nn.relu(lw.nn.add(lw.nn.add(conv2d(x, lw.const(w), **layouts), lw.const(bias)), other))
+    library = lw.compile(lw.Function([x, other], body))
+    assert [f.name for f in library.functions] == ["fused_nn_conv2d_add_add_relu"]
+    a, b = (rng.normal(size=(1, 2, 8, 8, 16)).astype(np.float32) for _ in range(2))
+    wanted = windows.conv_in(a, w, (1, 1), (1,) * 4, (1, 1), 1, ("NCHW16c", "OIHW16i16o", "NCHW16c")) + bias + b
+    (found,) = lw.Engine(library)([a, b])
+    np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_a_strict_build_takes_the_schedule():
+    x = lw.var("x", (1, 1, 4, 4, 16))
+    w = lw.const(rng.normal(size=(1, 1, 3, 3, 16, 16)).astype(np.float32))
+    f = lw.Function([x], conv2d(x, w, **attributes(1, (1,) * 4, 1, 1, "NCHW16c OIHW16i16o NCHW16c")))
+    assert lw.compile(f, precision="strict").functions[0].choices[0].implementation == "conv.blocked"
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "groups", "layouts"),
+    [
+        ((1, 2, 4, 4, 8), (2, 1, 1, 1, 4, 8), 4, "NCHW8c OIHW4i8o NCHW8c"),
+        ((1, 2, 4, 4, 8), (2, 2, 1, 1, 8, 8), 1, "NCHW8c OIHW8o8i NCHW8c"),
+        ((1, 4, 4, 16), (2, 16, 1, 1, 8), 1, "NHWC OIHW8o NCHW8c"),
+        ((1, 2, 4, 4, 8), (16, 16, 1, 1), 1, "NCHW8c OIHW NCHW"),
+        ((1, 16, 4, 4), (2, 1, 1, 1, 8), 16, "NCHW OIHW8o NCHW8c"),
+        ((1, 4, 4, 4, 4), (2, 1, 1, 1, 8), 16, "NCHW4c OIHW8o NCHW8c"),
+        ((1, 3, 4, 4), (2, 1, 1, 1, 6), 3, "NCHW OIHW6o NCHW6c"),
+    ],
+)
+def test_other_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
+    call = conv2d(ops.var(x), ops.var(w), **attributes(1, (0,) * 4, 1, groups, layouts))
+    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.direct"
+
+
+@pytest.mark.parametrize(("rows", "columns", "blocks", "registers"), [(56, 56, 4, 32), (7, 7, 32, 32), (13, 13, 3, 16)])
+def test_a_tile_fits_the_registers_and_divides_the_blocks(rows, columns, blocks, registers):
+    tile = channel_tile(rows, columns, blocks, registers)
+    places = tile.rows * tile.columns
+    assert tile.blocks * (places + 1) + 1 <= registers
+    assert blocks % tile.blocks == 0
+    assert tile.rows == 1 or tile.columns == columns
+
+
+def test_narrow_images_take_several_rows_together():
+    assert channel_tile(7, 7, 32, 32) == ChannelTile(2, 7, 2)
+    assert channel_tile(56, 56, 4, 32) == ChannelTile(1, 14, 2)
+
+
+def test_the_inner_loop_spills_nothing():
+    """28 sums, two vectors of weights and a factor: 28 multiply-adds, 14 broadcasts and 2 loads a step."""
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")
+    x, w = lw.te.placeholder((1, 4, 14, 14, 16), name="x"), lw.te.placeholder((2, 4, 3, 3, 16, 16), name="w")
+    call = conv2d(
+        lw.var("x", (1, 4, 14, 14, 16)),
+        lw.var("w", (2, 4, 3, 3, 16, 16)),
+        **attributes(1, (1,) * 4, 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    )
+    chosen = select_implementation(call, target).chosen
+    y = chosen.compute(call.attrs, (x, w), call.type)
+    kernel = lw.build(chosen.schedule(call.attrs, (y,), (y,), target), [x, w, y], target=target)
+    loop = max(kernel.assembly.split(".LBB"), key=lambda block: block.count("vfmadd"))
+    assert loop.count("vfmadd") == 28
+    assert loop.count("vbroadcastss") == 14
+    assert "(%rsp)" not in loop
