@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
 from collections.abc import Iterator
 from itertools import groupby, product
@@ -21,8 +20,9 @@ from ..ir.errors import LoopwrightError
 from ..ir.target import Target
 from ..ops import nn
 from ..ops.attrs import REQUIRED
-from ..ops.registry import Op, OpPattern, all_ops
+from ..ops.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops
 from ..ops.strategy import OpStrategy, strategy_of
+from .report import make_console
 
 PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
 """A target of its own, so that the page does not depend on the machine that prints it."""
@@ -85,6 +85,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """The subcommand ``ops``."""
     parser = subparsers.add_parser("ops", help="list the operators", description="List the operators of the graph.")
     parser.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
+    parser.add_argument("--target", default="native", help="whose implementations to list (default: native)")
     parser.set_defaults(run=_run)
 
 
@@ -92,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
         print(operators_page(), end="")
     else:
-        _print_table(Console())
+        _print_table(make_console(), resolve_target(arguments.target))
     return 0
 
 
@@ -111,7 +112,8 @@ def _section(op: Op, implementations: dict[str, int]) -> str:
     lines += [f"- `{a.name}`: {a.description}" for a in op.arguments]
     lines += [f"- attribute {line}" for line in _attributes(op)]
     listed = ", ".join(f"`{name}` ({priority})" for name, priority in implementations.items())
-    return "\n".join([*lines, f"- *implementations*: {listed}", ""])
+    level = f"- *support level* {op.support_level}: {SUPPORT_LEVELS.get(op.support_level, SUPPORT_LEVELS[10])}"
+    return "\n".join([*lines, level, f"- *implementations*: {listed}", ""])
 
 
 def _signature(op: Op) -> str:
@@ -119,9 +121,9 @@ def _signature(op: Op) -> str:
 
 
 def _attributes(op: Op) -> Iterator[str]:
-    for field in dataclasses.fields(op.attrs) if op.attrs is not None else ():
-        default = "required" if field.default is REQUIRED else f"default `{field.default!r}`"
-        yield f"`{field.name}` (`{field.type}`, {default}): {field.metadata['description']}"
+    for attribute in op.attrs.describe() if op.attrs is not None else ():
+        default = "required" if attribute.default is REQUIRED else f"default `{attribute.default!r}`"
+        yield f"`{attribute.name}` (`{attribute.type}`, {default}): {attribute.description}"
 
 
 def _onnx_table() -> Iterator[str]:
@@ -168,13 +170,16 @@ def _sample_calls() -> Iterator[Call]:
                 yield made
 
 
-def _print_table(console: Console) -> None:
-    found = _implementations(resolve_target("native"))
+def _print_table(console: Console, target: Target) -> None:
+    found = _implementations(target)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("operator", no_wrap=True)
+    table.add_column("pattern", no_wrap=True)
+    table.add_column("level", justify="right")
     table.add_column("what it gives")
     table.add_column("implementations (priority)")
     for op in all_ops():
         listed = ", ".join(f"{name} ({priority})" for name, priority in found[op].items())
-        table.add_row(escape(op.name), escape(op.description), listed)
+        pattern = op.pattern.name.lower()
+        table.add_row(escape(op.name), pattern, str(op.support_level), escape(op.description), listed)
     console.print(table)

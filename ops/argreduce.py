@@ -78,7 +78,9 @@ def _compute(largest: bool) -> Compute:
 def _register(largest: bool) -> Callable[..., Call]:
     name, adjective = ("argmax", "largest") if largest else ("argmin", "smallest")
     description = f"the position, an int64, of the {adjective} element along an axis; a NaN counts as that"
-    op = register_op(name, description, [("x", "rank 1 or more")], _relation, OpPattern.COMM_REDUCE, ArgReduceAttrs)
+    op = register_op(
+        name, description, [("x", "rank 1 or more")], _relation, OpPattern.COMM_REDUCE, ArgReduceAttrs, support_level=4
+    )
     register_compute(op, _compute(largest))
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:

@@ -61,7 +61,7 @@ def _register(
         )
 
     arguments = [(n, "any shape that broadcasts") for n in names]
-    op = register_op(name, description, arguments, relation, OpPattern.BROADCAST, attrs)
+    op = register_op(name, description, arguments, relation, OpPattern.BROADCAST, attrs, support_level=1)
     register_compute(op, compute)
     return op
 

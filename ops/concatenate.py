@@ -71,6 +71,7 @@ CONCATENATE = register_op(
     OpPattern.INJECTIVE,
     ConcatenateAttrs,
     variadic=True,
+    support_level=1,
 )
 register_compute(CONCATENATE, _compute)
 

@@ -152,6 +152,7 @@ def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
         _relation,
         OpPattern.OUT_ELEMENTWISE_FUSABLE,
         attrs,
+        support_level=2,
     )
 
 

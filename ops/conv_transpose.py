@@ -272,6 +272,7 @@ def _register(rank: int) -> Op:
         _relation,
         OpPattern.OUT_ELEMENTWISE_FUSABLE,
         ConvTransposeAttrs,
+        support_level=2,
     )
 
 

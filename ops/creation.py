@@ -28,7 +28,7 @@ def _dtype_name(name: str) -> str | None:
 @dataclass(frozen=True)
 class FullAttrs(Attrs):
     shape: tuple[int, ...] = attr("extents", check=all_non_negative)
-    value: float = attr("every element: a number, or a bool")
+    value: float | bool = attr("every element: a number, or a bool")
     dtype: str = attr("its dtype", "float32", _dtype_name)
 
 
@@ -97,8 +97,12 @@ def _matches(index: Expr, position: te.Axis, depth: int) -> Expr:
     return here | (found + depth == position) if at.dtype.is_signed else here
 
 
-FULL = register_op("full", "one value everywhere", [], _full_relation, OpPattern.ELEMENTWISE, FullAttrs)
-ARANGE = register_op("arange", "evenly spaced numbers", [], _arange_relation, OpPattern.ELEMENTWISE, ArangeAttrs)
+FULL = register_op(
+    "full", "one value everywhere", [], _full_relation, OpPattern.ELEMENTWISE, FullAttrs, support_level=3
+)
+ARANGE = register_op(
+    "arange", "evenly spaced numbers", [], _arange_relation, OpPattern.ELEMENTWISE, ArangeAttrs, support_level=3
+)
 ONE_HOT = register_op(
     "one_hot",
     "on at the index along a new axis, off elsewhere; everywhere, for an index out of bounds",
@@ -106,6 +110,7 @@ ONE_HOT = register_op(
     _one_hot_relation,
     OpPattern.INJECTIVE,
     OneHotAttrs,
+    support_level=3,
 )
 register_compute(FULL, _full_compute)
 register_compute(ARANGE, _arange_compute)

@@ -107,6 +107,7 @@ CUMSUM = register_op(
     _relation,
     OpPattern.COMM_REDUCE,
     CumsumAttrs,
+    support_level=4,
 )
 register_compute(CUMSUM, _compute)
 

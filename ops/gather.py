@@ -125,7 +125,15 @@ def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> t
 
 
 _ARGUMENTS = [("data", "any shape"), ("indices", "integers; negative ones count from the end, others are clamped")]
-TAKE = register_op("take", "data at indices along one axis", _ARGUMENTS, _take_relation, OpPattern.INJECTIVE, TakeAttrs)
+TAKE = register_op(
+    "take",
+    "data at indices along one axis",
+    _ARGUMENTS,
+    _take_relation,
+    OpPattern.INJECTIVE,
+    TakeAttrs,
+    support_level=3,
+)
 GATHER_ELEMENTS = register_op(
     "gather_elements",
     "data at the position of each index, but on one axis at the index",
@@ -133,6 +141,7 @@ GATHER_ELEMENTS = register_op(
     _gather_elements_relation,
     OpPattern.INJECTIVE,
     GatherElementsAttrs,
+    support_level=3,
 )
 GATHER_ND = register_op(
     "gather_nd",
@@ -141,6 +150,7 @@ GATHER_ND = register_op(
     _gather_nd_relation,
     OpPattern.INJECTIVE,
     GatherNdAttrs,
+    support_level=3,
 )
 register_compute(TAKE, _take_compute)
 register_compute(GATHER_ELEMENTS, _gather_elements_compute)

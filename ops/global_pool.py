@@ -101,13 +101,20 @@ def _lp(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 _X = [("x", "[N, C, spatial…]")]
 _PATTERN = OpPattern.OUT_ELEMENTWISE_FUSABLE
 GLOBAL_MAX_POOL = register_op(
-    "nn.global_max_pool", "The largest element of each channel; NaN if there is one", _X, _relation, _PATTERN
+    "nn.global_max_pool",
+    "The largest element of each channel; NaN if there is one",
+    _X,
+    _relation,
+    _PATTERN,
+    support_level=2,
 )
 register_compute(GLOBAL_MAX_POOL, _max)
-GLOBAL_AVG_POOL = register_op("nn.global_avg_pool", "The mean of each channel", _X, _float_relation, _PATTERN)
+GLOBAL_AVG_POOL = register_op(
+    "nn.global_avg_pool", "The mean of each channel", _X, _float_relation, _PATTERN, support_level=2
+)
 register_compute(GLOBAL_AVG_POOL, _avg)
 GLOBAL_LP_POOL = register_op(
-    "nn.global_lp_pool", "The p-norm of each channel", _X, _float_relation, _PATTERN, GlobalLpPoolAttrs
+    "nn.global_lp_pool", "The p-norm of each channel", _X, _float_relation, _PATTERN, GlobalLpPoolAttrs, support_level=2
 )
 register_compute(GLOBAL_LP_POOL, _lp)
 

@@ -38,6 +38,7 @@ LAYOUT_TRANSFORM = register_op(
     _relation,
     OpPattern.INJECTIVE,
     LayoutTransformAttrs,
+    support_level=3,
 )
 
 

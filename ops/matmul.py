@@ -147,6 +147,7 @@ MATMUL = register_op(
     _matmul_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     MatmulAttrs,
+    support_level=1,
 )
 
 
@@ -201,6 +202,7 @@ DENSE = register_op(
     _dense_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     DenseAttrs,
+    support_level=1,
 )
 
 

@@ -100,6 +100,7 @@ BATCH_NORM = register_op(
     _batch_relation,
     OpPattern.BROADCAST,
     EpsilonAttrs,
+    support_level=2,
 )
 register_compute(BATCH_NORM, _batch_compute)
 
@@ -144,6 +145,7 @@ INSTANCE_NORM = register_op(
     _instance_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     EpsilonAttrs,
+    support_level=2,
 )
 register_compute(INSTANCE_NORM, _instance_compute)
 
@@ -205,6 +207,7 @@ LAYER_NORM = register_op(
     _layer_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     LayerNormAttrs,
+    support_level=2,
 )
 register_compute(LAYER_NORM, _layer_compute)
 
@@ -258,6 +261,7 @@ LRN = register_op(
     _lrn_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     LrnAttrs,
+    support_level=2,
 )
 register_compute(LRN, _lrn_compute)
 
@@ -315,6 +319,7 @@ LP_NORMALIZE = register_op(
     _lp_relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     LpNormalizeAttrs,
+    support_level=2,
 )
 register_compute(LP_NORMALIZE, _lp_compute)
 

@@ -96,7 +96,13 @@ def _wrapped(index: Expr, extent: Expr, before: int, after: int) -> Expr:
 
 
 PAD = register_op(
-    "pad", "elements added around a tensor", [("x", "any shape")], _relation, OpPattern.INJECTIVE, PadAttrs
+    "pad",
+    "elements added around a tensor",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    PadAttrs,
+    support_level=2,
 )
 register_compute(PAD, _compute)
 

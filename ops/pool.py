@@ -204,7 +204,7 @@ def _register(
     relation: Callable[[Sequence[Type], PoolAttrs], Type],
     pattern: OpPattern = OpPattern.OUT_ELEMENTWISE_FUSABLE,
 ) -> Op:
-    op = register_op(name, description, [("x", "[N, C, spatial…]")], relation, pattern, attrs)
+    op = register_op(name, description, [("x", "[N, C, spatial…]")], relation, pattern, attrs, support_level=2)
     register_compute(op, compute)
     return op
 

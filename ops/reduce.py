@@ -190,7 +190,9 @@ def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target
 
 def _register(name: str, description: str, kinds: Sequence[str], compute: Callable[[bool], Compute]) -> Op:
     arguments = [("x", "any shape")]
-    op = register_op(name, description, arguments, _relation(kinds), OpPattern.COMM_REDUCE, ReduceAttrs)
+    op = register_op(
+        name, description, arguments, _relation(kinds), OpPattern.COMM_REDUCE, ReduceAttrs, support_level=4
+    )
 
     @register_strategy(op)
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:

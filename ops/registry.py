@@ -29,6 +29,16 @@ class OpPattern(IntEnum):
     OPAQUE = 8  # fused with nothing
 
 
+SUPPORT_LEVELS = {
+    1: "what a multilayer perceptron needs",
+    2: "what convolutional networks need",
+    3: "more mathematics, and what moves elements",
+    4: "reductions and broadcasting",
+    5: "images",
+    10: "the rest",
+}
+"""How basic an operator is: a target that is brought up serves level 1 first."""
+
 Relation: TypeAlias = Callable[[Sequence[Type], Any], Type]
 """From the types of the arguments and the attributes to the result's type; raises ``TypeInferenceError``."""
 
@@ -50,6 +60,12 @@ class Op(OpBase):
     relation: Relation
     pattern: OpPattern
     variadic: bool = False
+    support_level: int = 10
+
+    @property
+    def num_inputs(self) -> int | None:
+        """How many arguments a call has; None for any number."""
+        return None if self.variadic else len(self.arguments)
 
     def __repr__(self) -> str:
         return self.name
@@ -94,9 +110,14 @@ def register_op(
     pattern: OpPattern,
     attrs: type[Attrs] | None = None,
     variadic: bool = False,
+    support_level: int = 10,
 ) -> Op:
     """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``."""
-    op = Op(name, description, tuple(Argument(*a) for a in arguments), attrs, relation, pattern, variadic)
+    if support_level not in range(1, 11):
+        raise LoopwrightError(f"operator {name!r}: support levels are 1, basic, to 10, found {support_level!r}")
+    op = Op(
+        name, description, tuple(Argument(*a) for a in arguments), attrs, relation, pattern, variadic, support_level
+    )
     with _lock:
         if name in _ops:
             raise LoopwrightError(f"operator {name!r} is registered already")

@@ -73,9 +73,16 @@ BROADCAST_TO = register_op(
     _broadcast_to_relation,
     OpPattern.BROADCAST,
     BroadcastToAttrs,
+    support_level=3,
 )
 TILE = register_op(
-    "tile", "the tensor repeated along its axes", [("x", "any shape")], _tile_relation, OpPattern.INJECTIVE, TileAttrs
+    "tile",
+    "the tensor repeated along its axes",
+    [("x", "any shape")],
+    _tile_relation,
+    OpPattern.INJECTIVE,
+    TileAttrs,
+    support_level=3,
 )
 register_compute(BROADCAST_TO, _broadcast_to_compute)
 register_compute(TILE, _tile_compute)

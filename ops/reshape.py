@@ -175,9 +175,16 @@ RESHAPE = register_op(
     _reshape_relation,
     OpPattern.INJECTIVE,
     ReshapeAttrs,
+    support_level=3,
 )
 SQUEEZE = register_op(
-    "squeeze", "without axes of extent 1", [("x", "any shape")], _squeeze_relation, OpPattern.INJECTIVE, AxesAttrs
+    "squeeze",
+    "without axes of extent 1",
+    [("x", "any shape")],
+    _squeeze_relation,
+    OpPattern.INJECTIVE,
+    AxesAttrs,
+    support_level=3,
 )
 EXPAND_DIMS = register_op(
     "expand_dims",
@@ -186,6 +193,7 @@ EXPAND_DIMS = register_op(
     _expand_dims_relation,
     OpPattern.INJECTIVE,
     AxesAttrs,
+    support_level=3,
 )
 for _op in (RESHAPE, SQUEEZE, EXPAND_DIMS):
     register_compute(_op, _compute_reshaped)

@@ -39,6 +39,7 @@ WHERE = register_op(
     [("condition", "bool, any shape that broadcasts"), ("a", "where it holds"), ("b", "where it does not")],
     _relation,
     OpPattern.BROADCAST,
+    support_level=3,
 )
 register_compute(WHERE, _compute)
 

@@ -85,6 +85,7 @@ STRIDED_SLICE = register_op(
     _relation,
     OpPattern.INJECTIVE,
     StridedSliceAttrs,
+    support_level=3,
 )
 register_compute(STRIDED_SLICE, _compute)
 

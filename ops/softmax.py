@@ -84,7 +84,9 @@ def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Ta
 
 
 def _register(name: str, description: str) -> Callable[..., Call]:
-    op = register_op(name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs)
+    op = register_op(
+        name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs, support_level=1
+    )
 
     @register_strategy(op)
     def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:

@@ -86,6 +86,7 @@ DEPTH_TO_SPACE = register_op(
     _depth_to_space_relation,
     OpPattern.INJECTIVE,
     BlockAttrs,
+    support_level=5,
 )
 SPACE_TO_DEPTH = register_op(
     "nn.space_to_depth",
@@ -94,6 +95,7 @@ SPACE_TO_DEPTH = register_op(
     _space_to_depth_relation,
     OpPattern.INJECTIVE,
     BlockAttrs,
+    support_level=5,
 )
 register_compute(DEPTH_TO_SPACE, _depth_to_space_compute)
 register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)

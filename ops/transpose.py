@@ -39,7 +39,13 @@ def _compute(attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 
 TRANSPOSE = register_op(
-    "transpose", "the axes in another order", [("x", "any shape")], _relation, OpPattern.INJECTIVE, TransposeAttrs
+    "transpose",
+    "the axes in another order",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    TransposeAttrs,
+    support_level=3,
 )
 register_compute(TRANSPOSE, _compute)
 

@@ -47,6 +47,7 @@ TRILU = register_op(
     _relation,
     OpPattern.ELEMENTWISE,
     TriluAttrs,
+    support_level=3,
 )
 register_compute(TRILU, _compute)
 

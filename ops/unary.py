@@ -61,7 +61,7 @@ def _register(
         (x,) = inputs
         return te.compute(x.shape, lambda *i: element(x[i], attrs), name=name)
 
-    op = register_op(name, description, [("x", "any shape")], relation, OpPattern.ELEMENTWISE, attrs)
+    op = register_op(name, description, [("x", "any shape")], relation, OpPattern.ELEMENTWISE, attrs, support_level=1)
     register_compute(op, compute)
     return op
 

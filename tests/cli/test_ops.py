@@ -67,7 +67,24 @@ def test_what_selection_chooses_is_listed_with_its_priority(page, call):
     assert f"`{chosen.name}` ({chosen.plevel})" in sections(page)[call.op.name]
 
 
+def row(out, name):
+    return next(line for line in out.splitlines() if line.split()[:1] == [name])
+
+
 def test_without_options_it_prints_a_table(capsys):
     assert main(["ops"]) == 0
     out = capsys.readouterr().out
-    assert all(op.name in out for op in all_ops())
+    assert all(row(out, op.name) for op in all_ops())
+    assert row(out, "nn.dense").split()[1:3] == ["out_elementwise_fusable", "1"]
+    assert row(out, "transpose").split()[1:3] == ["injective", "3"]
+
+
+def test_the_table_is_of_the_target_that_was_asked_for(capsys):
+    assert main(["ops", "--target", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"]) == 0
+    assert "matmul.direct (10)" in row(capsys.readouterr().out, "nn.matmul")
+    assert main(["ops", "--target", "x86-64-v33"]) != 0
+    assert "did you mean x86-64-v3" in capsys.readouterr().err
+
+
+def test_support_levels_are_shown(page):
+    assert "- *support level* 2: what convolutional networks need" in sections(page)["nn.conv2d"]

@@ -285,3 +285,16 @@ def test_an_operator_without_attributes_passes_tensors_only():
     x = te.placeholder((4,), "float32", name="x")
     result = st.wrap_compute(lambda x: te.compute(x.shape, lambda i: x[i]))(None, (x,), lw.var("r", (4,)).type)
     assert isinstance(result, te.Tensor)
+
+
+# register_op
+
+
+@pytest.mark.parametrize("level", [0, 11, "1"])
+def test_support_levels_are_from_1_to_10(level):
+    with pytest.raises(lw.LoopwrightError, match="support levels are 1, basic, to 10"):
+        register_op("level", "", [], lambda types, attrs: types[0], OpPattern.OPAQUE, support_level=level)
+
+
+def test_operators_know_their_number_of_inputs():
+    assert [get_op(name).num_inputs for name in ("nn.dense", "exp", "full", "concatenate")] == [2, 1, 0, None]
