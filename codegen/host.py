@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 from ..ir.errors import TargetError
 from ..ir.target import Target, TargetOptions, parse_target_line
 from .features import FEATURES, implied_features, known_names
+from .libraries import check_libraries
 
 _KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
 _DEFAULT_CPU = {"x86_64": "x86-64", "riscv64": "generic-rv64"}
@@ -23,7 +24,8 @@ def resolve_target(spec: str | Target | None = None) -> Target:
     """The target that ``spec`` describes; None means the machine at hand.
 
     A line that names neither triple nor cpu takes the host's; one that names a triple only, a generic cpu of it.
-    Raises ``TargetError`` for a cpu, feature or triple that LLVM does not know, with the closest names.
+    Raises ``TargetError`` for a cpu, feature or triple that LLVM does not know, with the closest names, and for a
+    library that is unknown or missing.
     """
     if isinstance(spec, Target):
         return spec
@@ -32,6 +34,7 @@ def resolve_target(spec: str | Target | None = None) -> Target:
     if not isinstance(spec, str):
         raise TargetError(f'a target is a Target or its text, as in "native" or "x86-64-v3", not {spec!r}')
     options = parse_target_line(spec)
+    check_libraries(spec, options.libs)
     if options.cpu == "native" or (options.cpu is None and options.triple is None):
         return _amend(host_target(), options)
     triple = options.triple or llvm.get_process_triple()

@@ -41,9 +41,11 @@ class LoweredOutput:
         return self.selection.chosen
 
 
-def lower_call(call: Call, inputs: tuple[Tensor, ...], target: Target) -> LoweredOutput:
+def lower_call(
+    call: Call, inputs: tuple[Tensor, ...], target: Target, precision: Precision = "standard"
+) -> LoweredOutput:
     """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
-    selection = select_implementation(call, target)
+    selection = select_implementation(call, target, precision)
     return LoweredOutput(_outputs(call, selection.chosen, inputs), selection)
 
 
@@ -61,7 +63,7 @@ def lower_function(
         _, outputs = _computes(function, (), params)
         return lower(default_schedule(outputs, target), [*params, *outputs], symbol, target), ()
     anchor = anchor_number(calls)
-    selections = [select_implementation(call, target) for call in calls]
+    selections = [select_implementation(call, target, precision) for call in calls]
     dispatched = dispatch(selections[anchor])
     variants = []
     for kernel in dispatched.kernels:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..codegen.options import Precision
 from ..graph.node import Call
 from ..ir.errors import SelectionError
 from ..ir.target import Target
@@ -17,6 +18,9 @@ from ..ops.strategy import OpImplementation, SpecializedCondition, strategy_of
 
 Verdict: TypeAlias = tuple[str, bool | None]
 """A clause of a condition as text, and whether it holds; None where symbolic extents leave that open."""
+
+
+KEEPS_ORDER = "the order of the definition's sums, as strict precision does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +67,35 @@ class Selection:
     candidates: tuple[Candidate, ...]
 
 
-def get_valid_implementations(call: Call, target: Target) -> tuple[Candidate, ...]:
+def get_valid_implementations(call: Call, target: Target, precision: Precision = "standard") -> tuple[Candidate, ...]:
     """The candidates for a call that hold for all its extents, in order of registration."""
-    return tuple(c for c in candidates_of(call, target) if c.valid)
+    return tuple(c for c in candidates_of(call, target, precision) if c.valid)
 
 
-def candidates_of(call: Call, target: Target) -> tuple[Candidate, ...]:
+def candidates_of(call: Call, target: Target, precision: Precision = "standard") -> tuple[Candidate, ...]:
     """All that the operator's strategy offers for a call, in order of registration.
 
     Raises ``SelectionError`` where the operator has no strategy for the target.
     """
     assert isinstance(call.op, Op)
     offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, target).candidates()
-    return tuple(Candidate(made, condition, _verdicts(condition)) for condition, made in offered)
+    return tuple(Candidate(made, condition, _verdicts(condition, made, precision)) for condition, made in offered)
 
 
-def _verdicts(condition: SpecializedCondition | None) -> tuple[Verdict, ...]:
-    return () if condition is None else tuple((str(clause), holds) for clause, holds in condition.verdicts())
+def _verdicts(
+    condition: SpecializedCondition | None, implementation: OpImplementation, precision: Precision
+) -> tuple[Verdict, ...]:
+    clauses = () if condition is None else condition.verdicts()
+    own = ((KEEPS_ORDER, implementation.keeps_order),) if precision == "strict" else ()
+    return (*((str(clause), holds) for clause, holds in clauses), *own)
 
 
-def select_implementation(call: Call, target: Target) -> Selection:
+def select_implementation(call: Call, target: Target, precision: Precision = "standard") -> Selection:
     """The valid implementation of highest priority; the first registered among equals.
 
     Raises ``SelectionError`` where none is valid.
     """
-    candidates = candidates_of(call, target)
+    candidates = candidates_of(call, target, precision)
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
         types = ", ".join(str(a.type) for a in call.args)

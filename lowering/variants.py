@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from ..ir.buffer import Buffer
 from ..ir.errors import InternalError
 from ..ir.expr import Expr, Load, Var
-from ..ir.stmt import Allocate, If, Prefetch, PrimFunc, Stmt, Store
+from ..ir.stmt import Allocate, CallExtern, If, Prefetch, PrimFunc, Stmt, Store
 from ..ir.target import Target
-from ..ir.visit import Node, rewrite
+from ..ir.visit import Node, rewrite, with_views
 from ..te.tensor import Tensor
 from .pipeline import lower, realized_function, run_passes
 from .schedule import Schedule
@@ -64,6 +64,8 @@ def _on_buffers(body: Stmt, memory: Mapping[Var, Buffer]) -> Stmt:
                 return Store(new, indices, value, mask, origin)
             case Prefetch(buffer, indices) if (new := moved(buffer)) is not buffer:
                 return Prefetch(new, indices)
+            case CallExtern():
+                return with_views(node, moved)
             case Allocate(buffer) if buffer.data in memory:
                 raise InternalError(f"{buffer.name} is an argument, and allocated")
             case _:

@@ -30,12 +30,17 @@ class ScheduleFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpImplementation:
-    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen."""
+    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
+
+    ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
+    the schedule, as a library does it: strict precision refuses it.
+    """
 
     compute: Compute
     schedule: ScheduleFunction
     name: str
     plevel: int
+    keeps_order: bool = True
 
 
 def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes: str) -> Compute:

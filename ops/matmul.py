@@ -18,6 +18,7 @@ from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
 from .attrs import Attrs, attr
+from .cblas import add_cblas
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -156,6 +157,7 @@ def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, t
     strategy = OpStrategy()
     strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
     _add_paneled(strategy, inputs, result, target, transposed=False)
+    add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
 
 
@@ -211,6 +213,7 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
     strategy = OpStrategy()
     strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
     _add_paneled(strategy, inputs, result, target, attrs.transposed)
+    add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
 
 

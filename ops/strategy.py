@@ -90,7 +90,12 @@ class OpStrategy:
             self._scope = outer
 
     def add_implementation(
-        self, compute: Compute, schedule: ScheduleFunction, name: str, plevel: int = DEFAULT_LEVEL
+        self,
+        compute: Compute,
+        schedule: ScheduleFunction,
+        name: str,
+        plevel: int = DEFAULT_LEVEL,
+        keeps_order: bool = True,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
@@ -98,7 +103,7 @@ class OpStrategy:
         """
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel)))
+        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel, keeps_order)))
 
     @property
     def specializations(self) -> tuple[OpSpecialization, ...]:

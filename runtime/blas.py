@@ -11,12 +11,11 @@ import re
 from functools import cache
 from types import ModuleType
 
+from ..codegen.libraries import HOW_TO_GET_BLAS
 from ..ir.errors import TargetError
 
 BLAS_SYMBOLS = ("dgemm_", "sgemm_")
 """Fortran's names: what a program that is linked by hand finds in any BLAS with 32-bit integers."""
-
-HOW_TO_GET = "pip install 'loopwright[blas]'"
 
 _SET_THREADS = ("scipy_openblas_set_num_threads", "openblas_set_num_threads", "MKL_Set_Num_Threads")
 _C_TYPES = {"char": "int8_t", "int": "int32_t", "s": "float", "d": "double", "float": "float", "double": "double"}
@@ -27,7 +26,7 @@ def blas_address(symbol: str, prototype: str, program: str) -> int:
     module = _cython_blas()
     if module is None:
         raise TargetError(
-            f"{program} calls {symbol} of BLAS, which comes with scipy, but that is missing: {HOW_TO_GET}"
+            f"{program} calls {symbol} of BLAS, which comes with scipy, but that is missing: {HOW_TO_GET_BLAS}"
         )
     capsule = module.__pyx_capi__[symbol.removesuffix("_")]
     name = ctypes.pythonapi.PyCapsule_GetName

@@ -23,7 +23,7 @@ from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.host import resolve_target
 from ..codegen.model import Choice, CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, TensorSpec
 from ..ir.dtype import dtype
-from ..ir.errors import LoopwrightError, ModelError
+from ..ir.errors import LoopwrightError, ModelError, TargetError
 
 FORMAT = 2
 _MANIFEST = "manifest.json"
@@ -72,6 +72,8 @@ def load_library(path: str | os.PathLike[str]) -> Library:
     try:
         with zipfile.ZipFile(path) as archive:
             return Library(_read(archive))
+    except TargetError:
+        raise  # says by itself what this machine lacks
     except FileNotFoundError:
         raise ModelError(f"there is no library {os.fspath(path)}") from None
     except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:

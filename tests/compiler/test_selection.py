@@ -92,3 +92,14 @@ def test_computes_and_schedules_of_losers_are_never_called(monkeypatch):
     made = lower_call(call_of(), (te.placeholder((8,), "float32", name="x"),), TARGET)
     assert made.implementation.name == "winner"
     assert made.outputs[0].name == "double"
+
+
+def test_strict_precision_refuses_what_sums_in_an_order_of_its_own(monkeypatch):
+    strategy = OpStrategy()
+    strategy.add_implementation(never, never, "library", 20, keeps_order=False)
+    strategy.add_implementation(never, never, "own", 10)
+    monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
+    assert select_implementation(call_of(), TARGET).chosen.name == "library"
+    found = select_implementation(call_of(), TARGET, precision="strict")
+    assert found.chosen.name == "own"
+    assert found.candidates[0].rejected == "needs the order of the definition's sums, as strict precision does"
