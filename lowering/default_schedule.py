@@ -107,6 +107,16 @@ def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
             return
 
 
+def schedule_freely(schedule: Schedule, name: str, target: Target) -> None:
+    """Schedule one stage as ``default_schedule`` would, were it alone: a reduction may fold in lanes."""
+    known = {other.name for other in schedule.state.stages} - {name}
+    if schedule.state.stage(name).compute.reduction is not None:
+        _fold_in_lanes(schedule, name, target)
+    for other in schedule.state.stages:
+        if other.name not in known:
+            schedule_stage(schedule[other.name], target)
+
+
 def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
     """Inline the elementwise stages that cost little to compute again, or are read once, but for those in ``keep``."""
     for stage in schedule.state.stages:

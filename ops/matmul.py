@@ -4,92 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .. import te
 from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.dtype import DType
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
-from ..ir.simplify import simplify
+from ..ir.expr import Axis, Expr, const_int
 from ..ir.target import Target
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
 from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
 from .attrs import Attrs, attr
 from .cblas import add_cblas
+from .matmul_int8 import add_bytes
+from .matmul_paneled import add_paneled
+from .panels import batch_index, matrix_product
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .tiling import PACKED_USES, schedule_product
 
-MANY_ROWS = 64
-"""What is assumed of an unknown number of rows."""
-
-# The implementation that both share: the right factor in panels, as wide as a register tile.
+# What both have.
 
 
-@dataclass(frozen=True, slots=True)
-class Paneled:
-    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``."""
-
-    tile: RegisterTile
-    transposed: bool
-    pack: bool
-
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        a, b = inputs
-        kind = tensor_argument(result, "result")
-        columns, width = kind.shape[-1], self.tile.columns
-        terms = a.shape[-1]
-        tiles = simplify((columns + (width - 1)) // width)
-        partial = const_int(simplify(columns % width)) != 0
-
-        def panel(*axes: Axis) -> Expr:
-            *batch, t, k, j = axes
-            column = t * width + j
-            value = b[(*batch, column, k) if self.transposed else (*batch, k, column)]
-            return te.if_then_else(column < columns, value, te.const(0, b.dtype)) if partial else value
-
-        panels = te.compute((*b.shape[:-2], tiles, terms, width), panel, name="panels")
-        r = te.reduce_axis((0, terms), name="k")
-
-        def element(*axes: Axis) -> Expr:
-            *batch, row, t, j = axes
-            left = a[(*_batch_index(a, batch), row, r)]
-            return te.sum(left * panels[(*_batch_index(b, batch), t, r, j)], axis=r)
-
-        core = te.compute((*kind.shape[:-1], tiles, width), element, name="matmul.sums")
-
-        def unfold(*axes: Axis) -> Expr:
-            *outer, column = axes
-            return core[(*outer, column // width, column % width)]
-
-        return te.compute(kind.shape, unfold, name="matmul")
-
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor[0].op.inputs[0]
-        panels = next(t for t in core.op.inputs if t.op.inputs)
-        shared = panels.ndim == 3  # all of the batch multiplies by one matrix
-        batch = 0 if shared else core.ndim - 3
-        return schedule_product(anchor[0], core, panels, batch, self.pack, outputs, self.tile, target)
-
-
-def _add_paneled(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
-    """Offer it where it can serve: matrices with known N and K, sums in the dtype of the result."""
-    a, b = (tensor_argument(t, "operand") for t in inputs)
-    kind = tensor_argument(result, "result")
-    sums = kind.dtype
-    if a.ndim < 2 or b.ndim < 2 or not sums.is_float or sums.storage_bits < 32 or a.dtype is not sums:
-        return
-    rows, columns, terms = (const_int(e) for e in (a.shape[-2], kind.shape[-1], a.shape[-1]))
-    if not columns or not terms or rows == 0 or 0 in [const_int(e) for e in kind.shape]:
-        return
-    tile = register_tile(rows or MANY_ROWS, columns, target, kind.dtype, terms)
-    pack = transposed or (rows or MANY_ROWS) >= PACKED_USES * tile.rows
-    paneled = Paneled(tile, transposed, pack)
-    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.paneled", plevel=15)
+def _add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
+    """Offer the implementations for products of matrices."""
+    product = matrix_product(inputs, result, transposed)
+    if product is not None:
+        add_paneled(strategy, product, target)
+        add_bytes(strategy, product, target)
 
 
 # nn.matmul
@@ -124,20 +65,11 @@ def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Ten
 
     def element(*axes: Axis) -> Expr:
         row, column = axes[batch : batch + (a.ndim > 1)], axes[kind.ndim - (b.ndim > 1) :]
-        left = (*_batch_index(a, axes[:batch]), *row, k)
-        right = (*_batch_index(b, axes[:batch]), k, *column)
+        left = (*batch_index(a.shape[:-2], axes[:batch]), *row, k)
+        right = (*batch_index(b.shape[:-2], axes[:batch]), k, *column)
         return te.sum(widened(a[left], kind.dtype) * widened(b[right], kind.dtype), axis=k)
 
     return narrowed(te.compute(kind.shape, element, name="matmul"), kind.dtype, "matmul.narrow")
-
-
-def _batch_index(operand: te.Tensor, axes: Sequence[Axis]) -> tuple[Expr, ...]:
-    """The batch axes that an operand has; those that it stretches are read at 0."""
-    own = max(operand.ndim - 2, 0)
-    used = axes[len(axes) - own :]
-    return tuple(
-        ZERO if const_int(extent) == 1 else as_index(axis) for axis, extent in zip(used, operand.shape, strict=False)
-    )
 
 
 MATMUL = register_op(
@@ -156,7 +88,7 @@ MATMUL = register_op(
 def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
-    _add_paneled(strategy, inputs, result, target, transposed=False)
+    _add_products(strategy, inputs, result, target, transposed=False)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
 
@@ -212,7 +144,7 @@ DENSE = register_op(
 def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
-    _add_paneled(strategy, inputs, result, target, attrs.transposed)
+    _add_products(strategy, inputs, result, target, attrs.transposed)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
 

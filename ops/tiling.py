@@ -64,13 +64,15 @@ def schedule_product(
     outputs: Sequence[Tensor],
     tile: RegisterTile,
     target: Target,
+    keep: Sequence[Tensor] = (),
 ) -> Schedule:
     """Schedule ``core[…, row, tile, column] = Σ factor[…, row, k] · panels[batch…, tile, k, column]``.
 
     The anchor's axes are some outer ones, of which the first ``batch`` are those of the panels, the rows, and columns
     as one or several axes. With ``pack``, panels have memory of their own, else they are read where they come from.
+    ``keep`` are stages that the caller schedules.
     """
-    schedule, main = schedule_around(anchor, outputs, [core, panels], target)
+    schedule, main = schedule_around(anchor, outputs, [core, panels, *keep], target)
     stage = schedule[main]
     axes = core.ndim - 3
     outer, row = stage.loops[:axes], stage.loops[axes]

@@ -1,0 +1,78 @@
+"""The implementation of nn.matmul and nn.dense for 8-bit integers: sums in int32, four terms at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import te
+from ..graph.types import Type
+from ..ir.expr import Axis, Expr, as_index
+from ..ir.target import Target
+from ..lowering.default_schedule import schedule_freely
+from ..lowering.register_tile import RegisterTile, register_tile
+from ..lowering.schedule import Schedule
+from .accumulate import is_byte
+from .byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
+from .panels import MatrixProduct, batch_index, make_panels, read_sums, schedule_panels, sum_panels
+from .relations import tensor_argument
+from .strategy import OpStrategy, Tensors
+
+
+@dataclass(frozen=True, slots=True)
+class BytePaneled:
+    """Words of the left factor's rows times words of the right factor's columns, these in panels."""
+
+    tile: RegisterTile
+    terms: int
+    transposed: bool
+    pack: bool
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        a, b = inputs
+        kind = tensor_argument(result, "result")
+        product = ByteProduct(a.dtype, b.dtype)
+        columns = words_of_rows(b, "matmul.columns") if self.transposed else None
+
+        def right(batch: Sequence[Axis], at: Axis, column: Expr) -> Expr:
+            if columns is not None:
+                return product.right_word(columns[(*batch, column, at)])
+            return product.right_word(word(lambda k: b[(*batch, k, column)], as_index(at), self.terms))
+
+        count = as_index(count_words(self.terms))
+        panels = make_panels(right, b.shape[:-2], count, kind.shape[-1], self.tile.columns)
+        core = sum_panels(words_of_rows(a, "matmul.rows"), panels, kind, product.multiply)
+        row_sums = _row_sums(a)
+
+        def element(*axes: Axis) -> Expr:
+            sums = read_sums(core, axes)
+            row = (*batch_index(a.shape[:-2], axes[:-2]), axes[-2])
+            return sums + product.correction(row_sums[row]) if product.shifted else sums
+
+        return te.compute(kind.shape, element, name="matmul")
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        core, *row_sums = anchor[0].op.inputs
+        (rows,) = (t for t in core.op.inputs if t.op.name == "matmul.rows")
+        columns = [t for u in core.op.inputs for t in u.op.inputs if t.op.name == "matmul.columns"]
+        alone = [*row_sums, *columns, *([rows] if self.terms % BYTES else [])]  # whole words are read where they are
+        schedule = schedule_panels(anchor, self.pack, outputs, self.tile, target, keep=alone)
+        for tensor in alone:
+            schedule_freely(schedule, schedule[tensor].name, target)
+        return schedule
+
+
+def _row_sums(a: te.Tensor) -> te.Tensor:
+    k = te.reduce_axis((0, a.shape[-1]), name="k")
+    return te.compute(a.shape[:-1], lambda *i: te.sum(te.cast(a[(*i, k)], "int32"), axis=k), name="matmul.row_sums")
+
+
+def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it for 8-bit integers."""
+    if not (is_byte(product.left.dtype) and is_byte(product.right.dtype)):
+        return
+    tile = register_tile(product.rows, product.columns, target, product.result.dtype, count_words(product.terms))
+    pack = product.transposed or product.rows > tile.rows
+    paneled = BytePaneled(tile, product.terms, product.transposed, pack)
+    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.bytes", plevel=15)

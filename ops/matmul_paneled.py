@@ -1,0 +1,51 @@
+"""The implementation of nn.matmul and nn.dense for floats: the right factor in panels, as wide as a register tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import te
+from ..graph.types import Type
+from ..ir.expr import Axis, Expr
+from ..ir.target import Target
+from ..lowering.register_tile import RegisterTile, register_tile
+from ..lowering.schedule import Schedule
+from .panels import MatrixProduct, make_panels, read_sums, schedule_panels, sum_panels
+from .relations import tensor_argument
+from .strategy import OpStrategy, Tensors
+from .tiling import PACKED_USES
+
+
+@dataclass(frozen=True, slots=True)
+class Paneled:
+    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``."""
+
+    tile: RegisterTile
+    transposed: bool
+    pack: bool
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        a, b = inputs
+        kind = tensor_argument(result, "result")
+
+        def right(batch: Sequence[Axis], k: Axis, column: Expr) -> Expr:
+            return b[(*batch, column, k) if self.transposed else (*batch, k, column)]
+
+        panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], self.tile.columns)
+        core = sum_panels(a, panels, kind, lambda x, y: x * y)
+        return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="matmul")
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return schedule_panels(anchor, self.pack, outputs, self.tile, target)
+
+
+def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it where sums are in the dtype of the result."""
+    kind = product.result.dtype
+    if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
+        return
+    tile = register_tile(product.rows, product.columns, target, kind, product.terms)
+    paneled = Paneled(tile, product.transposed, product.transposed or product.rows >= PACKED_USES * tile.rows)
+    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.paneled", plevel=15)

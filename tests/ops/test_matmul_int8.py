@@ -1,0 +1,106 @@
+"""Products of 8-bit integers against numpy in int64: every pair of signs, awkward extents, extreme values, targets."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph.types import tensor_type
+from loopwright.ops.matmul import dense, matmul
+
+HOST = lw.resolve_target("native")
+RUNNABLE = [t for t in ("native", "x86-64-v4", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]
+SIGNS = [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
+rng = np.random.default_rng(0)
+
+
+def extremes(shape, kind):
+    """The smallest and largest values and those around 0, each in a third of the places or so."""
+    limits = np.iinfo(kind)
+    return rng.choice([limits.min, limits.max, limits.min + 1, 1, 0, limits.max - 1], shape).astype(kind)
+
+
+def product(a, b):
+    return (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((1, 5), (5, 3)),
+        ((3, 8), (8, 20)),
+        ((2, 3, 6), (2, 6, 5)),
+        ((2, 3, 4), (4, 7)),
+        ((4,), (4, 2)),
+        ((3, 1), (1, 2)),
+    ],
+    ids=str,
+)
+def test_small_products_are_numpys(ops, a, b, native, signs):
+    x, y = extremes(a, signs[0]), extremes(b, signs[1])
+    found = ops.apply(matmul, x, y, native=native)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, product(x, y))
+
+
+AWKWARD = [(3, 1000, 17), (33, 66, 65), (40, 64, 33), (9, 3001, 16)]
+
+
+@pytest.mark.parametrize(("shape", "signs"), [*zip(AWKWARD, SIGNS, strict=True)], ids=str)
+def test_products_of_awkward_sizes_are_exact_native(ops, shape, signs):
+    m, k, n = shape
+    a, b = extremes((m, k), signs[0]), extremes((k, n), signs[1])
+    np.testing.assert_array_equal(ops.apply(matmul, a, b, native=True), product(a, b))
+    np.testing.assert_array_equal(ops.apply(dense, a, b.T, native=True), product(a, b))
+
+
+@pytest.mark.parametrize("shape", [((0, 5), (5, 7)), ((3, 0), (0, 7)), ((3, 5), (5, 0))], ids=str)
+def test_empty_products(ops, shape):
+    a, b = (np.zeros(s, "int8") for s in shape)
+    np.testing.assert_array_equal(ops.apply(matmul, a, b, native=True), product(a, b))
+
+
+def test_sums_beyond_int32_wrap(ops):
+    a, b = np.full((1, 70_000), 255, "uint8"), np.full((70_000, 1), 255, "uint8")
+    np.testing.assert_array_equal(ops.apply(matmul, a, b, native=True), product(a, b))
+
+
+@pytest.mark.parametrize("target", RUNNABLE)
+@pytest.mark.parametrize("signs", SIGNS[:2], ids="-".join)
+def test_every_target_gives_the_same(ops, target, signs):
+    resolved = lw.resolve_target(target)
+    call = matmul(ops.var((2, 19, 50), signs[0]), ops.var((2, 50, 37), signs[1]))
+    chosen, tensors, (out,) = ops.implement(call, resolved)
+    assert chosen.name == "matmul.bytes"
+    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    a, b, found = extremes((2, 19, 50), signs[0]), extremes((2, 50, 37), signs[1]), np.empty((2, 19, 37), np.int32)
+    lw.build(schedule, [*tensors, out], target=resolved, precision="strict")(a, b, found)
+    np.testing.assert_array_equal(found, product(a, b))
+
+
+def test_symbolic_rows_and_what_follows(ops):
+    m = te.var("m")
+    call = matmul(ops.var((m, 30), "uint8"), ops.var((30, 20), "int8"))
+    assert call.type is tensor_type((m, 20), "int32")
+    chosen, tensors, (out,) = ops.implement(call)
+    scaled = te.compute(out.shape, lambda i, j: te.maximum(te.cast(out[i, j], "float32") * 0.5, 0.0), name="scaled")
+    kernel = lw.build(chosen.schedule(call.attrs, (out,), (scaled,), HOST), [*tensors, scaled], target=HOST)
+    for rows in (1, 7, 40):
+        a, b, found = extremes((rows, 30), "uint8"), extremes((30, 20), "int8"), np.empty((rows, 20), np.float32)
+        kernel(a, b, found)
+        np.testing.assert_array_equal(found, np.maximum(product(a, b) * np.float32(0.5), 0))
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [("x86-64", "pmaddwd"), ("x86-64-v3", "vpmaddwd"), ("alderlake", "vpdpbusd")],
+)
+def test_the_best_exact_instruction_is_used(ops, target, instruction):
+    resolved = lw.resolve_target(target)
+    call = matmul(ops.var((20, 64), "int8"), ops.var((64, 48), "int8"))
+    chosen, tensors, (out,) = ops.implement(call, resolved)
+    kernel = lw.build(chosen.schedule(call.attrs, (out,), (out,), resolved), [*tensors, out], target=resolved)
+    assert instruction in kernel.assembly
+    assert "pmaddubsw" not in kernel.assembly  # it saturates
