@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ..codegen.host import resolve_target
 from ..frontend.registry import converted_versions
+from ..graph.layout import Layout
 from ..graph.node import Call, Var
 from ..graph.types import tensor_type
 from ..ir.errors import LoopwrightError
@@ -168,6 +169,23 @@ def _sample_calls() -> Iterator[Call]:
                 continue
             if isinstance(made, Call):
                 yield made
+    yield from _sample_convolutions()
+
+
+def _sample_convolutions() -> Iterator[Call]:
+    """Of all ranks, plain and depthwise, in the layouts that have implementations of their own."""
+    for axes in ("W", "HW", "DHW"):
+        for data, kernel in ((f"NC{axes}", f"OI{axes}"), (f"N{axes}C", f"{axes}IO"), (f"{axes}CN", f"{axes}IO")):
+            yield from (_sample_convolution(axes, data, kernel, groups) for groups in (1, 16))
+    yield _sample_convolution("HW", "NCHW8c", "OIHW8i8o", 1)
+    yield _sample_convolution("HW", "NCHW8c", "OIHW8o", 16)
+
+
+def _sample_convolution(axes: str, data: str, kernel: str, groups: int) -> Call:
+    x = Layout(data).shape({"N": 16, "C": 16, **dict.fromkeys(axes, 8)})
+    weight = Layout(kernel).shape({"O": 16, "I": 16 // groups, **dict.fromkeys(axes, 3)})
+    made = Var("x", tensor_type(x, "float32")), Var("weight", tensor_type(weight, "float32"))
+    return nn.conv(*made, groups=groups, data_layout=data, kernel_layout=kernel)
 
 
 def _print_table(console: Console, target: Target) -> None:

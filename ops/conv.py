@@ -18,8 +18,11 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
-from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from .accumulate import OUT_DTYPE, accumulator, narrowed, product_dtype, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
+from .conv_batch_last import add_batch_last
+from .conv_channels_last import add_channels_last
+from .conv_depthwise import add_depthwise
 from .conv_flat import add_flat
 from .conv_nchwc import add_blocked
 from .registry import Op, OpPattern, register_op
@@ -193,8 +196,11 @@ def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_direct, schedule_default, "conv.direct")
-    add_flat(strategy, attrs, inputs, result, target)
-    add_blocked(strategy, attrs, inputs, result, target)
+    x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result")
+    empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
+    if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
+        for add in (add_flat, add_blocked, add_channels_last, add_batch_last, add_depthwise):
+            add(strategy, attrs, inputs, result, target)
     return strategy
 
 

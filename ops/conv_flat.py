@@ -96,17 +96,14 @@ def unflatten(flat: Expr, widths: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
-    """Offer the flattened implementation, where it can serve: extents known, N and C before the spatial axes, sums in
-    the dtype of the factors."""
-    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    """Offer the flattened implementation, where it can serve: extents known, N and C before the spatial axes."""
+    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
     axes = spatial_axes(attrs.rank)
     data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
     if not (attrs.data is attrs.out is data and attrs.kernel is kernel):
         return
     shape = kind.static_shape
-    if shape is None or 0 in shape or weight.static_shape is None or 0 in weight.static_shape:
-        return
-    if not kind.dtype.is_float or kind.dtype.storage_bits < 32 or kind.dtype is not x.dtype:
+    if shape is None or weight.static_shape is None:
         return
     flat = Flat(attrs, known_window(weight.shape[2:]), shape[2:], shape[1])
     factors = math.prod(weight.static_shape[1:])

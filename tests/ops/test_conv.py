@@ -38,6 +38,10 @@ CASES = {
     "grouped": ((2, 6, 8, 8), (9, 2, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 3),
     "depthwise": ((1, 5, 9, 18), (5, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5),
     "depthwise strided, multiplied": ((1, 4, 9, 9), (8, 1, 3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 4),
+    "depthwise 5x5, dilated": ((1, 3, 14, 20), (3, 1, 5, 5), (1, 1), (4, 4, 4, 4), (2, 2), 3),
+    "depthwise 7x7": ((1, 3, 14, 14), (3, 1, 7, 7), (1, 1), (3, 3, 3, 3), (1, 1), 3),
+    "depthwise, 1d": ((2, 3, 40), (6, 1, 4), (2,), (1, 2), (1,), 3),
+    "depthwise, 3d": ((1, 3, 4, 5, 9), (3, 1, 3, 3, 3), (1, 2, 1), (1,) * 6, (1, 1, 1), 3),
     "3d": ((1, 2, 5, 6, 7), (4, 2, 2, 3, 3), (1, 2, 1), (0, 1, 1, 1, 1, 1), (1, 1, 1), 1),
     "3d grouped": ((1, 4, 4, 4, 5), (4, 2, 3, 1, 2), (1, 1, 2), (1, 0, 1, 1, 0, 0), (1, 1, 1), 2),
 }
@@ -122,32 +126,6 @@ def test_integers_of_8_bits_are_summed_in_int32(ops, kinds):
         found = ops.apply(conv, a, b, padding=1, native=native)
         assert found.dtype == np.int32
         np.testing.assert_array_equal(found, wanted)
-
-
-# x, weight, the layouts of x, the weight and the result; strides, padding, dilation, groups
-IN_LAYOUTS = {
-    "channels last": ((2, 7, 6, 5), (3, 2, 5, 9), "NHWC HWIO NHWC", (1, 2), (1, 0, 2, 1), (1, 1), 1),
-    "channels last, filters first": ((1, 5, 6, 4), (6, 4, 3, 3), "NHWC OIHW NHWC", (1, 1), (1,) * 4, (1, 1), 1),
-    "channels last, to first": ((1, 5, 6, 4), (1, 1, 4, 6), "NHWC HWIO NCHW", (1, 1), (0,) * 4, (1, 1), 1),
-    "channels last, grouped": ((1, 6, 5, 4), (2, 2, 2, 6), "NHWC HWIO NHWC", (1, 1), (0,) * 4, (2, 1), 2),
-    "batch last": ((6, 7, 3, 5), (3, 3, 3, 4), "HWCN HWIO HWCN", (2, 1), (1,) * 4, (1, 1), 1),
-    "in blocks": ((2, 2, 6, 5, 4), (2, 2, 3, 3, 4, 8), "NCHW4c OIHW4i8o NCHW8c", (1, 1), (1,) * 4, (1, 1), 1),
-    "1d": ((2, 9, 3), (3, 3, 4), "NWC WIO NWC", (2,), (1, 1), (1,), 1),
-    "3d": ((1, 3, 4, 5, 2), (2, 2, 3, 2, 5), "NDHWC DHWIO NDHWC", (1, 2, 1), (0, 1) * 3, (1, 1, 1), 1),
-}
-
-
-@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
-@pytest.mark.parametrize("case", IN_LAYOUTS)
-def test_convolutions_are_right_in_other_layouts(ops, case, native):
-    x, w, layouts, strides, padding, dilation, groups = IN_LAYOUTS[case]
-    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
-    data, kernel, out = layouts.split()
-    options = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
-    named = {"data_layout": data, "kernel_layout": kernel, "out_layout": out}
-    found = ops.apply(conv, a, b, native=native, **options, **named)
-    wanted = windows.conv_in(a, b, strides, padding, dilation, groups, (data, kernel, out))
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_attributes_are_normalised(ops):
@@ -307,6 +285,7 @@ FUSED = {
     "3x3 strided": ((1, 6, 15, 17), (16, 6, 3, 3), 2, 1, 1),
     "5x5 grouped": ((1, 6, 15, 17), (15, 2, 5, 5), 1, 2, 3),
     "depthwise": ((1, 7, 15, 17), (7, 1, 3, 3), 1, 1, 7),
+    "depthwise strided": ((1, 7, 15, 17), (14, 1, 3, 3), 2, 1, 7),
 }
 
 
@@ -318,7 +297,7 @@ def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
     resolved = lw.resolve_target(target)
     call = conv(ops.var(x), ops.var(w), stride, pad, 1, groups)
     chosen, tensors, (sums,) = ops.implement(call, resolved)
-    assert chosen.name in ("conv.pointwise", "conv.shifted")
+    assert chosen.name in ("conv.pointwise", "conv.shifted", "conv.depthwise")
     bias = te.placeholder((w[0],), name="bias")
     residual = te.placeholder(sums.shape, name="residual")
     biased = te.compute(sums.shape, lambda n, k, *o: sums[(n, k, *o)] + bias[k], name="biased")

@@ -355,6 +355,7 @@ CASES = {
         conv_case((1, 4, 4, 5), (6, 2, 2, 2), groups=2),
         layout_case((2, 5, 4, 3), (3, 2, 3, 7), "NHWC HWIO NHWC", padding=(1, 0, 1, 2)),
         layout_case((5, 4, 4, 3), (2, 2, 2, 6), "HWCN HWIO HWCN", strides=(2, 1), groups=2),
+        layout_case((1, 3, 4, 6), (2, 3, 1, 6), "NHWC HWIO NHWC", padding=(1, 1, 0, 1), groups=6),
         layout_case((1, 2, 4, 5, 2), (3, 2, 2, 2, 2, 2), "NCHW2c OIHW2i2o NCHW3c"),
         layout_case((1, 1, 4, 5, 8), (2, 1, 2, 3, 8, 4), "NCHW8c OIHW8i4o NCHW4c", padding=(0, 1, 1, 0)),
         layout_case((2, 1, 3, 5, 8), (1, 1, 1, 1, 8, 8), "NCHW8c OIHW8i8o NCHW8c"),
