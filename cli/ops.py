@@ -29,7 +29,7 @@ PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
 """A target of its own, so that the page does not depend on the machine that prints it."""
 SAMPLE_SHAPES = (
     (), (16,), (1, 256), (256, 256),
-    (1, 16, 32), (16, 16, 1), (16, 16, 3),
+    (1, 16, 16), (1, 16, 32), (16, 16, 1), (16, 16, 3),
     (1, 16, 32, 32), (16, 16, 1, 1), (16, 16, 3, 3),
     (1, 16, 8, 8, 8), (16, 16, 1, 1, 1), (16, 16, 3, 3, 3),
 )  # fmt: skip

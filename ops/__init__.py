@@ -5,6 +5,7 @@ Importing this package registers them all.
 
 from . import (
     argreduce,
+    batch_matmul,
     binary,
     concatenate,
     conv,
@@ -34,6 +35,7 @@ from . import (
 
 __all__ = [
     "argreduce",
+    "batch_matmul",
     "binary",
     "concatenate",
     "conv",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,8 @@ def add_cblas(
     left, right = _operand(a, transposed_a, is_left=True), _operand(b, transposed_b, is_left=False)
     batch = kind.shape[: kind.ndim - (a.ndim > 1) - (b.ndim > 1)]
     if not transposed_a and _same(batch, left.batch) and all(const_int(extent) == 1 for extent in right.batch):
-        left, batch = Operand((), simplify(_product(batch) * left.rows), left.columns), ()  # one tall matrix
+        left = Operand((), simplify(_product(batch) * left.rows), left.columns)  # one tall matrix
+        right, batch = replace(right, batch=()), ()
     product = BlasProduct(f"{name}.cblas", left, right, batch)
     served = str(a.dtype) in GEMM and a.dtype is b.dtype and a.dtype is kind.dtype
     sizes = (left.columns, right.columns, *([left.rows] if transposed_a else []))  # of a block, and between its rows

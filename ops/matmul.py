@@ -22,10 +22,10 @@ from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 
-# What both have.
+# What all products of matrices have.
 
 
-def _add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
+def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
     """Offer the implementations for products of matrices."""
     product = matrix_product(inputs, result, transposed)
     if product is not None:
@@ -46,13 +46,13 @@ def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
     kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise TypeInferenceError("a scalar has no axis to multiply over; use multiply")
-    _check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2])
+    check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2])
     rows = a.shape[-2:-1]
     columns = b.shape[-1:] if b.ndim > 1 else ()
     return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]]), *rows, *columns), kind)
 
 
-def _check_contraction(a: Expr, b: Expr) -> None:
+def check_contraction(a: Expr, b: Expr) -> None:
     if a is not b and const_int(a) is not None and const_int(b) is not None:
         raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} and {b}")
 
@@ -88,7 +88,7 @@ MATMUL = register_op(
 def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
-    _add_products(strategy, inputs, result, target, transposed=False)
+    add_products(strategy, inputs, result, target, transposed=False)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
 
@@ -113,7 +113,7 @@ def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
     if x.ndim < 1 or weight.ndim != 2:
         raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
     columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
-    _check_contraction(x.shape[-1], terms)
+    check_contraction(x.shape[-1], terms)
     return TensorType((*x.shape[:-1], columns), kind)
 
 
@@ -144,7 +144,7 @@ DENSE = register_op(
 def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
-    _add_products(strategy, inputs, result, target, attrs.transposed)
+    add_products(strategy, inputs, result, target, attrs.transposed)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
 

@@ -1,6 +1,7 @@
 """What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module."""
 
 from .argreduce import argmax, argmin
+from .batch_matmul import batch_matmul
 from .binary import (
     add,
     bitwise_and,
@@ -114,6 +115,7 @@ __all__ = [
     "atan",
     "atanh",
     "avg_pool",
+    "batch_matmul",
     "batch_norm",
     "bitwise_and",
     "bitwise_not",

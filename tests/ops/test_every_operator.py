@@ -22,7 +22,7 @@ import windows
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
 LIBRARY_TARGETS = {"cblas": lw.resolve_target("llvm -mcpu=x86-64-v3 -libs=cblas")}
-BY_LIBRARY = ("nn.dense", "nn.matmul")
+BY_LIBRARY = ("nn.batch_matmul", "nn.dense", "nn.matmul")
 rng = np.random.default_rng(0)
 
 
@@ -338,6 +338,16 @@ CASES = {
         (nn.matmul, product_of_bytes, integers(2, 3, kind="int8"), integers(3, 2, kind="int8")),
         (nn.matmul, product_of_bytes, counts(2, 3, 6), integers(6, 5, kind="int8")),
         (nn.matmul, np.matmul, integers(2, 3, kind="int16"), integers(3, 2, kind="int16")),
+    ],
+    "nn.batch_matmul": [
+        (nn.batch_matmul, np.matmul, floats(2, 3, 4), floats(2, 4, 9)),
+        (
+            lambda a, b: nn.batch_matmul(a, b, transpose_a=True, transpose_b=True),
+            lambda a, b: np.matmul(a.swapaxes(1, 2), b.swapaxes(1, 2)),
+            floats(2, 4, 3),
+            floats(1, 9, 4),
+        ),
+        (nn.batch_matmul, product_of_bytes, integers(2, 2, 3, kind="int8"), integers(2, 3, 2, kind="int8")),
     ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),
