@@ -26,7 +26,7 @@ Evaluate = Callable[[Any, list[Array], TensorType], Any]
 
 def fold(call: Call) -> Constant | None:
     """The value of a call, if its arguments are constants and it is small."""
-    evaluate = _TABLE.get(call.op.name)
+    evaluate = table.get(call.op.name)
     kind = call.type
     if evaluate is None or not isinstance(kind, TensorType):
         return None
@@ -101,7 +101,7 @@ def _reduced(function: Callable[..., Any]) -> Evaluate:
 _NOT_OF_NOTHING = {"max", "min", "take"}
 """What numpy refuses for empty arrays."""
 
-_TABLE: dict[str, Evaluate] = {
+table: dict[str, Evaluate] = {
     "reshape": _reshaped,
     "squeeze": _reshaped,
     "expand_dims": _reshaped,

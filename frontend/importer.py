@@ -14,7 +14,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..graph.node import Call, Constant, Function, Node, Tuple, Var
 from ..graph.types import TensorType, given_shapes
-from ..graph.visit import inputs, with_inputs
+from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from . import converters  # noqa: F401  enters them in the table
 from .fold import fold
@@ -30,6 +30,7 @@ from .inlining import (
 from .load import load_model
 from .onnx_node import OnnxNode, describe
 from .registry import find_converter, version_of
+from .shape_values import ShapeValues
 from .structure import check_graph, order_nodes, producers_of
 from .support import check_body, check_form, check_supported, opset_imports
 from .tensors import Symbols, check_size, check_type_size, element_type, tensor_value, value_type
@@ -57,6 +58,7 @@ def from_onnx(
     names = tuple(o.name for o in proto.graph.output)
     results = importer.run(scope, proto.graph.node, names)
     body = results[0] if len(results) == 1 else Tuple(tuple(results))
+    importer.shapes.check_unused(post_order(body))
     return Function(params, body, output_names=names)
 
 
@@ -120,6 +122,7 @@ class _Importer:
     functions: Mapping[FunctionKey, FunctionProto]
     folder: Path | None
     final: dict[Node, None] = field(default_factory=dict)
+    shapes: ShapeValues = field(default_factory=ShapeValues)
 
     def run(self, scope: _Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Node]:
         """Convert the nodes that the wanted values need, and give these values."""
@@ -162,7 +165,7 @@ class _Importer:
         if convert is None or version is None:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
-        made = convert(OnnxNode(node, values, {a.name: a for a in node.attribute}, version, self.folder))
+        made = convert(OnnxNode(node, values, {a.name: a for a in node.attribute}, version, self.folder, self.shapes))
         return made if isinstance(made, Sequence) else (made,)
 
     def _standard_function(
@@ -186,7 +189,7 @@ class _Importer:
 
     def _branch(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node]:
         """An If whose condition is known is the branch that it takes."""
-        view = OnnxNode(node, values, {a.name: a for a in node.attribute}, 1, self.folder)
+        view = OnnxNode(node, values, {a.name: a for a in node.attribute}, 1, self.folder, self.shapes)
         taken = "then_branch" if view.constant_int(0, "the condition") else "else_branch"
         if not view.has(taken):
             raise ModelError(f"{view}: attribute {taken} is missing")
@@ -215,7 +218,7 @@ class _Importer:
     def _finished(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
         made = with_inputs(current, args)
         if isinstance(made, Call):
-            folded = fold(made)
+            folded = fold(made) or self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=(node.name or node.output[0],))
         self.final[made] = None
         return made

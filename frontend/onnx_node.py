@@ -15,6 +15,7 @@ from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.errors import ModelError
 from ..ir.expr import Expr, const_int
+from .shape_values import ShapeValues
 from .tensors import tensor_value
 
 
@@ -27,6 +28,7 @@ class OnnxNode:
     attributes: Mapping[str, AttributeProto]
     version: int
     folder: Path | None
+    shapes: ShapeValues
 
     def __str__(self) -> str:
         return describe(self.proto)
@@ -60,6 +62,11 @@ class OnnxNode:
                 f"{symbolic}: give the shapes of the model's inputs by shapes="
             )
         return tuple(number for number in found if number is not None)
+
+    def extents(self, index: int, meaning: str) -> tuple[int | Expr, ...]:
+        """The integers of an input that must be there; they may be computed from symbolic dimensions."""
+        known = self.shapes.of(self[index])
+        return self.required_constant(index, meaning) if known is None else tuple(known.ravel())
 
     def static_shape(self, index: int) -> tuple[int, ...]:
         """The shape of an input in numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ...graph.node import Constant, Node
 from ...ir.dtype import dtype
 from ...ir.errors import ModelError
+from ...ir.expr import ONE
 from ...ops.creation import arange, full
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -54,12 +56,12 @@ def _constant_of_shape(node: OnnxNode) -> Node:
 @converter("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
 def _shape(node: OnnxNode) -> Node:
     shape = node.type().shape[node.integer("start", 0) : node.integer("end") if node.has("end") else None]
-    return Constant(np.asarray(node.numbers(shape), np.int64))
+    return node.shapes.stand_for(shape)
 
 
 @converter("Size", 1, 13, 19, 21, 23, 24, 25)
 def _size(node: OnnxNode) -> Node:
-    return Constant(np.asarray(np.prod(node.static_shape(0), dtype=np.int64)))
+    return node.shapes.stand_for([math.prod(node.type().shape, start=ONE)], scalar=True)
 
 
 @converter("Range", 11, 27)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...graph.node import Node, tensor_of
-from ...ir.errors import ModelError
-from ...ir.expr import const_int
+from ...ir.errors import ModelError, TypeInferenceError
+from ...ir.expr import ZERO, Expr, const_int
+from ...ir.simplify import simplify
 from ...ops import concatenate, repeat, reshape, slicing, space_depth, transpose
 from ...ops import pad as padding
 from ...ops.relations import normalize_axis
@@ -18,14 +19,21 @@ from ..registry import converter
 
 
 def reshape_like(x: Node, like: Node) -> Node:
-    """x in the shape of another tensor; where that has symbolic extents, one of them at most may be elsewhere in x."""
+    """x in the shape of another tensor."""
+    return reshape_to(x, tensor_of(like).shape)
+
+
+def reshape_to(x: Node, shape: Sequence[int | Expr]) -> Node:
+    """x in a shape of numbers and symbolic extents. Of the latter, one at most may be none of x's same axis."""
     own = tensor_of(x).shape
-    wanted: list[int] = []
-    for axis, extent in enumerate(tensor_of(like).shape):
-        number = const_int(extent)
-        same = axis < len(own) and own[axis] is extent
-        wanted.append(number if number is not None else 0 if same else -1)
-    return reshape.reshape(x, wanted)
+    numbers = [extent if isinstance(extent, int) else const_int(extent) for extent in shape]
+    copied = tuple(a for a, e in enumerate(shape) if numbers[a] is None and a < len(own) and own[a] is e)
+    wanted = tuple(n if n is not None else 0 if a in copied else -1 for a, n in enumerate(numbers))
+    made = reshape.RESHAPE(x, attrs=reshape.ReshapeAttrs(wanted, copied))
+    for extent, got in zip(shape, tensor_of(made).shape, strict=True):
+        if not isinstance(extent, int) and simplify(got - extent) is not ZERO:
+            raise TypeInferenceError(f"reshape of {x.type} to ({', '.join(map(str, shape))}) gives the extent {got}")
+    return made
 
 
 @converter("Reshape", 1)
@@ -35,7 +43,16 @@ def _reshape_1(node: OnnxNode) -> Node:
 
 @converter("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
 def _reshape(node: OnnxNode) -> Node:
-    return reshape.reshape(node[0], node.required_constant(1, "the shape"), node.flag("allowzero"))
+    shape = node.extents(1, "the shape")
+    numbers = [extent for extent in shape if isinstance(extent, int)]
+    if len(numbers) == len(shape):
+        return reshape.reshape(node[0], numbers, node.flag("allowzero"))
+    own = node.type().shape
+    kept = [
+        own[k] if isinstance(e, int) and e == 0 and not node.flag("allowzero") and k < len(own) else e
+        for k, e in enumerate(shape)
+    ]
+    return reshape_to(node[0], kept)
 
 
 @converter("Transpose", 1, 13, 21, 23, 24, 25)

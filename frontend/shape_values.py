@@ -1,0 +1,158 @@
+"""Integers that a model computes from symbolic dimensions, as index expressions: shapes, and arithmetic on them.
+
+A ``Shape`` whose extents are not all numbers gives a node that stands for them; calls on such nodes are evaluated here,
+as ``fold`` does it for constants. Converters that take a shape ask for the expressions. What is still in the graph in
+the end is used as data, which is not supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..graph.node import Call, Constant, Node, Var, tensor_of
+from ..graph.types import TensorType, tensor_type
+from ..ir.errors import ModelError
+from ..ir.expr import Compare, Expr, as_index, const_int
+from ..ir.facts import NO_FACTS, Facts, prove
+from ..ir.simplify import simplify
+from ..ir.visit import free_vars
+from .fold import MAX_ELEMENTS, table
+
+Extents = npt.NDArray[Any]
+"""An array of Python integers and index expressions."""
+
+
+class ShapeValues:
+    """The values of nodes that stand for such integers. Mutable: grows while a model is imported."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, Extents] = {}
+
+    def stand_for(self, extents: Sequence[Expr], scalar: bool = False) -> Node:
+        """A vector of int64, or one number if ``scalar``: a constant if all extents are numbers."""
+        shape = () if scalar else (len(extents),)
+        return self._recorded(Var("shape", tensor_type(shape, "int64")), _array(extents).reshape(shape))
+
+    def of(self, node: Node) -> Extents | None:
+        """What a node stands for, if that is known."""
+        if isinstance(node, Constant):
+            return np.asarray(node.value, object) if node.value.dtype.kind in "iub" else None
+        return self._known.get(node)
+
+    def fold(self, call: Call) -> Node | None:
+        """A node that stands for the result of a call; None where that is not known."""
+        kind = call.type
+        evaluate = _TABLE.get(call.op.name)
+        if evaluate is None or not any(a in self._known for a in call.args) or not isinstance(kind, TensorType):
+            return None
+        args = [self.of(a) for a in call.args]
+        shape = kind.static_shape
+        known = [a for a in args if a is not None]
+        if kind.dtype.is_float or shape is None or len(known) < len(args) or max(a.size for a in known) > MAX_ELEMENTS:
+            return None
+        value = evaluate(call.attrs, known, kind)
+        return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
+
+    def check_unused(self, nodes: list[Node]) -> None:
+        """Raises ``ModelError`` if one of the nodes of a finished graph stands for symbolic extents."""
+        for node in nodes:
+            if isinstance(node, Var) and node in self._known:
+                shown = ", ".join(map(str, self._known[node].ravel()))
+                raise ModelError(
+                    f"the model computes with its shapes in a way that is not supported while they are open ({shown}): "
+                    "give the shapes of its inputs by shapes="
+                )
+
+    def _recorded(self, node: Node, extents: Extents) -> Node:
+        simple = [_simplified(e) for e in extents.ravel()]
+        if all(isinstance(e, (int, bool)) for e in simple):
+            return Constant(np.asarray(simple, tensor_of(node).dtype.to_numpy()).reshape(extents.shape))
+        self._known[node] = _array(simple).reshape(extents.shape)
+        return node
+
+
+def _simplified(extent: Any) -> Any:
+    if not isinstance(extent, Expr):
+        return extent
+    simple = simplify(extent, _facts(extent))
+    return number if (number := const_int(simple)) is not None else simple
+
+
+def _facts(*extents: Expr) -> Facts:
+    """That no dimension is negative."""
+    facts = NO_FACTS
+    for var in dict.fromkeys(v for extent in extents for v in free_vars(extent)):
+        facts = facts.with_condition(var >= 0)
+    return facts
+
+
+Evaluate = Callable[[Any, list[Extents], TensorType], Any]
+
+
+def _each(function: Callable[[Any, Any], Any]) -> Evaluate:
+    """An operator on two elements, broadcast; None for one element is None for all."""
+
+    def evaluate(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
+        a, b = np.broadcast_arrays(*args)
+        found = [function(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True)]
+        return None if any(x is None for x in found) else _array(found)
+
+    return evaluate
+
+
+def _array(elements: Sequence[Any]) -> Extents:
+    made = np.empty(len(elements), object)
+    made[:] = elements
+    return made
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """Division rounds towards 0, floor division down: the same where nothing is negative."""
+    x = as_index(a)
+    return x // b if isinstance(b, int) and b > 0 and prove(x >= 0, _facts(x)) else None
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    x = as_index(a)
+    return x % b if isinstance(b, int) and b > 0 and prove(x >= 0, _facts(x)) else None
+
+
+def _equal(a: Any, b: Any) -> bool | None:
+    x, y = as_index(a), as_index(b)
+    if x is y:
+        return True
+    return False if prove(Compare("!=", x, y), _facts(x, y)) else None
+
+
+def _where(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
+    condition, a, b = np.broadcast_arrays(*args)
+    if not all(isinstance(c, (bool, int)) for c in condition.ravel()):
+        return None
+    chosen = zip(condition.ravel(), a.ravel(), b.ravel(), strict=True)
+    return _array([x if c else y for c, x, y in chosen])
+
+
+def _moved(name: str) -> Evaluate:
+    """What moves elements without looking at them is done as for constants."""
+    return table[name]
+
+
+_TABLE: dict[str, Evaluate] = {
+    **{name: _moved(name) for name in ("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile")},
+    **{name: _moved(name) for name in ("concatenate", "strided_slice", "take")},
+    "cast": lambda attrs, args, kind: args[0],
+    "identity": lambda attrs, args, kind: args[0],
+    "add": _each(lambda a, b: a + b),
+    "subtract": _each(lambda a, b: a - b),
+    "multiply": _each(lambda a, b: a * b),
+    "divide": _each(_quotient),
+    "mod": _each(_remainder),
+    "equal": _each(_equal),
+    "where": _where,
+    "prod": lambda attrs, args, kind: np.prod(args[0], axis=attrs.axes),
+    "sum": lambda attrs, args, kind: np.sum(args[0], axis=attrs.axes),
+}
