@@ -1,15 +1,20 @@
-"""Targets from what users write: ``"native"``, an LLVM cpu name, or an ``llvm`` line; see ``ir/target.py``."""
+"""Targets from what users write: ``"native"``, an LLVM cpu name, an ``llvm`` line, or what a distribution adds.
+
+``ir/target.py`` has the form of the text, ``ir/target_kind.py`` what distributions add.
+"""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from ..ir.errors import TargetError
-from ..ir.target import Target, TargetOptions, parse_target_line
+from ..ir.target import LLVM, Target, TargetOptions, parse_target_line
+from ..ir.target_kind import Provided, find_kind, known_kinds
 from .features import FEATURES, implied_features, known_names
 from .libraries import check_libraries
 
@@ -23,9 +28,10 @@ _DEFAULT_ATTRIBUTES = {"riscv64": ("+m", "+a", "+f", "+d", "+c")}
 def resolve_target(spec: str | Target | None = None) -> Target:
     """The target that ``spec`` describes; None means the machine at hand.
 
-    A line that names neither triple nor cpu takes the host's; one that names a triple only, a generic cpu of it.
-    Raises ``TargetError`` for a cpu, feature or triple that LLVM does not know, with the closest names, and for a
-    library that is unknown or missing.
+    A line that names neither triple nor cpu takes the host's; one that names a triple only, a generic cpu of it. A
+    name that LLVM has no cpu for is looked up among the targets that installed distributions add. Raises
+    ``TargetError`` for a cpu, feature or triple that LLVM does not know, with the closest names, and for a library that
+    is unknown or missing.
     """
     if isinstance(spec, Target):
         return spec
@@ -35,18 +41,61 @@ def resolve_target(spec: str | Target | None = None) -> Target:
         raise TargetError(f'a target is a Target or its text, as in "native" or "x86-64-v3", not {spec!r}')
     options = parse_target_line(spec)
     check_libraries(spec, options.libs)
+    provided = _provided(spec, options)
+    if provided is not None:
+        return _of_kind(provided, options)
     if options.cpu == "native" or (options.cpu is None and options.triple is None):
         return _amend(host_target(), options)
+    return _named(options)
+
+
+def _provided(spec: str, options: TargetOptions) -> Provided | None:
+    """What a distribution adds under the name that the text begins with; None where the text is one of ours."""
+    if options.kind != LLVM:
+        found = find_kind(options.kind)
+        if found is None:
+            others = ", ".join(known_kinds())
+            raise TargetError(
+                f'target {spec!r}: options need the form "llvm -mcpu={options.kind} …", or the name of a target '
+                f"that an installed distribution adds{f': {others}' if others else ''}"
+            )
+        return found
+    name = spec.strip()
+    if options.cpu != name or name == "native" or name in known_names(llvm.get_process_triple()).cpus:
+        return None
+    return find_kind(name)
+
+
+def _of_kind(provided: Provided, options: TargetOptions) -> Target:
+    """The target of a kind, with the changes of a target line."""
+    kind = provided.kind
+    merged = replace(
+        options,
+        triple=options.triple or kind.triple,
+        cpu=kind.cpu if options.kind == LLVM else options.cpu or kind.cpu,
+        attributes=kind.attributes + options.attributes,
+    )
+    try:
+        base = _named(merged)
+    except TargetError as error:
+        raise TargetError(f"target {kind.name} of {provided.provider}: {error}") from None
+    return replace(
+        base,
+        keys=(*kind.keys, *base.keys),
+        l1_bytes=kind.l1_bytes or base.l1_bytes,
+        l2_bytes=kind.l2_bytes or base.l2_bytes,
+        kind=kind.name,
+        provider=provided.provider,
+    )
+
+
+def _named(options: TargetOptions) -> Target:
     triple = options.triple or llvm.get_process_triple()
     arch = triple.split("-", 1)[0]
     cpu = options.cpu or _DEFAULT_CPU.get(arch, "generic")
     attributes = options.attributes
     if options.cpu is None:
         attributes = _DEFAULT_ATTRIBUTES.get(arch, ()) + attributes
-    return _named(triple, cpu, attributes, options)
-
-
-def _named(triple: str, cpu: str, attributes: tuple[str, ...], options: TargetOptions) -> Target:
     names = known_names(triple)
     _check("cpu", cpu, names.cpus, triple)
     for attribute in attributes:

@@ -1,7 +1,8 @@
 """Targets: what code is generated for, as plain data. ``codegen/host.py`` finds out what the machine at hand is.
 
 A target is written ``"native"``, an LLVM cpu name such as ``"x86-64-v3"``, or a line such as
-``"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -mattr=+sve -threads=4 -libs=cblas"``.
+``"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1 -mattr=+sve -threads=4 -libs=cblas"``. In place of ``llvm`` may
+stand a kind that another distribution adds (``target_kind.py``).
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from dataclasses import dataclass, replace
 from .dtype import DType
 from .errors import TargetError
 
+LLVM = "llvm"
+"""The kind of the targets that are ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A CPU, described.
 
     ``features`` are LLVM feature names that are on (``"avx2"``, ``"fma"``; without sign), ``threads`` 0 means "as the
-    environment says". Sizes are bytes. ``keys`` order strategy look-up, the most specific first.
+    environment says". Sizes are bytes. ``keys`` order strategy look-up, the most specific first. A ``kind`` other than
+    ``"llvm"`` is what the distribution ``provider`` (name and version) adds.
     """
 
     triple: str
@@ -28,6 +33,8 @@ class Target:
     keys: tuple[str, ...] = ("cpu", "generic")
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
+    kind: str = LLVM
+    provider: str = ""
 
     @property
     def arch(self) -> str:
@@ -65,7 +72,7 @@ class Target:
 
     def __str__(self) -> str:
         """The canonical spelling, which parses back to this target; cache keys use it."""
-        parts = ["llvm", f"-mtriple={self.triple}", f"-mcpu={self.cpu}"]
+        parts = [self.kind, f"-mtriple={self.triple}", f"-mcpu={self.cpu}"]
         if self.features:
             parts.append("-mattr=" + ",".join(f"+{f}" for f in sorted(self.features)))
         if self.threads:
@@ -84,16 +91,16 @@ class TargetOptions:
     attributes: tuple[str, ...] = ()
     threads: int = 0
     libs: tuple[str, ...] = ()
+    kind: str = LLVM
 
 
 def parse_target_line(line: str) -> TargetOptions:
-    """Split a target line into its options. Raises ``TargetError`` for a word that is none of them."""
+    """Split a target line into its options; a word by itself is taken for a cpu. Raises ``TargetError`` for a word that
+    is no option."""
     words = line.split()
     if not words:
         raise TargetError('the target is empty; write "native", a cpu name, or "llvm -mcpu=… -mattr=…"')
-    if words[0] != "llvm":
-        if len(words) > 1:
-            raise TargetError(f'target {line!r}: options need the form "llvm -mcpu={words[0]} …"')
+    if words == [words[0]] and words[0] != LLVM:
         return TargetOptions(cpu=words[0])
     options: dict[str, str] = {}
     for word in words[1:]:
@@ -116,4 +123,5 @@ def parse_target_line(line: str) -> TargetOptions:
         attributes=attributes,
         threads=int(threads),
         libs=tuple(lib for lib in options.get("-libs", "").split(",") if lib),
+        kind=words[0],
     )

@@ -11,13 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, overload
 
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.target import Target
+from ..ir.target_kind import require_kind
 from ..lowering.schedule import Schedule
 from .condition import ClauseLike, SpecializedCondition, clause, condition_of
 from .generic import DEFAULT_KEY, GenericFunction, where
@@ -45,6 +46,7 @@ __all__ = [
     "Tensors",
     "auto_inline_injective",
     "clause",
+    "inherited_strategy",
     "register_broadcast_schedule",
     "register_compute",
     "register_injective_schedule",
@@ -259,8 +261,16 @@ def _of_target(schedules: GenericFunction[ScheduleFunction]) -> ScheduleFunction
     return schedule
 
 
+def inherited_strategy(
+    key: str, op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target: Target
+) -> OpStrategy:
+    """What an operator offers without what is registered for ``key``: a strategy for a key may add to it."""
+    return strategy_of(op, attrs, inputs, result, replace(target, keys=target.keys[target.keys.index(key) + 1 :]))
+
+
 def strategy_of(op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     """What an operator offers for a call on a target; ``register_strategy`` says which function decides."""
+    require_kind(target)
     levels = _strategies.get(op.name, {})
     for level in sorted(levels, reverse=True):
         function = levels[level].find(target)

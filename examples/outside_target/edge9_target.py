@@ -1,0 +1,55 @@
+"""edge9, a target from outside loopwright: any CPU of the host's architecture, with small caches and no wide tiles.
+
+``kind`` is what the entry point in pyproject.toml names. Importing this module registers the strategies: they are for
+the key ``edge9``, so other targets never meet them.
+"""
+
+import loopwright as lw
+from loopwright.ir.target_kind import TargetKind
+from loopwright.ops.matmul import DENSE
+from loopwright.ops.strategy import auto_inline_injective, inherited_strategy, register_schedule, register_strategy
+from loopwright.ops.tiling import schedule_around
+from loopwright.ops.trilu import TRILU
+
+KEY = "edge9"
+
+
+def kind():
+    """What ``lw.compile(model, target="edge9")`` compiles for."""
+    return TargetKind("edge9", keys=(KEY,), l1_bytes=16 * 1024, l2_bytes=128 * 1024)
+
+
+def schedule_dense(attrs, anchor, outputs, target):
+    """A row at a time, in vectors; the sums of a vector stay in a register, and what follows is computed with it."""
+    (sums,) = anchor
+    schedule, main = schedule_around(sums, outputs, [sums], target)
+    *rows, column = schedule[main].loops[: main.ndim]
+    block, lane = schedule[main].split(column, factor=target.lanes(main.dtype))
+    schedule[main].vectorize(lane)
+    if rows:
+        schedule[main].parallel(rows[0])
+    if main is not sums:
+        schedule[sums].compute_at(schedule[main], block)
+        schedule[sums].vectorize(schedule[sums].loops[sums.ndim - 1])
+    return schedule
+
+
+@register_strategy(DENSE, key=KEY)
+def dense_strategy(attrs, inputs, result, target):
+    """All that other CPUs have, and one implementation more, which is preferred where rows are few."""
+    strategy = inherited_strategy(KEY, DENSE, attrs, inputs, result, target)
+    generic = next(made for _, made in strategy.candidates() if made.name == "dense.direct")
+    with strategy.specialized(result.shape[0] <= 8):
+        strategy.add_implementation(generic.compute, schedule_dense, "dense.edge9", plevel=30)
+    return strategy
+
+
+@register_schedule(TRILU, key=KEY)
+def schedule_trilu(attrs, anchor, outputs, target):
+    """A schedule for the compute that all targets share: vectors, on one thread."""
+    schedule = lw.create_schedule(list(outputs))
+    auto_inline_injective(schedule)
+    for output in outputs:
+        _, lane = schedule[output].split(schedule[output].loops[-1], factor=target.lanes(output.dtype))
+        schedule[output].vectorize(lane)
+    return schedule
