@@ -75,18 +75,18 @@ class Checks:
         """Fail if a region that has elements leaves its buffer."""
         if not region.extents:
             return
+        bounds = [(self._value_of(low), self._value_of(high)) for low, high in region.bounds]
         zero = llvm_ir.Constant(I64, 0)
-        lows, counts = ([self._value_of(e) for e in part] for part in (region.begin, region.extents))
+        counts = [self._value_of(extent) for extent in region.extents]
         extents = [self._value_of(extent) for extent in region.buffer.shape]
-        highs = [self._builder.add(low, count) for low, count in zip(lows, counts, strict=True)]
         outside = [
             self._builder.or_(self._builder.icmp_signed("<", low, zero), self._builder.icmp_signed(">", high, extent))
-            for low, high, extent in zip(lows, highs, extents, strict=True)
+            for (low, high), extent in zip(bounds, extents, strict=True)
         ]
         some = reduce(self._builder.and_, [self._builder.icmp_signed(">", count, zero) for count in counts])
 
         def message(record: _Record) -> str:
-            found = [(record.number(low), record.number(high)) for low, high in zip(lows, highs, strict=True)]
+            found = [(record.number(low), record.number(high)) for low, high in bounds]
             dimension, limit = self._first_failed(outside, extents, None)
             which, bound = record.number(dimension), record.number(limit)
             shape = [record.number(extent) for extent in extents]

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast, get_args
 from .buffer import Buffer
 from .dtype import DType, dtype
 from .errors import ExpressionError
-from .expr import Expr
+from .expr import Expr, maximum, minimum
 
 Passing = Literal["value", "reference", "read", "write", "update"]
 """``value`` and ``reference`` are scalars, the latter by the address of a copy, as Fortran wants it. The others are
@@ -108,8 +108,9 @@ def _param(symbol: str, text: str) -> ExternParam:
 class Region:
     """The elements ``buffer[begin + k]`` for each ``k`` from 0 up to, not including, ``extents``.
 
-    With ``strides``, elements of memory, it is ``k · strides`` elements behind ``buffer[begin]``: so a box is described
-    whose buffer has been flattened. An extent of 0 or below makes the region empty, and its begin may be anywhere.
+    With ``strides``, they are the elements ``k · strides`` behind ``buffer[begin]``, of a buffer of one dimension: so a
+    box is described whose buffer has been flattened. An extent of 0 or below makes the region empty, and its begin may
+    be anywhere.
     """
 
     buffer: Buffer
@@ -118,8 +119,11 @@ class Region:
     strides: tuple[Expr, ...] | None = None
 
     def __post_init__(self) -> None:
-        rank = self.buffer.ndim if self.strides is None else len(self.strides)
-        if len(self.begin) != self.buffer.ndim or len(self.extents) != rank:
+        rank = self.buffer.ndim
+        boxed = (
+            len(self.extents) == rank if self.strides is None else rank == 1 and len(self.extents) == len(self.strides)
+        )
+        if len(self.begin) != rank or not boxed:
             raise ExpressionError(
                 f"a region of {self.buffer.name}, which has {self.buffer.ndim} dimensions, begins at "
                 f"{len(self.begin)} indices and has {len(self.extents)} extents"
@@ -132,6 +136,16 @@ class Region:
     def parts(self) -> tuple[Expr, ...]:
         """The expressions that say which elements it has."""
         return (*self.begin, *self.extents, *(self.strides or ()))
+
+    @property
+    def bounds(self) -> tuple[tuple[Expr, Expr], ...]:
+        """For each dimension of the buffer the first index of the region, and the one behind the last."""
+        if self.strides is None:
+            return tuple((low, low + count) for low, count in zip(self.begin, self.extents, strict=True))
+        low = high = self.begin[0]
+        for count, stride in zip(self.extents, self.strides, strict=True):
+            low, high = low + minimum((count - 1) * stride, 0), high + maximum((count - 1) * stride, 0)
+        return ((low, high + 1),)
 
     def with_parts(self, buffer: Buffer, parts: Sequence[Expr]) -> Region:
         """The same with other expressions, in the order of ``parts``; the same object if all are the same."""

@@ -164,3 +164,22 @@ def test_blocks_cut_the_longer_side_and_are_few():
     assert cblas._block((), e(4096, "index"), e(512, "index"), e(512, "index")) == (256, 512)
     assert cblas._block((), e(32, "index"), e(4096, "index"), e(512, "index")) == (32, 256)
     assert cblas._block((e(64, "index"),), e(512, "index"), e(512, "index"), e(512, "index")) == (512, 512)
+
+
+def test_a_model_of_symbolic_shapes_calls_blas_where_its_guards_hold():
+    n, k = te.var("n"), te.var("k")
+    a, b = lw.var("a", (n, k)), lw.var("b", (k, 5))
+    library = lw.compile(lw.Function([a, b], lw.nn.relu(lw.nn.matmul(a, b))), target=TARGET, jobs=1)
+    assert chosen(library) == ["matmul.cblas", "matmul.direct", "relu.generic"]
+    engine = lw.Engine(library)
+    for rows, terms in ((3, 4), (0, 4), (3, 0), (70, 33)):
+        x, y = normal(rows, terms), normal(terms, 5)
+        close(engine([x, y])[0], np.maximum(x @ y, 0))
+
+
+def test_compiled_functions_are_kept_apart_by_the_libraries_of_their_targets():
+    x, y = normal(5, 6), normal(6, 7)
+    plain = lw.resolve_target("native")
+    assert str(plain) != str(TARGET)
+    for target, name in ((TARGET, "matmul.cblas"), (plain, "matmul.paneled"), (TARGET, "matmul.cblas")):
+        assert chosen(compiled(lw.nn.matmul, x, y, target=target)) == [name]

@@ -1,6 +1,7 @@
 """Functions of C called from te.extern: what they compute, in the interpreter, in kernels and in debug builds."""
 
 import ctypes
+import ctypes.util
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.structural import structural_equal, structural_hash
+from loopwright.lowering.passes.outline_parallel import outline_parallel
 
 FLOATS = ctypes.POINTER(ctypes.c_float)
 _numbers = itertools.count()
@@ -209,3 +211,77 @@ def test_a_kernel_may_have_the_name_of_a_function_that_it_calls():
     a, b = np.ones((4, 8), np.float32), np.empty((4, 8), np.float32)
     lw.build(lw.create_schedule(B), [A, B], name=function.symbol)(a, b)
     assert (b == 3).all()
+
+
+def test_a_function_of_a_library_is_called():
+    sincos = te.extern_function("sincosf", ["float32", "write float32", "write float32"])
+    lw.register_symbol(sincos, ctypes.CDLL(ctypes.util.find_library("m")).sincosf, override=True)
+    X = te.placeholder((8,), name="X")
+
+    def body(ins, outs):
+        ib = te.IRBuilder()
+        x, (sine, cosine) = ib.buffer_ptr(ins[0]), map(ib.buffer_ptr, outs)
+        with ib.for_range(0, 8, kind="parallel") as i:
+            ib.call(sincos, x[i], sine.region(i, 1), cosine.region(i, 1))
+        return ib.get()
+
+    S, C = te.extern([(8,), (8,)], [X], body, name="sincos")
+    x = np.linspace(-3, 3, 8, dtype=np.float32)
+    sine, cosine = np.empty_like(x), np.empty_like(x)
+    kernel = lw.build(lw.create_schedule([S, C]), [X, S, C])
+    kernel(x, sine, cosine)
+    np.testing.assert_allclose(sine, np.sin(x), atol=1e-6)
+    np.testing.assert_allclose(cosine, np.cos(x), atol=1e-6)
+    assert kernel.vector_report().loops
+
+
+def test_calls_are_interpreted_after_their_parallel_loop_is_outlined():
+    A, B = rows_plus_one(axpy(), 5)
+    module = outline_parallel(lw.lower(lw.create_schedule(B), [A, B]))
+    assert len(module.functions) == 2
+    a, b = np.random.default_rng(2).random((5, 8), np.float32), np.empty((5, 8), np.float32)
+    lw.interpret(module)(a, b)
+    np.testing.assert_allclose(b, 1 + 2 * a, rtol=1e-6)
+
+
+def test_an_intrinsic_may_call_a_function_and_tell_it_the_strides():
+    def strided(n, a, x, dx, y, dy):
+        for i in range(n):
+            y[i * dy] += a[0] * x[i * dx]
+
+    def reference(n, a, x, dx, y, dy):
+        y += a[0, 0] * x
+
+    function = te.extern_function(
+        f"strided_axpy_{next(_numbers)}",
+        ["int32", "read float32", "read float32", "int64", "update float32", "int64"],
+        reference,
+    )
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int32, FLOATS, FLOATS, ctypes.c_int64, FLOATS, ctypes.c_int64)
+    lw.register_symbol(function, kind(strided))
+    a, b = te.placeholder((1, 1), name="a"), te.placeholder((1, 8), name="b")
+    k = te.reduce_axis((0, 1), name="k")
+    c = te.compute((1, 8), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+
+    def update(a, b, c):
+        ib = te.IRBuilder()
+        ib.call(function, 8, a, b, b.strides[1], c, c.strides[1])
+        return ib.get()
+
+    lw.declare_intrinsic("row_by_number", c, update, override=True)
+    A, B = te.placeholder((4, 6), name="A"), te.placeholder((6, 16), name="B")
+    r = te.reduce_axis((0, 6), name="r")
+    C = te.compute((4, 16), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    s = lw.create_schedule(C)
+    i, j = C.op.axis
+    jo, ji = s[C].split(j, factor=8)
+    ro, ri = s[C].split(C.op.reduce_axis[0], factor=1)
+    io, ii = s[C].split(i, factor=1)
+    s[C].reorder(io, jo, ro, ii, ji, ri)
+    s[C].tensorize(ii, "row_by_number")
+    rng = np.random.default_rng(3)
+    x, y = rng.random((4, 6), np.float32), rng.random((6, 16), np.float32)
+    for run in (lw.interpret(lw.lower(s, [A, B, C])), lw.build(s, [A, B, C]), lw.build(s, [A, B, C], debug=True)):
+        z = np.empty((4, 16), np.float32)
+        run(x, y, z)
+        np.testing.assert_allclose(z, x @ y, rtol=1e-5)
