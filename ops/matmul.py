@@ -15,6 +15,7 @@ from ..ir.target import Target
 from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
 from .attrs import Attrs, attr
 from .cblas import add_cblas
+from .matmul_dots import add_dots
 from .matmul_int8 import add_bytes
 from .matmul_paneled import add_paneled
 from .panels import batch_index, matrix_product
@@ -31,6 +32,7 @@ def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
     if product is not None:
         add_paneled(strategy, product, target)
         add_bytes(strategy, product, target)
+        add_dots(strategy, product, target)
 
 
 # nn.matmul

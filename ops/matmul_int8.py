@@ -15,7 +15,16 @@ from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import is_byte
 from .byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
-from .panels import MatrixProduct, batch_index, make_panels, read_sums, schedule_panels, sum_panels
+from .panels import (
+    FEW_ROWS,
+    MatrixProduct,
+    batch_index,
+    few_rows_tile,
+    make_panels,
+    read_sums,
+    schedule_panels,
+    sum_panels,
+)
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors
 
@@ -76,3 +85,7 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.terms, product.transposed, pack)
     strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.bytes", plevel=15)
+    if not product.transposed:
+        in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)
+        with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
+            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", plevel=16)

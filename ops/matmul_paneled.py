@@ -12,7 +12,7 @@ from ..ir.expr import Axis, Expr
 from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
-from .panels import MatrixProduct, make_panels, read_sums, schedule_panels, sum_panels
+from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors
 from .tiling import PACKED_USES
@@ -42,10 +42,14 @@ class Paneled:
 
 
 def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
-    """Offer it where sums are in the dtype of the result."""
+    """Offer it where sums are in the dtype of the result; for few rows, without a copy of the right factor."""
     kind = product.result.dtype
     if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
     tile = register_tile(product.rows, product.columns, target, kind, product.terms)
     paneled = Paneled(tile, product.transposed, product.transposed or product.rows >= PACKED_USES * tile.rows)
     strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.paneled", plevel=15)
+    if not product.transposed:
+        in_place = Paneled(few_rows_tile(product, target), transposed=False, pack=False)
+        with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
+            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.few_rows", plevel=16)

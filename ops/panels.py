@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,6 +26,8 @@ from .tiling import schedule_product
 
 MANY_ROWS = 64
 """What is assumed of an unknown number of rows."""
+FEW_ROWS = 4
+"""For so few rows, the right factor is read where it lies: a copy would cost more than it saves."""
 RightFactor: TypeAlias = Callable[[Sequence[Axis], Axis, Expr], Expr]
 """The right factor, element by element: batch axes, term, column → value."""
 
@@ -58,6 +61,18 @@ def matrix_product(inputs: Sequence[Type], result: Type, transposed: bool) -> Ma
         return None
     product = MatrixProduct(left, right, kind, transposed)
     return product if product.columns and product.terms else None
+
+
+def few_rows_tile(product: MatrixProduct, target: Target) -> RegisterTile:
+    """A tile for rows too few to copy the right factor for: full ones, if that can be."""
+    lanes, sums = target.lanes(product.result.dtype), target.vector_registers // 2
+    rows = largest_divisor(const_int(product.left.shape[-2]), FEW_ROWS)
+    return RegisterTile(rows, largest_divisor(math.ceil(product.columns / lanes), sums // (rows + 1)), lanes)
+
+
+def largest_divisor(extent: int | None, most: int) -> int:
+    """The largest divisor, up to a limit, of an extent; 1 if that is not known."""
+    return next(d for d in range(most, 0, -1) if (extent or 1) % d == 0)
 
 
 def batch_index(shape: Sequence[Expr], axes: Sequence[Axis]) -> tuple[Expr, ...]:

@@ -337,6 +337,7 @@ CASES = {
         (nn.matmul, np.matmul, floats(2, 3, 4), floats(4, 9)),
         (nn.matmul, product_of_bytes, integers(2, 3, kind="int8"), integers(3, 2, kind="int8")),
         (nn.matmul, product_of_bytes, counts(2, 3, 6), integers(6, 5, kind="int8")),
+        (nn.matmul, np.matmul, floats(5, 18), floats(18, 2)),
         (nn.matmul, np.matmul, integers(2, 3, kind="int16"), integers(3, 2, kind="int16")),
     ],
     "nn.batch_matmul": [
@@ -351,6 +352,7 @@ CASES = {
     ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),
+        (nn.dense, lambda x, w: x @ w.T, floats(3, 18), floats(4, 18)),
         (lambda x, w: nn.dense(x, w, transposed=False), np.matmul, floats(3, 5), floats(5, 9)),
     ],
     "nn.conv1d": [

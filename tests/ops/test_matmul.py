@@ -6,6 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.compiler.selection import select_implementation
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
@@ -47,6 +48,47 @@ def test_products_of_awkward_sizes_are_numpys_native(ops, shape):
     np.testing.assert_allclose(ops.apply(dense, a, b.T, native=True), a @ b, rtol=1e-4, atol=1e-4)
     found = ops.apply(dense, a, b, native=True, transposed=False)
     np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-4)
+
+
+FEW = {  # operator, shapes, the implementation
+    "row by matrix": (matmul, (1, 40), (40, 70), "matmul.few_rows"),
+    "rows by matrices": (matmul, (2, 3, 40), (2, 40, 33), "matmul.few_rows"),
+    "matrix by column": (matmul, (37, 67), (67, 1), "matmul.dots"),
+    "matrices by columns": (matmul, (2, 24, 67), (67, 5), "matmul.dots"),
+    "row by weight": (dense, (1, 67), (37, 67), "matmul.dots"),
+    "rows by weight": (dense, (2, 6, 64), (40, 64), "matmul.dots"),
+}
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+@pytest.mark.parametrize("case", FEW)
+def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
+    op, a, b, name = FEW[case]
+    x, y = (rng.integers(-128, 128, shape).astype(kind) for shape in (a, b))
+    call = op(ops.var(a, kind), ops.var(b, kind))
+    own = name.replace("few_rows", "bytes_few_rows") if kind == "int8" else name
+    assert select_implementation(call, lw.resolve_target("native")).chosen.name == own
+    wanted = x.astype(np.int64) @ (y.T if op is dense else y).astype(np.int64)
+    np.testing.assert_array_equal(ops.apply(op, x, y, native=True), wanted)  # exact in float32, too
+
+
+def test_lanes_of_terms_are_not_taken_where_the_order_of_sums_counts(ops):
+    weight, target = ops.var((40, 64)), lw.resolve_target("native")
+    call = dense(ops.var((1, 64)), weight)
+    assert select_implementation(call, target, "standard").chosen.name == "matmul.dots"
+    assert select_implementation(call, target, "strict").chosen.name == "matmul.paneled"
+
+
+def test_symbolic_rows_take_the_implementation_for_few_where_they_are_few():
+    m = dimension("m")
+    x, weight, packed = lw.var("x", (m, 64)), lw.var("weight", (40, 64)), lw.var("packed", (40, 33))
+    model = lw.Function([x, weight, packed], lw.nn.matmul(lw.nn.dense(x, weight), packed))
+    engine = lw.Engine(lw.compile(model))
+    w, p = rng.normal(size=(40, 64)).astype(np.float32), rng.normal(size=(40, 33)).astype(np.float32)
+    for rows in (1, 4, 5, 16, 17, 40):
+        a = rng.normal(size=(rows, 64)).astype(np.float32)
+        (found,) = engine([a, w, p])
+        np.testing.assert_allclose(found, a @ w.T @ p, rtol=1e-3, atol=1e-3)
 
 
 def test_integers_wrap_and_half_precision_is_summed_in_float32(ops):
@@ -122,7 +164,7 @@ def test_what_follows_is_computed_in_the_same_nest(ops, a, b, target):
     resolved = lw.resolve_target(target)
     call = matmul(ops.var(a), ops.var(b))
     chosen, tensors, (product,) = ops.implement(call, resolved)
-    assert chosen.name == "matmul.paneled"
+    assert chosen.name == ("matmul.paneled" if a[-2] > 4 else "matmul.few_rows")
     bias = te.placeholder(product.shape[-1:], name="bias")
     out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
     arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
