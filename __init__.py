@@ -18,6 +18,9 @@ from .codegen.host import resolve_target
 from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
+from .compiler.fusion_report import FusionReport
+from .compiler.fusion_report import fusion_report as _fusion_report
+from .compiler.graph_passes import run_graph_passes
 from .compiler.model import Progress, compile_model
 from .compiler.records import TuningRecords
 from .compiler.specialize import specialize
@@ -150,13 +153,42 @@ def compile(
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target.
     """
-    function = specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes)
+    function = _graph_of(model, shapes)
     options = CodegenOptions(precision=precision)
-
-    def evaluate(constants: Function) -> list[Array]:
-        return Engine(Library(compile_model(constants, resolve_target("native"), options, jobs)))([])
-
+    evaluate = partial(_evaluate, options, jobs)
     return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate))
+
+
+def fusion_report(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int]] | None = None
+) -> FusionReport:
+    """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
+
+    Takes and raises what ``compile`` does. The model is not compiled, but for what depends on constants alone.
+
+    >>> import loopwright as lw
+    >>> x, w = lw.var("x", (4, 8)), lw.var("w", (8, 8))
+    >>> y = lw.nn.relu(lw.nn.matmul(lw.nn.negative(x), w))
+    >>> print(lw.fusion_report(lw.Function([x, w], lw.nn.transpose(y))))  # doctest: +NORMALIZE_WHITESPACE
+    fused_negative: %0 negative
+        not with %1 nn.matmul: nn.matmul is complex: its operands stay outside
+    fused_nn_matmul_relu: %1 nn.matmul, %2 relu
+        not with %3 transpose: nn.matmul is complex: its function takes in elementwise and broadcasting operators of
+        its type, and transpose is injective
+    fused_transpose: %3 transpose
+    """
+    evaluate = partial(_evaluate, CodegenOptions(), None)
+    return _fusion_report(run_graph_passes(_graph_of(model, shapes), evaluate))
+
+
+def _graph_of(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int]] | None
+) -> Function:
+    return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes)
+
+
+def _evaluate(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:
+    return Engine(Library(compile_model(constants, resolve_target("native"), options, jobs)))([])
 
 
 def default_schedule(
@@ -176,6 +208,7 @@ __all__ = [
     "Engine",
     "ExpressionError",
     "Function",
+    "FusionReport",
     "IRModule",
     "InternalError",
     "InterpretError",
@@ -212,6 +245,7 @@ __all__ = [
     "declare_intrinsic",
     "default_schedule",
     "from_onnx",
+    "fusion_report",
     "interpret",
     "load",
     "lower",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ..graph.node import Constant, Function, Node, Tuple, Var
+from ..graph.node import Constant, Function, Node, Tuple, TupleGet, Var
 from ..ops.registry import Op
 from .partition import Group
 from .symbols import Symbol, by_position, renamed, symbols_of
@@ -37,12 +38,25 @@ def as_function(group: Group) -> Function:
     }
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
-        args = tuple(made.get(a, a) for a in call.args)
+        args = tuple(_inside(a, made) for a in call.args)
         assert isinstance(call.op, Op)
         made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=())
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     return Function(tuple(params.values()), body, function_name(group))
+
+
+def _inside(value: Node, made: Mapping[Node, Node]) -> Node:
+    """An argument in terms of the function's own nodes."""
+    if value in made:
+        return made[value]
+    match value:
+        case Tuple(parts):
+            return Tuple(tuple(_inside(part, made) for part in parts))
+        case TupleGet(source, index):
+            return TupleGet(_inside(source, made), index)
+        case _:
+            return value
 
 
 def function_name(group: Group) -> str:

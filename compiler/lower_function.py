@@ -7,14 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .. import te
 from ..codegen.model import Choice
 from ..codegen.options import Precision
-from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet
-from ..graph.types import TensorType
+from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from ..graph.types import TensorType, TupleType, leaf_types
 from ..graph.visit import post_order
-from ..ir.errors import InternalError
 from ..ir.expr import Expr
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
@@ -25,7 +25,7 @@ from ..lowering.variants import Variant, lower_variants
 from ..ops.strategy import OpImplementation
 from ..te.tensor import PlaceholderOp, Tensor
 from .dispatch import dispatch
-from .partition import pattern_of
+from .fusion_rules import pattern_of
 from .selection import Selection, select_implementation
 
 
@@ -57,7 +57,7 @@ def lower_function(
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
     a choice for each.
     """
-    params = [_placeholder(param, param.name) for param in function.params]
+    params = [tensor for param in function.params for tensor in _placeholders(param)]
     calls = [node for node in post_order(function.body) if isinstance(node, Call)]
     if not calls:
         _, outputs = _computes(function, (), params)
@@ -82,13 +82,15 @@ def _computes(
     function: Function, chosen: Sequence[OpImplementation], params: Sequence[Tensor]
 ) -> tuple[dict[Node, tuple[Tensor, ...]], tuple[Tensor, ...]]:
     """The tensors of each node, by the implementations chosen for the calls, and those of the results."""
-    tensors: dict[Node, tuple[Tensor, ...]] = {p: (t,) for p, t in zip(function.params, params, strict=True)}
+    given = iter(params)
+    tensors: dict[Node, tuple[Tensor, ...]] = {
+        param: tuple(islice(given, len(leaf_types(param.type)))) for param in function.params
+    }
     calls = (node for node in post_order(function.body) if isinstance(node, Call))
     for call, implementation in zip(calls, chosen, strict=True):
-        inputs = tuple(_tensor(argument, tensors) for argument in call.args)
+        inputs = tuple(tensor for argument in call.args for tensor in _tensors(argument, tensors))
         tensors[call] = _outputs(call, implementation, inputs)
-    results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
-    return tensors, tuple(_computed(t) for result in results for t in tensors[result])
+    return tensors, tuple(_computed(tensor) for tensor in _tensors(function.body, tensors))
 
 
 def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -102,23 +104,26 @@ def anchor_number(calls: Sequence[Call]) -> int:
     return max(number for number, call in enumerate(calls) if pattern_of(call) is best)
 
 
-def _placeholder(node: Node, name: str) -> Tensor:
-    kind = node.type
-    if not isinstance(kind, TensorType):
-        raise InternalError(f"a fused function takes tensors only, found a {kind}")
-    return te.placeholder(kind.shape, kind.dtype, re.sub(r"^(?=\d|$)|[^A-Za-z0-9_]", "_", name))
+def _placeholders(param: Var) -> list[Tensor]:
+    """The tensors that a parameter brings: one, or the fields of a tuple."""
+    name = re.sub(r"^(?=\d|$)|[^A-Za-z0-9_]", "_", param.name)
+    kinds = leaf_types(param.type)
+    names = [name] if isinstance(param.type, TensorType) else [f"{name}_{k}" for k in range(len(kinds))]
+    return [te.placeholder(kind.shape, kind.dtype, leaf) for kind, leaf in zip(kinds, names, strict=True)]
 
 
-def _tensor(node: Node, tensors: dict[Node, tuple[Tensor, ...]]) -> Tensor:
+def _tensors(node: Node, tensors: dict[Node, tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """The tensors of a node: one, or the fields of a tuple in order, those of inner tuples among them."""
     match node:
+        case Tuple(parts):
+            return tuple(tensor for part in parts for tensor in _tensors(part, tensors))
         case TupleGet(value, index):
-            return tensors[value][index]
-        case Constant():
-            if node not in tensors:
-                tensors[node] = (_constant_tensor(node),)
-            return tensors[node][0]
-        case _:
-            return tensors[node][0]
+            assert isinstance(value.type, TupleType)
+            start = sum(len(leaf_types(kind)) for kind in value.type.fields[:index])
+            return _tensors(value, tensors)[start : start + len(leaf_types(node.type))]
+        case Constant() if node not in tensors:
+            tensors[node] = (_constant_tensor(node),)
+    return tensors[node]
 
 
 def _constant_tensor(node: Constant) -> Tensor:

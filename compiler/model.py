@@ -11,11 +11,11 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.target import Target
-from .constraints import least_extents, settle_dimensions
-from .fold_constants import Evaluate, fold_constants
+from .constraints import least_extents
+from .fold_constants import Evaluate
 from .function_cache import function_key
+from .graph_passes import run_graph_passes
 from .placement import Placement, place_values, tensor_spec
-from .simplify_inference import simplify_inference
 from .symbols import checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .workers import compile_all
@@ -39,10 +39,9 @@ def compile_model(
     operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
     """
     count = _job_count(jobs)
-    simplified = simplify_inference(settle_dimensions(function))
-    folded = simplified if evaluate is None else fold_constants(simplified, evaluate)
-    dims = dimension_names(folded.params)
-    units, results = units_of(folded)
+    graph = run_graph_passes(function, evaluate)
+    dims = dimension_names(graph.params)
+    units, results = units_of(graph)
     distinct: dict[str, Function] = {}
     keys = []
     for unit in units:
@@ -57,7 +56,7 @@ def compile_model(
             progress(len(done), len(distinct), name)
 
     compiled = compile_all(distinct, target, options, count, note)
-    plan = place_values(folded, units, results, dims)
+    plan = place_values(graph, units, results, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
     names = function.output_names or tuple(f"output{k}" for k in range(len(results)))
@@ -65,9 +64,9 @@ def compile_model(
         function.name,
         target,
         tuple(dims.values()),
-        least_extents(folded, dims),
-        checked_extents(folded, dims),
-        tuple(tensor_spec(p.name, p.type, dims) for p in folded.params),
+        least_extents(graph, dims),
+        checked_extents(graph, dims),
+        tuple(tensor_spec(p.name, p.type, dims) for p in graph.params),
         tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(names, results, strict=True)),
         plan.constants,
         plan.intermediates,

@@ -1,15 +1,7 @@
-"""Fusion: which calls of a graph become one function. By operator pattern, over the post-dominator tree.
+"""Fusion: which calls of a graph become one function, by the rules of ``fusion_rules.py`` over the post-dominator tree.
 
-A call joins its immediate post-dominator (the first call that every path from it to the results passes) if the
-patterns of all calls between allow it, as in Relay's fusion pass (Roesch et al., "Relay: A High-Level Compiler for Deep
-Learning", 2019, section 4.2):
-
-  - a complex operator (``OUT_ELEMENTWISE_FUSABLE``) takes elementwise and broadcast operators that follow;
-  - elementwise and broadcast operators join what follows them, up to and including a reduction or a complex operator's
-    epilogue;
-  - injective operators join injective and elementwise ones that follow, and reductions.
-
-Two complex operators never share a function.
+A call joins the first call that every path from it to the results passes, as in Relay's fusion pass (Roesch et al.,
+"Relay: A High-Level Compiler for Deep Learning", 2019, section 4.2). So only one call of a group is read outside.
 """
 
 from __future__ import annotations
@@ -17,65 +9,94 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from ..graph.dominators import nodes_between, post_dominators
+from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.visit import inputs, post_order, users
-from ..ops.registry import Op, OpPattern
+from ..ops.registry import OpPattern
+from .fusion_rules import alone, obstacle, pattern_of
 
-MAX_CALLS = 48
-"""Most calls in one function: bounds the depth of expressions and the time to compile them."""
+_PHASES = (
+    (OpPattern.OUT_ELEMENTWISE_FUSABLE,),
+    (OpPattern.COMM_REDUCE,),
+    (OpPattern.ELEMENTWISE, OpPattern.BROADCAST),
+    (OpPattern.INJECTIVE,),
+)
+"""Whose calls look for a function to join, in order: epilogues are found before their calls join what follows them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Calls that become one function. ``inputs`` come from outside, ``outputs`` are used outside, each in order."""
+    """Calls that become one function, inputs before users. ``inputs`` come from outside, ``outputs`` are calls whose
+    results are used outside, each in order."""
 
     calls: tuple[Call, ...]
     inputs: tuple[Node, ...]
-    outputs: tuple[Node, ...]
+    outputs: tuple[Call, ...]
 
 
-def pattern_of(call: Call) -> OpPattern:
-    assert isinstance(call.op, Op)
-    return call.op.pattern
+@dataclass(frozen=True, slots=True, eq=False)
+class Fusion:
+    """Groups in order of computation; and, for each call that did not join what reads it, the rule that stopped it."""
+
+    groups: tuple[Group, ...]
+    stopped: Mapping[Call, str]
 
 
 def partition(function: Function) -> tuple[Group, ...]:
     """The groups of a function's body, in order of computation."""
-    order = post_order(function.body)
-    used_by = users(function.body)
-    dominator = _post_dominators(order, used_by, function.body)
-    sets = _Sets([node for node in order if isinstance(node, Call)])
-    for phase in (OpPattern.OUT_ELEMENTWISE_FUSABLE, OpPattern.BROADCAST, OpPattern.INJECTIVE):
-        for node in order:
-            if not isinstance(node, Call) or not _takes_part(sets.pattern(node), phase):
+    return fuse(function).groups
+
+
+def fuse(function: Function) -> Fusion:
+    """Fuse the calls of a function's body."""
+    result = function.body
+    order = post_order(result)
+    used_by = users(result)
+    dominator = post_dominators(order, used_by, result)
+    calls = [node for node in order if isinstance(node, Call)]
+    sets = _Sets(calls)
+    stopped = {call: alone(call) for call in calls}
+    for phase in _PHASES:
+        for node in calls:
+            sink = _sink(node, dominator)
+            if pattern_of(sets.anchor(node)) not in phase or (sink is not None and sets.together(node, sink)):
                 continue
-            sink = dominator.get(node)
-            if isinstance(sink, Call) and not sets.together(node, sink):
-                between = list(_between(node, sink, used_by))
-                if _may_join(sets, node, sink, between):
-                    sets.join([node, *between, sink])
-    return _groups(order, sets, used_by, function.body)
+            if sink is None:
+                stopped[node] = _why_no_sink(node, used_by, result)
+                continue
+            between = [n for n in nodes_between(node, sink, used_by) if isinstance(n, Call)]
+            together = [node, *between, sink]
+            why = obstacle(node, between, sink, sets.anchor, sets.size(together))
+            if why is None:
+                sets.join(together)
+            else:
+                stopped[node] = why
+    return Fusion(_groups(order, sets, used_by, result), stopped)
 
 
-def _takes_part(pattern: OpPattern, phase: OpPattern) -> bool:
-    if phase is OpPattern.BROADCAST:
-        return pattern <= OpPattern.BROADCAST
-    return pattern is phase
+def _sink(node: Call, dominator: Mapping[Node, Node | None]) -> Call | None:
+    """The first call among the post-dominators: tuples are looked through."""
+    found = dominator[node]
+    while isinstance(found, (Tuple, TupleGet)):
+        found = dominator[found]
+    return found if isinstance(found, Call) else None
 
 
-def _may_join(sets: _Sets, node: Call, sink: Call, between: list[Node]) -> bool:
-    calls = [n for n in between if isinstance(n, Call)]
-    if len(calls) != len(between) or sets.size([node, *calls, sink]) > MAX_CALLS:
-        return False
-    own, last = sets.pattern(node), sets.pattern(sink)
-    inner = max((sets.pattern(c) for c in calls), default=OpPattern.ELEMENTWISE)
-    if own is OpPattern.OUT_ELEMENTWISE_FUSABLE:
-        # The epilogue must have the shape of the complex operator's output, which its schedule tiles.
-        same_shape = all(c.type is node.type for c in [*calls, sink])
-        return inner <= OpPattern.BROADCAST and last <= OpPattern.BROADCAST and same_shape
-    if last in (OpPattern.OUT_ELEMENTWISE_FUSABLE, OpPattern.OPAQUE, OpPattern.TUPLE):
-        return False
-    return inner <= OpPattern.INJECTIVE and last <= OpPattern.COMM_REDUCE
+def _why_no_sink(node: Call, used_by: Mapping[Node, tuple[Node, ...]], result: Node) -> str:
+    readers = readers_of(node, used_by)
+    if node is result or result in readers:
+        return f"{node.op.name} is a result of the whole function too"
+    names = ", ".join(dict.fromkeys(r.op.name for r in readers if isinstance(r, Call)))
+    return f"what reads {node.op.name} ({names}) meets in the results of the whole function only"
+
+
+def readers_of(node: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> list[Node]:
+    """The calls that read a value, through tuples too, and the function's result where that is a tuple of it."""
+    found: dict[Node, None] = {}
+    for reader in used_by[node]:
+        inner = [] if isinstance(reader, Call) else readers_of(reader, used_by)
+        found.update(dict.fromkeys(inner or [reader]))
+    return list(found)
 
 
 class _Sets:
@@ -83,7 +104,7 @@ class _Sets:
 
     def __init__(self, calls: list[Call]) -> None:
         self._parent: dict[Call, Call] = {call: call for call in calls}
-        self._pattern: dict[Call, OpPattern] = {call: pattern_of(call) for call in calls}
+        self._anchor: dict[Call, Call] = {call: call for call in calls}
         self._size: dict[Call, int] = dict.fromkeys(calls, 1)
 
     def root(self, call: Call) -> Call:
@@ -92,8 +113,9 @@ class _Sets:
             call = self._parent[call]
         return call
 
-    def pattern(self, call: Call) -> OpPattern:
-        return self._pattern[self.root(call)]
+    def anchor(self, call: Call) -> Call:
+        """A call of the highest pattern in the set of a call."""
+        return self._anchor[self.root(call)]
 
     def together(self, a: Call, b: Call) -> bool:
         return self.root(a) is self.root(b)
@@ -101,80 +123,63 @@ class _Sets:
     def size(self, calls: list[Call]) -> int:
         return sum(self._size[root] for root in {self.root(c) for c in calls})
 
-    def join(self, nodes: list[Node]) -> None:
-        calls = [n for n in nodes if isinstance(n, Call)]
+    def join(self, calls: list[Call]) -> None:
         into = self.root(calls[-1])
         for call in calls[:-1]:
             root = self.root(call)
             if root is not into:
                 self._parent[root] = into
-                self._pattern[into] = max(self._pattern[into], self._pattern[root])
+                self._anchor[into] = max(self._anchor[into], self._anchor[root], key=pattern_of)
                 self._size[into] += self._size[root]
-
-
-def _post_dominators(
-    order: list[Node], used_by: Mapping[Node, tuple[Node, ...]], result: Node
-) -> dict[Node, Node | None]:
-    """The immediate post-dominator of each node; None where paths meet at the end of the function only."""
-    dominator: dict[Node, Node | None] = {}
-    depth: dict[Node, int] = {}
-    for node in reversed(order):
-        common: Node | None = None
-        if node is not result:
-            by = used_by[node]
-            common = by[0]
-            for other in by[1:]:
-                common = _meet(common, other, dominator, depth)
-        dominator[node] = common
-        depth[node] = 0 if common is None else depth[common] + 1
-    return dominator
-
-
-def _meet(a: Node | None, b: Node | None, dominator: dict[Node, Node | None], depth: dict[Node, int]) -> Node | None:
-    while a is not b:
-        if a is None or b is None:
-            return None
-        if depth[a] >= depth[b]:
-            a = dominator[a]
-        else:
-            b = dominator[b]
-    return a
-
-
-def _between(node: Node, sink: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> Iterator[Node]:
-    """The nodes on the paths from a node to its post-dominator, both left out."""
-    seen: set[Node] = set()
-    stack = list(used_by[node])
-    while stack:
-        current = stack.pop()
-        if current is sink or current in seen:
-            continue
-        seen.add(current)
-        yield current
-        stack.extend(used_by[current])
 
 
 def _groups(
     order: list[Node], sets: _Sets, used_by: Mapping[Node, tuple[Node, ...]], result: Node
 ) -> tuple[Group, ...]:
-    """Collect the sets as groups; a group stands where its last call does, so all its inputs come before it."""
     members: dict[Call, list[Call]] = {}
     for node in order:
         if isinstance(node, Call):
             members.setdefault(sets.root(node), []).append(node)
-    groups = [_group(tuple(calls), used_by, result) for calls in members.values()]
+    groups = [_group(dict.fromkeys(calls), used_by, result) for calls in members.values()]
     return tuple(_in_order(groups))
 
 
-def _group(calls: tuple[Call, ...], used_by: Mapping[Node, tuple[Node, ...]], result: Node) -> Group:
-    own: set[Node] = set(calls)
+def _group(own: Mapping[Call, None], used_by: Mapping[Node, tuple[Node, ...]], result: Node) -> Group:
+    outputs = tuple(c for c in own if c is result or any(r not in own for r in readers_of(c, used_by)))
+    calls = _from_outputs(outputs, own)
     outside: dict[Node, None] = {}
     for call in calls:
-        for value in call.args:
-            if value not in own:
-                outside[value] = None
-    outputs = tuple(c for c in calls if c is result or any(u not in own for u in used_by[c]))
+        for argument in call.args:
+            outside.update(dict.fromkeys(_taken_from_outside(argument, own)))
     return Group(calls, tuple(outside), outputs)
+
+
+def _from_outputs(outputs: tuple[Call, ...], own: Mapping[Call, None]) -> tuple[Call, ...]:
+    """The calls of a group in post-order from its outputs: the same for equal groups, whatever is around them."""
+    found: dict[Call, None] = {}
+
+    def visit(node: Node) -> None:
+        if isinstance(node, Call) and (node not in own or node in found):
+            return
+        if isinstance(node, (Call, Tuple, TupleGet)):
+            for used in inputs(node):
+                visit(used)
+        if isinstance(node, Call):
+            found[node] = None
+
+    for output in outputs:
+        visit(output)
+    return tuple(found)
+
+
+def _taken_from_outside(value: Node, own: Mapping[Call, None]) -> Iterator[Node]:
+    """What of an argument other functions compute: all of it, or some fields of a tuple."""
+    calls = [*_calls_behind(value)]
+    if not any(call in own for call in calls):
+        yield value
+    elif isinstance(value, Tuple):
+        for field in value.fields:
+            yield from _taken_from_outside(field, own)
 
 
 def _in_order(groups: list[Group]) -> Iterator[Group]:
@@ -201,11 +206,8 @@ def _in_order(groups: list[Group]) -> Iterator[Group]:
 
 def _calls_behind(value: Node) -> Iterator[Call]:
     """The calls that a value comes from, through tuples."""
-    match value:
-        case Call():
-            yield value
-        case Tuple() | TupleGet():
-            for inner in inputs(value):
-                yield from _calls_behind(inner)
-        case Var() | Constant() | Function():
-            pass
+    if isinstance(value, Call):
+        yield value
+    elif isinstance(value, (Tuple, TupleGet)):
+        for inner in inputs(value):
+            yield from _calls_behind(inner)

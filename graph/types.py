@@ -89,6 +89,20 @@ class FunctionType(TypeNode):
 Type: TypeAlias = TensorType | TupleType | SequenceType | OptionalType | FunctionType
 
 
+def leaf_types(kind: Type) -> tuple[TensorType, ...]:
+    """The tensors that a value is made of: one, or the fields of a tuple in order, those of inner tuples among them.
+
+    Raises ``TypeInferenceError`` for a value that is not of a fixed number of tensors.
+    """
+    match kind:
+        case TensorType():
+            return (kind,)
+        case TupleType(parts):
+            return tuple(leaf for part in parts for leaf in leaf_types(part))
+        case _:
+            raise TypeInferenceError(f"expected a tensor, or a tuple of tensors, found a {kind}")
+
+
 def given_shapes(shapes: object) -> dict[str, tuple[int, ...]]:
     """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers.
 

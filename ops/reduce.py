@@ -185,7 +185,7 @@ def _log_sum_exp(by_rows: bool) -> Compute:
 
 
 def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    return schedule_rows(outputs, range(len(outputs[-1].shape)), target)
+    return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
 
 
 def _register(name: str, description: str, kinds: Sequence[str], compute: Callable[[bool], Compute]) -> Op:

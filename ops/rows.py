@@ -77,17 +77,18 @@ def has_long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
     return innermost(shape) in axes and extent is not None and extent >= LEAST_EXTENT
 
 
-def schedule_rows(outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
+def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
     """One output computed row by row, in parallel; a row is what the output's other axes span.
 
-    The operator's own stages, which are named ``<its name>.<…>``, and producers that have all axes of the output are
-    computed inside a row. Other stages, of smaller inputs, are computed before.
+    The stages of the anchor's operator, which are named ``<its name>.<…>``, and producers that have all axes of the
+    output are computed inside a row. Other stages, of smaller inputs, are computed before.
     """
     schedule = create_schedule(outputs)
     output = schedule[outputs[-1]]
     op = output.op
     assert isinstance(op, ComputeOp)
-    own = {s.name for s in schedule.state.stages if s.name.startswith(f"{output.name.partition('.')[0]}.")}
+    operator = f"{schedule[anchor[-1]].name.partition('.')[0]}."
+    own = {stage.name for stage in schedule.state.stages if f"{stage.name}.".startswith(operator)} - {output.name}
     inline_cheap_stages(schedule, keep={n for n in own if _has_a_value_a_row(schedule.state.stage(n), op)})
     row = _schedule_output(output, op, row_axes, target)
     inside = {output.name}

@@ -80,7 +80,7 @@ def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Ta
     """A row is what the axes span; where they leave the innermost axis out, that as well: a vector of rows."""
     shape = outputs[-1].shape
     inside = {*attrs.axes, innermost(shape)}
-    return schedule_rows(outputs, [d for d in range(len(shape)) if d not in inside], target)
+    return schedule_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
 
 
 def _register(name: str, description: str) -> Callable[..., Call]:

@@ -59,6 +59,20 @@ def test_producers_join_the_rows(ops, name, costly):
     assert "p1[ramp(" in text
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_what_follows_joins_the_rows(ops, name):
+    make, oracle = CASES[name]
+    rng = np.random.default_rng(0)
+    x = ops.var((2, 4, 3, 80), name="x")
+    made = make(x)
+    y = ops.var(made.type.static_shape, name="y")
+    feeds = {n: rng.normal(size=n.type.static_shape).astype("float32") for n in (x, y)}
+    text, result = fused(unary.tanh(binary.multiply(made, y)), feeds)
+    np.testing.assert_allclose(result, np.tanh(oracle(feeds[x]) * feeds[y]), rtol=1e-5, atol=1e-6)
+    assert text.count("parallel(") == 1, text
+    assert "p0[ramp(" in text
+
+
 def test_rows_of_a_sum_are_read_by_vectors_however_its_shape_is_kept(ops):
     x = ops.var((5, 96))
     for keepdims in (False, True):

@@ -1,0 +1,102 @@
+"""When calls may share a function, by the patterns of their operators; and in words, why they may not.
+
+A call may join its post-dominator, the *sink*, with all calls on the paths between them:
+
+  - a complex operator (``OUT_ELEMENTWISE_FUSABLE``) with elementwise and broadcasting ones, if all results have its
+    result's type: they are its *epilogue*, computed tile by tile as its schedule goes;
+  - a reduction with elementwise and broadcasting ones, if all results have its result's shape;
+  - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there.
+
+So there is at most one complex operator or reduction in a function. An opaque operator is a function of its own, and
+operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..graph.node import Call
+from ..graph.types import TensorType
+from ..ops.registry import Op, OpPattern
+
+MAX_CALLS = 48
+"""Most calls in one function: bounds the depth of expressions and the time to compile them."""
+_WORDS = {
+    OpPattern.ELEMENTWISE: "elementwise",
+    OpPattern.BROADCAST: "broadcasting",
+    OpPattern.INJECTIVE: "injective",
+    OpPattern.COMM_REDUCE: "a reduction",
+    OpPattern.OUT_ELEMENTWISE_FUSABLE: "complex",
+    OpPattern.TUPLE: "a tuple operator",
+    OpPattern.OPAQUE: "opaque",
+}
+
+
+def pattern_of(call: Call) -> OpPattern:
+    assert isinstance(call.op, Op)
+    return call.op.pattern
+
+
+def obstacle(
+    node: Call, between: Sequence[Call], sink: Call, anchor_of: Callable[[Call], Call], size: int
+) -> str | None:
+    """The rule that keeps a call from joining its sink, in words; None if nothing does.
+
+    ``anchor_of`` gives the call of highest pattern in the function that a call belongs to by now; ``size`` is the
+    number of calls that would be in one function.
+    """
+    if size > MAX_CALLS:
+        return f"they would be {size} calls in one function, which holds at most {MAX_CALLS}"
+    anchor = anchor_of(node)
+    if pattern_of(anchor) > OpPattern.INJECTIVE:
+        return _not_an_epilogue(anchor, (*between, sink), anchor_of)
+    for call in between:
+        if pattern_of(anchor_of(call)) > OpPattern.INJECTIVE:
+            where = f"on a path from {node.op.name} to {sink.op.name}, where its results meet"
+            return f"{_membership(call, anchor_of)}, and {where}"
+    into = anchor_of(sink)
+    if pattern_of(into) <= OpPattern.COMM_REDUCE:
+        return None
+    if into is not sink:
+        return f"{_membership(sink, anchor_of)}: its function takes in nothing else"
+    return alone(sink) if pattern_of(sink) >= OpPattern.TUPLE else f"{describe(sink)}: its operands stay outside"
+
+
+def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callable[[Call], Call]) -> str | None:
+    """Why what follows cannot be computed as the results of a complex operator or a reduction come."""
+    same_type = pattern_of(anchor) is OpPattern.OUT_ELEMENTWISE_FUSABLE
+    takes = f"its function takes in elementwise and broadcasting operators of its {'type' if same_type else 'shape'}"
+    for call in followers:
+        if pattern_of(call) > OpPattern.BROADCAST:
+            return f"{describe(anchor)}: {takes}, and {describe(call)}"
+        if pattern_of(anchor_of(call)) > OpPattern.BROADCAST:
+            return f"{_membership(call, anchor_of)}, and no function has two that are complex or reductions"
+        if call.type is not anchor.type and (same_type or not _same_shape(call, anchor)):
+            return f"{describe(anchor)}: {takes}, {anchor.type}, and {call.op.name} gives {call.type}"
+    return None
+
+
+def _membership(call: Call, anchor_of: Callable[[Call], Call]) -> str:
+    """What is said of a call that is complex or a reduction, or is fused with one."""
+    anchor = anchor_of(call)
+    return (
+        describe(call)
+        if anchor is call
+        else f"{call.op.name} is fused with {anchor.op.name}, which is {_WORDS[pattern_of(anchor)]}"
+    )
+
+
+def describe(call: Call) -> str:
+    """``nn.conv2d is complex``."""
+    return f"{call.op.name} is {_WORDS[pattern_of(call)]}"
+
+
+def alone(call: Call) -> str:
+    """What is said of an operator that is fused with nothing."""
+    return f"{describe(call)}: it is a function of its own"
+
+
+def _same_shape(a: Call, b: Call) -> bool:
+    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+        return False
+    return a.type.ndim == b.type.ndim and all(m is n for m, n in zip(a.type.shape, b.type.shape, strict=True))

@@ -1,0 +1,352 @@
+"""Fusion: what becomes one function, what does not and why; random graphs are cut legally, and compute the same."""
+
+import random
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.compiler import selection
+from loopwright.compiler.closed_function import MAX_NAME, as_function, function_name
+from loopwright.compiler.fusion_rules import MAX_CALLS, pattern_of
+from loopwright.compiler.lower_function import anchor_number, lower_function
+from loopwright.compiler.partition import fuse, partition
+from loopwright.graph import Call, Function, Tuple, TupleGet, TupleType, Var, tensor_type
+from loopwright.graph.structural import graph_hash
+from loopwright.graph.visit import inputs, post_order
+from loopwright.lowering.passes.outline_parallel import outline_parallel
+from loopwright.ops.cumsum import cumsum
+from loopwright.ops.registry import Op, OpPattern
+from loopwright.ops.strategy import OpStrategy, schedule_default
+
+TARGET = lw.resolve_target("x86-64-v3")
+nn = lw.nn
+X, Y = lw.var("x", (4, 8)), lw.var("y", (4, 8))
+W = lw.var("w", (8, 8))
+
+
+def names(*results, params=(X, Y, W)):
+    body = results[0] if len(results) == 1 else Tuple(results)
+    return [function_name(group).removeprefix("fused_") for group in partition(Function(params, body))]
+
+
+def stopped(result, params=(X, Y, W)):
+    """What the report says, by the names of the producer and the reader."""
+    report = lw.fusion_report(Function(params, result))
+    return {(e.producer.op, e.consumer.op): e.reason for group in report.groups for e in group.stopped}
+
+
+def test_elementwise_operators_follow_a_complex_one():
+    assert names(nn.relu(nn.add(nn.matmul(X, W), Y))) == ["nn_matmul_add_relu"]
+
+
+def test_what_precedes_a_complex_operator_stays_outside():
+    body = nn.matmul(nn.relu(X), W)
+    assert names(body) == ["relu", "nn_matmul"]
+    assert stopped(body) == {("relu", "nn.matmul"): "nn.matmul is complex: its operands stay outside"}
+
+
+def test_two_complex_operators_never_share_a_function():
+    body = nn.add(nn.matmul(X, W), nn.matmul(Y, W))
+    assert sorted(names(body)) == ["nn_matmul", "nn_matmul_add"]
+    assert stopped(body)["nn.matmul", "add"] == (
+        "add is fused with nn.matmul, which is complex, and no function has two that are complex or reductions"
+    )
+    assert names(nn.matmul(nn.matmul(X, W), W)) == ["nn_matmul", "nn_matmul"]
+
+
+def test_an_epilogue_has_the_type_of_the_complex_operator():
+    assert stopped(nn.relu(nn.reshape(nn.matmul(X, W), (8, 4)))) == {
+        ("nn.matmul", "reshape"): (
+            "nn.matmul is complex: its function takes in elementwise and broadcasting operators of its type, "
+            "and reshape is injective"
+        )
+    }
+    wide = nn.add(nn.matmul(X, W), lw.var("z", (3, 4, 8)))
+    assert stopped(wide)["nn.matmul", "add"].endswith("of its type, float32[4, 8], and add gives float32[3, 4, 8]")
+
+
+def test_elementwise_and_injective_operators_join_each_other_and_a_reduction():
+    assert names(nn.sum(nn.transpose(nn.relu(X)), axes=1)) == ["relu_transpose_sum"]
+    assert names(nn.reshape(nn.relu(nn.transpose(X)), (-1,))) == ["transpose_relu_reshape"]
+
+
+def test_what_follows_a_reduction_joins_it_if_it_has_its_shape():
+    assert names(nn.sqrt(nn.add(nn.mean(X, axes=1), lw.const(np.float32(1))))) == ["mean_add_sqrt"]
+    body = nn.subtract(X, nn.mean(X, axes=1, keepdims=True))
+    assert names(body) == ["mean", "subtract"]
+    assert stopped(body)["mean", "subtract"].endswith("of its shape, float32[4, 1], and subtract gives float32[4, 8]")
+    assert names(nn.sum(nn.sqrt(nn.sum(X, axes=1)), axes=0)) == ["sum_sqrt", "sum"]
+
+
+def test_a_value_of_which_one_reader_is_elsewhere_stays_apart():
+    y = nn.relu(X)
+    body = nn.add(nn.matmul(y, W), y)
+    assert names(body) == ["relu", "nn_matmul_add"]
+    reason = "nn.matmul is complex, and on a path from relu to add, where its results meet"
+    assert stopped(body) == {("relu", "nn.matmul"): reason, ("relu", "add"): reason}
+
+
+def test_results_of_the_model_are_written_and_not_fused_away():
+    y = nn.relu(X)
+    assert names(y, nn.negative(y)) == ["relu", "negative"]
+    assert stopped(Tuple((y, nn.negative(y)))) == {("relu", "negative"): "relu is a result of the whole function too"}
+    assert set(stopped(Tuple((nn.exp(y), nn.negative(y)))).values()) == {
+        "what reads relu (exp, negative) meets in the results of the whole function only"
+    }
+
+
+def test_an_opaque_operator_is_a_function_of_its_own():
+    image = lw.var("image", (1, 2, 8, 8))
+    pooled = nn.max_pool_with_indices(nn.relu(image), 2)
+    body = nn.negative(TupleGet(pooled, 0) if isinstance(pooled, Call) else pooled[0])
+    found = stopped(body, (image,))
+    opaque = "nn.max_pool_with_indices is opaque: it is a function of its own"
+    assert found == {
+        ("relu", "nn.max_pool_with_indices"): opaque,
+        ("nn.max_pool_with_indices", "negative"): opaque,
+    }
+
+
+def test_a_function_holds_a_bounded_number_of_calls():
+    y = X
+    for _ in range(MAX_CALLS + 5):
+        y = nn.negative(y)
+    groups = partition(Function([X], y))
+    assert [len(g.calls) for g in groups] == [MAX_CALLS, 5]
+    assert "holds at most" in fuse(Function([X], y)).stopped[groups[0].outputs[0]]
+
+
+def test_names_are_cut_with_a_digest_that_keeps_them_apart():
+    def chain(last):
+        y = X
+        for _ in range(30):
+            y = nn.negative(y)
+        return names(last(y))[0]
+
+    assert len(f"fused_{chain(nn.relu)}") <= MAX_NAME
+    assert chain(nn.relu).startswith("negative_negative_")
+    assert len({chain(nn.relu), chain(nn.exp)}) == 2
+
+
+def test_equal_names_of_different_functions_get_different_symbols():
+    z = lw.var("z", (3,))
+    library = lw.compile(Function([X, z], Tuple((nn.relu(X), nn.relu(z)))), jobs=1)
+    assert [f.name for f in library.functions] == ["fused_relu", "fused_relu"]
+    assert len({f.symbol for f in library.functions}) == 2
+
+
+def test_the_last_call_of_the_highest_pattern_is_the_anchor():
+    (group,) = partition(Function([X, W, Y], nn.relu(nn.add(nn.matmul(X, W), Y))))
+    assert group.calls[anchor_number(group.calls)].op.name == "nn.matmul"
+    (group,) = partition(Function([X], nn.relu(nn.negative(X))))
+    assert group.calls[anchor_number(group.calls)].op.name == "relu"
+
+
+def test_equal_groups_are_equal_functions_whatever_is_around_them():
+    def branches(first):
+        a, b = nn.relu(X), nn.exp(Y)
+        order = (nn.sum(a), nn.sum(b)) if first else (nn.sum(b), nn.sum(a))
+        return Function([X, Y], Tuple((nn.matmul(nn.add(a, b), W), *order)))
+
+    def summed(function):
+        found = [as_function(g) for g in partition(function)]
+        return {f.name: graph_hash(f) for f in found}["fused_add"]
+
+    assert summed(branches(True)) == summed(branches(False))
+
+
+@pytest.mark.parametrize(
+    ("make", "oracle"),
+    [
+        (lambda x: nn.sqrt(cumsum(x, 1)), lambda x: np.sqrt(x.cumsum(1))),
+        (lambda x: nn.negative(nn.argmax(x, 1)), lambda x: -x.argmax(1)),
+        (lambda x: nn.cast(nn.argmin(x, 0, keepdims=True), "float32"), lambda x: x.argmin(0)[None].astype("f4")),
+    ],
+)
+def test_reductions_of_several_stages_have_epilogues(make, oracle):
+    x, body = np.random.default_rng(0).random((4, 8), np.float32), make(X)
+    (group,) = partition(Function([X], body))
+    func, _ = lower_function(as_function(group), TARGET, "fused")
+    result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
+    lw.interpret(outline_parallel(func))(x, result)
+    np.testing.assert_allclose(result, oracle(x), rtol=1e-5)
+
+
+# Tuples
+
+
+@pytest.fixture
+def halves(monkeypatch):
+    """An injective operator with two results, the halves of its argument's rows, and its strategy."""
+
+    def relation(types, attrs):
+        rows, columns = types[0].static_shape
+        return TupleType((tensor_type((rows // 2, columns), types[0].dtype),) * 2)
+
+    def compute(attrs, args, result):
+        (x,) = args
+        half, columns = result.fields[0].static_shape
+        first = lw.te.compute((half, columns), lambda i, j: x[i, j], name="first")
+        return first, lw.te.compute((half, columns), lambda i, j: x[i + half, j], name="second")
+
+    strategy = OpStrategy()
+    strategy.add_implementation(compute, schedule_default, "halves.generic")
+    before = selection.strategy_of
+    monkeypatch.setattr(selection, "strategy_of", lambda op, *a: strategy if op is made else before(op, *a))
+    made = Op("halves", "the halves", (), None, relation, OpPattern.INJECTIVE)
+    return lambda x: Call(made, (x,), None, relation([x.type], None))
+
+
+def test_what_reads_the_fields_of_a_tuple_joins_the_operator_that_gives_it(halves):
+    both = halves(nn.relu(X))
+    gated = nn.multiply(TupleGet(both, 0), nn.sigmoid(TupleGet(both, 1)))
+    assert names(gated) == ["relu_halves_sigmoid_multiply"]
+    library = lw.compile(Function([X], gated), jobs=1)
+    x = np.linspace(-1, 2, 32, dtype=np.float32).reshape(4, 8)
+    a, b = np.split(np.maximum(x, 0), 2)
+    np.testing.assert_allclose(lw.Engine(library)([x])[0], a / (1 + np.exp(-b)), rtol=1e-5)
+
+
+def test_a_function_gives_the_fields_of_a_tuple_that_others_read(halves):
+    both = halves(nn.relu(X))
+    results = Tuple((nn.matmul(TupleGet(both, 0), W), TupleGet(both, 1)))
+    assert names(results) == ["relu_halves", "nn_matmul"]
+    library = lw.compile(Function([X, W], results), jobs=1)
+    x, w = np.linspace(-1, 2, 32, dtype=np.float32).reshape(4, 8), np.eye(8, dtype=np.float32)
+    for got, expected in zip(lw.Engine(library)([x, w]), np.split(np.maximum(x, 0), 2), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_closed_function_may_take_and_give_tuples():
+    kind = tensor_type((2, 3), "float32")
+    pair = Var("pair", TupleType((kind, TupleType((kind, kind)))))
+    a, inner = TupleGet(pair, 0), TupleGet(pair, 1)
+    body = Tuple((nn.add(a, TupleGet(inner, 1)), Tuple((inner, nn.negative(TupleGet(inner, 0))))))
+    func, _ = lower_function(Function([pair], body), TARGET, "tuples")
+    given = [np.full((2, 3), value, np.float32) for value in (1, 2, 4)]
+    results = [np.empty((2, 3), np.float32) for _ in range(4)]
+    lw.interpret(outline_parallel(func))(*given, *results)
+    assert [float(r[0, 0]) for r in results] == [5, 2, 4, -2]
+
+
+# Random graphs
+
+
+def random_function(rng):
+    """A graph of operators of all patterns over small tensors, with values read several times, and several results."""
+    values = [lw.var("x0", (3, 4)), lw.var("x1", (4, 3)), lw.var("x2", (1, 4))]
+    params = tuple(values)
+
+    def pick(test=lambda v: True):
+        return rng.choice([v for v in values if test(v)][-6:])
+
+    def pair():
+        a = pick()
+        same = [v for v in values if v.type is a.type]
+        return a, rng.choice(same[-4:])
+
+    makers = [
+        lambda: nn.relu(pick()),
+        lambda: nn.negative(pick()),
+        lambda: nn.add(*pair()),
+        lambda: nn.multiply(pick(lambda v: v.type.static_shape in ((3, 4), (1, 4))), params[2]),
+        lambda: nn.transpose(pick(lambda v: v.type.ndim == 2)),
+        lambda: nn.concatenate(list(pair()), axis=0),
+        lambda: nn.reshape(pick(), (-1,)),
+        lambda: nn.sum(pick(lambda v: v.type.ndim == 2), axes=1, keepdims=rng.random() < 0.5),
+        lambda: nn.max(pick(), axes=0, keepdims=True),
+        lambda: nn.softmax(pick()),
+        lambda: nn.matmul(pick(lambda v: v.type.static_shape[-1] == 4), params[1]),
+    ]
+    for _ in range(rng.randint(3, 14)):
+        made = rng.choice(makers)()
+        if np.prod(made.type.static_shape) <= 100:
+            values.append(made)
+    used = {used for v in values for used in inputs(v)}
+    results = [v for v in values if v not in used and isinstance(v, Call)] or [nn.relu(params[0])]
+    if rng.random() < 0.3:
+        results.append(rng.choice(values))
+    return Function(params, results[0] if len(results) == 1 else Tuple(tuple(results)))
+
+
+def check_groups(function):
+    fusion = fuse(function)
+    calls = [n for n in post_order(function.body) if isinstance(n, Call)]
+    assert sorted(map(id, calls)) == sorted(id(c) for g in fusion.groups for c in g.calls), "each call once"
+    group_of = {call: number for number, g in enumerate(fusion.groups) for call in g.calls}
+    for number, group in enumerate(fusion.groups):
+        assert sum(pattern_of(c) >= OpPattern.COMM_REDUCE for c in group.calls) <= 1, "two complex operators"
+        for value in group.inputs:
+            assert all(group_of[c] < number for c in post_order(value) if isinstance(c, Call) and c in group_of), (
+                "a group reads what comes after it, or itself through others: it is not convex"
+            )
+        for call in group.calls:
+            outside = [a for a in call.args if isinstance(a, Call) and group_of[a] != number]
+            assert all(a in fusion.groups[group_of[a]].outputs and a in group.inputs for a in outside)
+    report = lw.fusion_report(function)
+    edges = {(e.producer.number, e.consumer.number) for g in report.groups for e in g.stopped}
+    number_of = {call: n for n, call in enumerate(calls)}
+    crossing = {
+        (number_of[a], number_of[c])
+        for c in calls
+        for a in c.args
+        if isinstance(a, Call) and group_of[a] != group_of[c]
+    }
+    assert edges == crossing
+    assert all(e.reason and "of its own" not in e.reason for g in report.groups for e in g.stopped)
+    return fusion.groups
+
+
+def run(groups, function, feeds):
+    """Results of a function by the interpreter, group by group."""
+    values = dict(feeds)
+    for group in groups:
+        closed = as_function(group)
+        func, _ = lower_function(closed, TARGET, closed.name)
+        results = [np.empty(o.type.static_shape, np.float32) for o in group.outputs]
+        lw.interpret(outline_parallel(func))(*(values[i] for i in group.inputs), *results)
+        values.update(zip(group.outputs, results, strict=True))
+    fields = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
+    return [values[f] for f in fields]
+
+
+ORACLE = {
+    "relu": lambda a, x: np.maximum(x, 0),
+    "negative": lambda a, x: -x,
+    "add": lambda a, x, y: x + y,
+    "multiply": lambda a, x, y: x * y,
+    "transpose": lambda a, x: x.transpose(),
+    "concatenate": lambda a, *parts: np.concatenate(parts, a.axis),
+    "sum": lambda a, x: x.sum(a.axes, keepdims=a.keepdims),
+    "max": lambda a, x: x.max(a.axes, keepdims=a.keepdims),
+    "softmax": lambda a, x: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
+    "nn.matmul": lambda a, x, y: x @ y,
+}
+
+
+def expected_results(function, feeds):
+    """Results of a function by numpy, call by call."""
+    values = dict(feeds)
+    for node in post_order(function.body):
+        if isinstance(node, Call):
+            args = [values[a] for a in node.args]
+            made = args[0].reshape(-1) if node.op.name == "reshape" else ORACLE[node.op.name](node.attrs, *args)
+            values[node] = made
+    return [values[f] for f in (function.body.fields if isinstance(function.body, Tuple) else (function.body,))]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_graphs_are_cut_into_legal_groups(seed):
+    for k in range(5):
+        check_groups(random_function(random.Random(1000 * seed + k)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fused_random_graphs_compute_what_numpy_does(seed):
+    function = random_function(random.Random(seed))
+    rng = np.random.default_rng(seed)
+    feeds = {p: rng.integers(-3, 4, p.type.static_shape).astype(np.float32) for p in function.params}
+    got = run(partition(function), function, feeds)
+    for result, expected in zip(got, expected_results(function, feeds), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5, err_msg=str(function))
