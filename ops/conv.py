@@ -37,9 +37,9 @@ from .window import (
     known_window,
     padded,
     per_axis,
+    rank_in,
     resolve_padding,
     spatial_axes,
-    spatial_rank,
     window_shape,
 )
 
@@ -251,7 +251,7 @@ def conv(
     """
     with naming("nn.conv"):
         kind, filters = tensor_of(x), tensor_of(weight)
-        rank = spatial_rank(kind) if not data_layout else len(Layout(data_layout).names) - 2
+        rank = rank_in(kind, data_layout)
         axes = spatial_axes(rank)
     op, attributes = CONVS[rank]
     data, kernel = data_layout or f"NC{axes}", kernel_layout or f"OI{axes}"

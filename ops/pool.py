@@ -1,14 +1,17 @@
-"""Pooling over the spatial axes of N, C, …: ``nn.max_pool`` (with or without indices), ``nn.avg_pool``, ``nn.lp_pool``.
+"""Pooling over the spatial axes: ``nn.max_pool`` (with or without indices), ``nn.avg_pool``, ``nn.lp_pool``.
 
-Windows that reach beyond the tensor take what is inside of it; what the padding counts for is each operator's matter.
+The result has the layout of x. Windows that reach beyond the tensor take what is inside of it; what the padding counts
+for is each operator's matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .. import te
+from ..graph.layout import Layout, source_index
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, TupleType, Type
 from ..ir.dtype import dtype
@@ -20,16 +23,41 @@ from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import Compute, Tensors, register_compute
-from .window import AutoPad, PerAxis, check_ranks, inside, per_axis, resolve_padding, spatial_rank, window_shape
+from .window import (
+    LAYOUT,
+    AutoPad,
+    PerAxis,
+    axis_extents,
+    check_ranks,
+    inside,
+    per_axis,
+    rank_in,
+    resolve_padding,
+    spatial_axes,
+    window_shape,
+)
 
 
 @dataclass(frozen=True)
-class PoolAttrs(Attrs):
+class WindowAttrs(Attrs):
     window: tuple[int, ...] = attr("extents of the window, per spatial axis", check=all_positive)
     strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("border around the spatial axes: all begins, then all ends", check=all_non_negative)
     dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
     ceil_mode: bool = attr("whether a last window may reach beyond the padding", default=False)
+
+    @property
+    def primal(self) -> Layout:
+        return Layout(f"NC{spatial_axes(len(self.window))}")
+
+
+@dataclass(frozen=True)
+class PoolAttrs(WindowAttrs):
+    layout: str = attr(LAYOUT, default="")
+
+    @property
+    def data(self) -> Layout:
+        return Layout(self.layout) if self.layout else self.primal
 
 
 @dataclass(frozen=True)
@@ -43,7 +71,7 @@ class LpPoolAttrs(PoolAttrs):
 
 
 @dataclass(frozen=True)
-class MaxPoolIndicesAttrs(PoolAttrs):
+class MaxPoolIndicesAttrs(WindowAttrs):
     storage_order: int = attr(
         "indices count the spatial axes row-major (0) or column-major (1)", default=0, check=one_of(0, 1)
     )
@@ -54,14 +82,26 @@ class MaxPoolIndicesAttrs(PoolAttrs):
 
 def _relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
     x = tensor_argument(types[0], "x")
-    rank = spatial_rank(x)
+    shape = _pooled(_extents(x, attrs.data, attrs), attrs)
+    return TensorType(attrs.data.shape(shape), x.dtype)
+
+
+def _extents(x: TensorType, layout: Layout, attrs: WindowAttrs) -> dict[str, Expr]:
+    return axis_extents(x, layout.text, attrs.primal.text, "C", ("x", "layout"))
+
+
+def _pooled(extents: Mapping[str, Expr], attrs: WindowAttrs) -> dict[str, Expr]:
+    """By axis, the extents of what pooling gives."""
+    rank = len(attrs.window)
+    axes = spatial_axes(rank)
     check_ranks(rank, window=attrs.window, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)
     for d in range(rank):
         reach = (attrs.window[d] - 1) * attrs.dilation[d] + 1
         if max(attrs.padding[d], attrs.padding[rank + d]) >= reach:
             raise TypeInferenceError(f"the padding {attrs.padding} leaves windows {attrs.window} without any element")
-    spatial = window_shape(x.shape[2:], attrs.window, attrs.strides, attrs.dilation, attrs.padding, attrs.ceil_mode)
-    return TensorType((*x.shape[:2], *spatial), x.dtype)
+    spatial = [extents[axis] for axis in axes]
+    made = window_shape(spatial, attrs.window, attrs.strides, attrs.dilation, attrs.padding, attrs.ceil_mode)
+    return {**extents, **dict(zip(axes, made, strict=True))}
 
 
 def _float_relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
@@ -71,33 +111,48 @@ def _float_relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
     return result
 
 
-def _indices_relation(types: Sequence[Type], attrs: PoolAttrs) -> TupleType:
-    values = _relation(types, attrs)
+def _indices_relation(types: Sequence[Type], attrs: WindowAttrs) -> TupleType:
+    x = tensor_argument(types[0], "x")
+    shape = _pooled(_extents(x, attrs.primal, attrs), attrs)
+    values = TensorType(attrs.primal.shape(shape), x.dtype)
     return TupleType((values, TensorType(values.shape, dtype("int64"))))
 
 
 # Computes
 
 
-def _place(x: te.Tensor, attrs: PoolAttrs, o: Sequence[Axis], taps: Sequence[Axis]) -> tuple[tuple[Expr, ...], Expr]:
+def _place(
+    spatial: Sequence[Expr], attrs: WindowAttrs, o: Sequence[Expr], taps: Sequence[Axis]
+) -> tuple[tuple[Expr, ...], Expr]:
     """Where a tap of an output's window reads, and whether that is inside the tensor."""
     rank = len(o)
     place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilation[d] - attrs.padding[d] for d in range(rank))
-    return place, inside(place, x.shape[2:], attrs.padding, [attrs.ceil_mode] * rank)
+    return place, inside(place, spatial, attrs.padding, [attrs.ceil_mode] * rank)
 
 
-def _taps(attrs: PoolAttrs) -> list[Axis]:
+def _taps(attrs: WindowAttrs) -> list[Axis]:
     return [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(attrs.window)]
+
+
+def _read(x: te.Tensor, attrs: PoolAttrs, index: Sequence[Axis], taps: Sequence[Axis]) -> tuple[Expr, Expr]:
+    """What a tap of the window of the output at ``index`` reads, and whether that is inside the tensor."""
+    n, c, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
+    place, valid = _place(_spatial(x.shape, attrs), attrs, o, taps)
+    return x[source_index((n, c, *place), attrs.data, attrs.primal)], valid
+
+
+def _spatial(shape: Sequence[Expr], attrs: PoolAttrs) -> tuple[Expr, ...]:
+    """The spatial extents of a tensor in the layout."""
+    return tuple(shape[attrs.data.position(axis)] for axis in spatial_axes(len(attrs.window)))
 
 
 def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
     taps = _taps(attrs)
-    lowest = te.min_value(x.dtype)
 
-    def element(n: Axis, c: Axis, *o: Axis) -> Expr:
-        place, valid = _place(x, attrs, o, taps)
-        return te.max(te.if_then_else(valid, x[(n, c, *place)], lowest), axis=taps)
+    def element(*index: Axis) -> Expr:
+        value, valid = _read(x, attrs, index, taps)
+        return te.max(te.if_then_else(valid, value, te.min_value(x.dtype)), axis=taps)
 
     return te.compute(tensor_argument(result, "result").shape, element, name="max_pool")
 
@@ -109,7 +164,7 @@ def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type)
     shape = tensor_argument(result.fields[0], "values").shape
 
     def element(n: Axis, c: Axis, *o: Axis) -> tuple[Expr, ...]:
-        place, valid = _place(x, attrs, o, taps)
+        place, valid = _place(x.shape[2:], attrs, [as_index(i) for i in o], taps)
         return te.argmax(x[(n, c, *place)], axis=taps, where=valid)
 
     best, tap = te.compute(shape, element, name="max_pool.best")
@@ -137,9 +192,9 @@ def _sum_pool(
     taps = _taps(attrs)
     zero = te.const(0, accumulator(x.dtype))
 
-    def element(n: Axis, c: Axis, *o: Axis) -> Expr:
-        place, valid = _place(x, attrs, o, taps)
-        return te.sum(te.if_then_else(valid, term(widened(x[(n, c, *place)])), zero), axis=taps)
+    def element(*index: Axis) -> Expr:
+        value, valid = _read(x, attrs, index, taps)
+        return te.sum(te.if_then_else(valid, term(widened(value)), zero), axis=taps)
 
     return te.compute(shape, element, name=name)
 
@@ -149,11 +204,14 @@ def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     kind = tensor_argument(result, "result")
     sums = _sum_pool(x, attrs, kind.shape, lambda value: value, "avg_pool.sum")
 
-    def element(n: Axis, c: Axis, *o: Axis) -> Expr:
+    extents = list(zip(_spatial(x.shape, attrs), _spatial(kind.shape, attrs), strict=True))
+
+    def element(*index: Axis) -> Expr:
+        _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
         count: Expr = ONE
-        for d in range(len(o)):
-            count = count * _count(attrs, x.shape[d + 2], kind.shape[d + 2], as_index(o[d]), d)
-        return te.cast(sums[(n, c, *o)] / te.cast(count, sums.dtype), kind.dtype)
+        for d, (extent, outputs) in enumerate(extents):
+            count = count * _count(attrs, extent, outputs, o[d], d)
+        return te.cast(sums[index] / te.cast(count, sums.dtype), kind.dtype)
 
     return te.compute(kind.shape, element, name="avg_pool")
 
@@ -199,12 +257,14 @@ def root(value: Expr, p: int) -> Expr:
 def _register(
     name: str,
     description: str,
-    attrs: type[PoolAttrs],
+    attrs: type[WindowAttrs],
     compute: Compute,
-    relation: Callable[[Sequence[Type], PoolAttrs], Type],
+    relation: Callable[[Sequence[Type], Any], Type],
     pattern: OpPattern = OpPattern.OUT_ELEMENTWISE_FUSABLE,
 ) -> Op:
-    op = register_op(name, description, [("x", "[N, C, spatial…]")], relation, pattern, attrs, support_level=2)
+    op = register_op(
+        name, description, [("x", "[N, C, spatial…], or in its layout")], relation, pattern, attrs, support_level=2
+    )
     register_compute(op, compute)
     return op
 
@@ -236,13 +296,22 @@ class _Window:
 
 
 def _window(
-    x: Node, window: PerAxis, strides: PerAxis, padding: PerAxis, dilation: PerAxis, auto_pad: AutoPad
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis,
+    padding: PerAxis,
+    dilation: PerAxis,
+    auto_pad: AutoPad,
+    layout: str = "",
 ) -> _Window:
     kind = tensor_of(x)
-    rank = spatial_rank(kind)
+    rank = rank_in(kind, layout)
+    axes = spatial_axes(rank)
+    found = axis_extents(kind, layout or f"NC{axes}", f"NC{axes}", "C", ("x", "layout"))
+    spatial = [found[axis] for axis in axes]
     extents = per_axis(window, rank, "window")
     steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
-    return _Window(extents, steps, resolve_padding(kind.shape[2:], extents, steps, spread, padding, auto_pad), spread)
+    return _Window(extents, steps, resolve_padding(spatial, extents, steps, spread, padding, auto_pad), spread)
 
 
 def max_pool(
@@ -253,10 +322,11 @@ def max_pool(
     dilation: PerAxis = 1,
     ceil_mode: bool = False,
     auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
 ) -> Call:
     """The largest element of each window. Padding never wins."""
-    w = _window(x, window, strides, padding, dilation, auto_pad)
-    return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode))
+    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout))
 
 
 def max_pool_with_indices(
@@ -284,10 +354,11 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
 ) -> Call:
     """The mean of each window: of its elements in x, or with ``count_include_pad`` of those in the padding as well."""
-    w = _window(x, window, strides, padding, dilation, auto_pad)
-    attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, count_include_pad)
+    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, count_include_pad)
     return AVG_POOL(x, attrs=attrs)
 
 
@@ -300,7 +371,8 @@ def lp_pool(
     ceil_mode: bool = False,
     p: int = 2,
     auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
 ) -> Call:
     """The p-norm of each window, (Σ |x|ᵖ)^(1/p)."""
-    w = _window(x, window, strides, padding, dilation, auto_pad)
-    return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, p))
+    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, p))

@@ -18,6 +18,7 @@ from ..ir.simplify import simplify
 AutoPad: TypeAlias = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 PerAxis: TypeAlias = int | Sequence[int]
 """A number for each spatial axis, or one for all."""
+LAYOUT = "layout of x and of the result; empty: N, C, then the spatial axes"
 
 
 def per_axis(value: PerAxis, rank: int, name: str) -> tuple[int, ...]:
@@ -33,6 +34,11 @@ def spatial_rank(kind: TensorType, name: str = "x") -> int:
     if kind.ndim < 3:
         raise TypeInferenceError(f"{name} needs the axes N, C and at least one spatial axis, found {kind}")
     return kind.ndim - 2
+
+
+def rank_in(kind: TensorType, layout: str, name: str = "x") -> int:
+    """The number of spatial axes of a tensor in a layout; in N, C, … if that is empty."""
+    return len(Layout(layout).names) - 2 if layout else spatial_rank(kind, name)
 
 
 def spatial_axes(rank: int) -> str:

@@ -73,6 +73,46 @@ def test_pools_are_right(ops, kind, native):
         check_pool(ops, kind, *case, native)
 
 
+def named(window, strides, padding, dilation, ceil_mode):
+    return {
+        "window": window,
+        "strides": strides,
+        "padding": padding,
+        "dilation": dilation,
+        "ceil_mode": ceil_mode,
+    }
+
+
+LAYOUTS = {"NHWC": (2, 9, 8, 5), "HWCN": (9, 8, 5, 2), "NCHW4c": (1, 2, 9, 8, 4), "NWC": (2, 9, 20)}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pools_keep_the_layout_of_x(ops, layout, native):
+    rank = len(LAYOUTS[layout]) - 2 - (layout == "NCHW4c")
+    case = (3,) * rank, (2,) * rank, (1, 0) * rank, (1,) * rank, True
+    primal, _ = windows.PRIMAL[rank]
+    a = rng.normal(size=LAYOUTS[layout]).astype(np.float32)
+    for make, extra, fold in (poolings()[kind] for kind in ("max", "avg", "l2")):
+        wanted = windows.pool(windows.rearranged(a, layout, primal), *case, fold)
+        found = ops.apply(make, a, layout=layout, native=native, **named(*case), **extra)
+        np.testing.assert_allclose(found, windows.rearranged(wanted, primal, layout), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_global_pools_keep_the_layout_of_x(ops, layout, native):
+    a = rng.normal(size=LAYOUTS[layout]).astype(np.float32)
+    axes = tuple(layout.index(axis) for axis in "HW" if axis in layout)
+    folds = {
+        global_max_pool: a.max(axes, keepdims=True),
+        global_avg_pool: a.mean(axes, keepdims=True),
+        global_lp_pool: np.sqrt((a**2).sum(axes, keepdims=True)),
+    }
+    for make, wanted in folds.items():
+        np.testing.assert_allclose(ops.apply(make, a, layout=layout, native=native), wanted, rtol=1e-5, atol=1e-6)
+
+
 @st.composite
 def pool_cases(draw):
     rank = draw(st.integers(1, 3))
@@ -186,6 +226,9 @@ def test_symbolic_dimensions_come_through(ops):
         (lambda v: avg_pool(v((1, 3, 4), "int32"), 2), "x must be of floats, found int32"),
         (lambda v: lp_pool(v((1, 3, 4)), 2, p=0), "LpPoolAttrs.p must be a positive integer"),
         (lambda v: max_pool_with_indices(v((1, 3, 4)), 2, storage_order=2), "storage_order must be one of 0, 1"),
+        (lambda v: avg_pool(v((1, 3, 4)), 2, layout="NHWC"), "x: the layout NHWC has 4 axes"),
+        (lambda v: max_pool(v((1, 3, 4)), 2, layout="NWX"), "layout must have the axes N, C, W, found NWX"),
+        (lambda v: global_max_pool(v((1, 3, 4, 2)), layout="NCW2w"), "layout may have blocks of C only"),
         (lambda v: global_avg_pool(v((1, 3))), "at least one spatial axis"),
         (lambda v: global_lp_pool(v((1, 3, 3), "int8")), "x must be of floats, found int8"),
     ],
