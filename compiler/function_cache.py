@@ -17,9 +17,12 @@ from ..codegen.cache_entry import About
 from ..codegen.cache_key import cache_key, compiler_version
 from ..codegen.model import Choice, CompiledFunction
 from ..codegen.options import CodegenOptions
-from ..graph.node import Function
+from ..graph.node import Call, Function
 from ..graph.structural import graph_hash
+from ..graph.visit import post_order
 from ..ir.target import Target
+from ..ops.registry import Op
+from ..ops.strategy import foreign_code
 
 KIND = "function"
 MEMORY_ENTRIES = 256
@@ -30,7 +33,14 @@ _SIZE_BYTES = 8
 
 def function_key(function: Function, target: Target, options: CodegenOptions) -> str:
     """A digest of all that a compiled function depends on; names do not count."""
-    return cache_key(KIND, graph_hash(function), target, options, _SOURCES)
+    return cache_key(KIND, graph_hash(function), target, options, _SOURCES, _foreign_code(function, target))
+
+
+def _foreign_code(function: Function, target: Target) -> str:
+    """What code from outside has a part in the function's calls."""
+    ops = {node.op.name: node.op for node in post_order(function.body) if isinstance(node, Call)}
+    codes = {name: foreign_code(op, target) for name, op in sorted(ops.items()) if isinstance(op, Op)}
+    return " ".join(f"{name}: {code};" for name, code in codes.items() if code)
 
 
 class CacheInfo(NamedTuple):

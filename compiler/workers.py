@@ -20,7 +20,7 @@ from ..graph.node import Function
 from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
 from .compile_function import compile_function
-from .function_cache import function_cache
+from .function_cache import function_cache, function_key
 
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
@@ -62,10 +62,12 @@ def _compile_in_workers(
     def run(key: str) -> CompiledFunction:
         worker = idle.get()
         try:
-            made = worker.compile(functions[key], target, options)
+            made = worker.compile(key, functions[key], target, options)
         finally:
             idle.put(worker)
-        if options.cache:
+        if made is None:
+            made = compile_function(functions[key], target, options)
+        elif options.cache:
             function_cache.keep(key, made)  # the worker has put it on disk
         progress(functions[key].name)
         return made
@@ -88,18 +90,19 @@ class _Worker:
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def compile(self, function: Function, target: Target, options: CodegenOptions) -> CompiledFunction:
+    def compile(self, key: str, function: Function, target: Target, options: CodegenOptions) -> CompiledFunction | None:
+        """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            pickle.dump((function, target, options), self._process.stdin)
+            pickle.dump(pickle.dumps((key, function, target, options)), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as error:
             raise InternalError(f"the process that compiled {function.name} died ({self._process.poll()})") from error
         if isinstance(answer, BaseException):
             raise answer
-        assert isinstance(answer, CompiledFunction)
+        assert answer is None or isinstance(answer, CompiledFunction)
         return answer
 
     def close(self) -> None:
@@ -113,14 +116,25 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the pipe is closed."""
     while True:
         try:
-            function, target, options = pickle.load(requests)
+            request: bytes = pickle.load(requests)
         except EOFError:
             return
-        try:
-            answer: object = compile_function(function, target, options)
-        except LoopwrightError as error:
-            answer = error
-        except Exception as error:  # whatever it is, the parent must hear of it
-            answer = InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")
-        pickle.dump(answer, answers)
+        pickle.dump(_answer(request), answers)
         answers.flush()
+
+
+def _answer(request: bytes) -> CompiledFunction | Exception | None:
+    """The function, or what prevents it; None where the caller's key shows that it would be compiled otherwise there:
+    operators, strategies and targets may have been registered in the caller's process alone."""
+    try:
+        key, function, target, options = pickle.loads(request)
+        if function_key(function, target, options) != key:
+            return None
+    except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
+        return None
+    try:
+        return compile_function(function, target, options)
+    except LoopwrightError as error:
+        return error
+    except Exception as error:  # whatever it is, the parent must hear of it
+        return InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.target import Target
+from .foreign_code import note
 
 DEFAULT_KEY = "default"
 """Serves the targets that no other key does."""
@@ -23,8 +24,10 @@ class GenericFunction(Generic[F]):
 
     def __init__(self, purpose: str, default: F | None = None) -> None:
         self.purpose = purpose
-        self._functions: dict[str, F] = {} if default is None else {DEFAULT_KEY: default}
+        self._functions: dict[str, F] = {}
         self._lock = threading.Lock()
+        if default is not None:
+            self.register()(default)
 
     def __repr__(self) -> str:
         return f"GenericFunction({self.purpose!r}, keys={list(self.keys())})"
@@ -36,6 +39,7 @@ class GenericFunction(Generic[F]):
         """
 
         def add(function: F) -> F:
+            note(function)
             with self._lock:
                 present = self._functions.get(key)
                 if present is not None and not override:

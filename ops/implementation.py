@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import update_wrapper
 from typing import Any, Protocol, TypeAlias
 
 from ..graph.types import Type
@@ -54,6 +55,7 @@ def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes
         made = function(*inputs, *(getattr(attrs, name) for name in names))
         return made if isinstance(made, Tensor) else tuple(made)
 
+    update_wrapper(compute, function)  # whoever asks where the code comes from means that of the function
     return compute
 
 
@@ -63,6 +65,7 @@ def wrap_schedule(function: Callable[..., Schedule], with_target: bool = False) 
     def schedule(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         return function(outputs, target) if with_target else function(outputs)
 
+    update_wrapper(schedule, function)
     return schedule
 
 

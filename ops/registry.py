@@ -15,6 +15,7 @@ from ..graph.node import Call, Node, OpBase
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, TypeInferenceError
 from .attrs import Attrs
+from .foreign_code import note
 
 
 class OpPattern(IntEnum):
@@ -122,6 +123,7 @@ def register_op(
         if name in _ops:
             raise LoopwrightError(f"operator {name!r} is registered already")
         _ops[name] = op
+    note(relation)
     return op
 
 

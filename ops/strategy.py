@@ -21,6 +21,7 @@ from ..ir.target import Target
 from ..ir.target_kind import require_kind
 from ..lowering.schedule import Schedule
 from .condition import ClauseLike, SpecializedCondition, clause, condition_of
+from .foreign_code import foreign_digest, note
 from .generic import DEFAULT_KEY, GenericFunction, where
 from .implementation import Compute, OpImplementation, ScheduleFunction, Tensors, wrap_compute, wrap_schedule
 from .pattern_schedules import (
@@ -46,6 +47,7 @@ __all__ = [
     "Tensors",
     "auto_inline_injective",
     "clause",
+    "foreign_code",
     "inherited_strategy",
     "register_broadcast_schedule",
     "register_compute",
@@ -186,6 +188,42 @@ _schedules: dict[str, GenericFunction[ScheduleFunction]] = {}
 """Of the operators that have one compute for all targets."""
 
 
+@dataclass(frozen=True, slots=True)
+class _SharedCompute:
+    """The strategy of ``register_compute``: one implementation, whose schedule depends on the target."""
+
+    compute: Compute
+    name: str | None
+    op: Op
+    schedules: GenericFunction[ScheduleFunction]
+
+    def __call__(self, attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        key = self.schedules.key_for(target)
+        variant = "generic" if key is None or key == DEFAULT_KEY else key
+        made = OpStrategy()
+        made.add_implementation(self.compute, self.schedule(target), self.name or f"{self.op.name}.{variant}")
+        return made
+
+    def schedule(self, target: Target) -> ScheduleFunction:
+        """What is registered for the operator; else for its pattern; else the default schedule."""
+        of_pattern = BY_PATTERN.get(self.op.pattern)
+        found = self.schedules.find(target) or (of_pattern and of_pattern.find(target)) or schedule_default
+        return found.of(target) if isinstance(found, _OfTarget) else found
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTarget:
+    """A schedule that stands for that of a generic function."""
+
+    schedules: GenericFunction[ScheduleFunction]
+
+    def of(self, target: Target) -> ScheduleFunction:
+        return self.schedules.for_target(target)
+
+    def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return self.of(target)(attrs, anchor, outputs, target)
+
+
 def register_compute(
     op: Op, compute: Compute, schedule: ScheduleFunction | None = None, name: str | None = None
 ) -> None:
@@ -195,16 +233,8 @@ def register_compute(
     is the implementation's.
     """
     schedules: GenericFunction[ScheduleFunction] = GenericFunction(f"the schedule of {op.name}", schedule)
-    of_pattern = _of_target(BY_PATTERN[op.pattern]) if op.pattern in BY_PATTERN else schedule_default
-
-    def strategy(attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
-        key = schedules.key_for(target)
-        variant = "generic" if key is None or key == DEFAULT_KEY else key
-        made = OpStrategy()
-        made.add_implementation(compute, schedules.find(target) or of_pattern, name or f"{op.name}.{variant}")
-        return made
-
-    register_strategy(op, strategy)
+    note(compute)
+    register_strategy(op, _SharedCompute(compute, name, op, schedules))
     with _lock:
         _schedules[op.name] = schedules
 
@@ -239,26 +269,17 @@ def register_schedule(
 
 def register_injective_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
     """Schedule an operator as those that rearrange elements, whatever its pattern; else as ``register_schedule``."""
-    register_schedule(op, _of_target(injective_schedule), key=key, override=override)
+    register_schedule(op, _OfTarget(injective_schedule), key=key, override=override)
 
 
 def register_broadcast_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
     """Schedule an operator as elementwise ones, whatever its pattern; else as ``register_schedule``."""
-    register_schedule(op, _of_target(broadcast_schedule), key=key, override=override)
+    register_schedule(op, _OfTarget(broadcast_schedule), key=key, override=override)
 
 
 def register_reduce_schedule(op: Op, *, key: str = DEFAULT_KEY, override: bool = False) -> None:
     """Schedule an operator as reductions, whatever its pattern; else as ``register_schedule``."""
-    register_schedule(op, _of_target(reduce_schedule), key=key, override=override)
-
-
-def _of_target(schedules: GenericFunction[ScheduleFunction]) -> ScheduleFunction:
-    """The schedule that a generic function has for the target at hand."""
-
-    def schedule(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        return schedules.for_target(target)(attrs, anchor, outputs, target)
-
-    return schedule
+    register_schedule(op, _OfTarget(reduce_schedule), key=key, override=override)
 
 
 def inherited_strategy(
@@ -270,10 +291,22 @@ def inherited_strategy(
 
 def strategy_of(op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     """What an operator offers for a call on a target; ``register_strategy`` says which function decides."""
+    function = _deciding(op, target)
+    if function is None:
+        raise SelectionError(f"operator {op.name} has no implementation for {target.cpu}")
+    return function(attrs, inputs, result, target)
+
+
+def foreign_code(op: Op, target: Target) -> str:
+    """A text that tells the code from outside apart that decides about an operator; empty where all of it is ours."""
+    function = _deciding(op, target)
+    if isinstance(function, _SharedCompute):
+        return foreign_digest(op.relation, function.compute, function.schedule(target))
+    return foreign_digest(op.relation, function)
+
+
+def _deciding(op: Op, target: Target) -> StrategyFunction | None:
     require_kind(target)
     levels = _strategies.get(op.name, {})
-    for level in sorted(levels, reverse=True):
-        function = levels[level].find(target)
-        if function is not None:
-            return function(attrs, inputs, result, target)
-    raise SelectionError(f"operator {op.name} has no implementation for {target.cpu}")
+    found = (levels[level].find(target) for level in sorted(levels, reverse=True))
+    return next((function for function in found if function is not None), None)
