@@ -1,5 +1,7 @@
 """Products by BLAS against numpy: in kernels, models and saved libraries, and where they are not offered."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
 from loopwright.ops import cblas
+from loopwright.runtime import symbols
 
 pytest.importorskip("scipy")
 
@@ -149,8 +152,6 @@ def test_a_saved_library_finds_blas_when_it_is_loaded(tmp_path):
 
 def test_blas_uses_one_thread_of_its_own():
     blas = pytest.importorskip("scipy.linalg.cython_blas")
-    import ctypes
-
     lw.Engine(compiled(lw.nn.matmul, normal(4, 4), normal(4, 4)))([normal(4, 4), normal(4, 4)])
     library = ctypes.CDLL(blas.__file__)
     if not hasattr(library, "scipy_openblas_get_num_threads"):
@@ -183,3 +184,19 @@ def test_compiled_functions_are_kept_apart_by_the_libraries_of_their_targets():
     assert str(plain) != str(TARGET)
     for target, name in ((TARGET, "matmul.cblas"), (plain, "matmul.paneled"), (TARGET, "matmul.cblas")):
         assert chosen(compiled(lw.nn.matmul, x, y, target=target)) == [name]
+
+
+def test_another_blas_may_be_registered_in_the_place_of_scipys(monkeypatch):
+    asked = []
+
+    def sgemm(*arguments):
+        asked.append([arguments[k][0] for k in (2, 3, 4, 7, 9, 12)])
+
+    monkeypatch.setattr(symbols, "_registered", {})
+    pointers = [ctypes.POINTER(c) for c in (*[ctypes.c_int8] * 2, *[ctypes.c_int] * 3, *[ctypes.c_float] * 2)]
+    matrix, size = ctypes.POINTER(ctypes.c_float), ctypes.POINTER(ctypes.c_int)
+    callback = ctypes.CFUNCTYPE(None, *pointers, size, matrix, size, matrix, matrix, size)(sgemm)
+    lw.register_symbol(cblas.GEMM["float32"], callback)
+    x, y = normal(5, 6), normal(6, 7)
+    lw.Engine(compiled(lw.nn.matmul, x, y))([x, y])
+    assert asked == [[7, 5, 6, 7, 6, 7]]  # by columns the product of y and x: 7 by 5, with rows of 7, 6 and 7 apart

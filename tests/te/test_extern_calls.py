@@ -285,3 +285,50 @@ def test_an_intrinsic_may_call_a_function_and_tell_it_the_strides():
         z = np.empty((4, 16), np.float32)
         run(x, y, z)
         np.testing.assert_allclose(z, x @ y, rtol=1e-5)
+
+
+def copies_rows(tensor, function, kind):
+    """B = 1 + 2 * tensor, row by row, by calls."""
+
+    def body(ins, outs):
+        ib = te.IRBuilder()
+        a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, 4, name="i", kind=kind) as i:
+            with ib.for_range(0, 8, name="j") as j:
+                b[i, j] = 1.0
+            ib.call(function, 8, 2.0, a.region((i, 0), (1, 8)), b.region((i, 0), (1, 8)))
+        return ib.get()
+
+    return te.extern((4, 8), [tensor], body, name="rows")
+
+
+@pytest.mark.parametrize("place", ["root", "inside", "both inside", "copied", "in other memory"])
+@pytest.mark.parametrize("kind", ["parallel", "unrolled"])
+def test_an_extern_that_calls_may_stand_wherever_a_schedule_puts_it(place, kind):
+    A = te.placeholder((4, 8), name="A")
+    A1 = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="A1")
+    P = copies_rows(A1, axpy(), kind)
+    Q = copies_rows(P, axpy(), kind)
+    C = te.compute((3, 4, 8), lambda z, i, j: Q[i, j] * te.cast(z, "float32"), name="C")
+    s = lw.create_schedule(C)
+    z = C.op.axis[0]
+    match place:
+        case "inside":
+            s[Q].compute_at(s[C], z)
+            s[C].parallel(z)
+        case "both inside":
+            s[Q].compute_at(s[C], z)
+            s[P].compute_at(s[C], z)
+            s[C].unroll(z)
+        case "copied":
+            s.cache_write(Q, "local")
+            s.cache_read(A1, "local", [P])
+        case "in other memory":
+            s[P].set_scope("global")
+            s[A1].set_scope("register")
+    a = np.random.default_rng(4).random((4, 8), np.float32)
+    wanted = (1 + 2 * (1 + 2 * (a + 1))) * np.arange(3, dtype=np.float32)[:, None, None]
+    for run in (lw.interpret(lw.lower(s, [A, C])), lw.build(s, [A, C])):
+        c = np.empty((3, 4, 8), np.float32)
+        run(a, c)
+        np.testing.assert_allclose(c, wanted, rtol=1e-6)
