@@ -96,16 +96,16 @@ def unflatten(flat: Expr, widths: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
-    """Offer the flattened implementation, where it can serve: extents known, N and C before the spatial axes."""
+    """Offer the flattened implementation, where it can serve: N and C before the spatial axes, all known but N."""
     weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
     axes = spatial_axes(attrs.rank)
     data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
     if not (attrs.data is attrs.out is data and attrs.kernel is kernel):
         return
-    shape = kind.static_shape
+    shape = TensorType(kind.shape[1:], kind.dtype).static_shape
     if shape is None or weight.static_shape is None:
         return
-    flat = Flat(attrs, known_window(weight.shape[2:]), shape[2:], shape[1])
+    flat = Flat(attrs, known_window(weight.shape[2:]), shape[1:], shape[0])
     factors = math.prod(weight.static_shape[1:])
     tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
     if flat.pointwise:

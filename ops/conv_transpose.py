@@ -285,10 +285,10 @@ def _strategy(attrs: ConvTransposeAttrs, inputs: Sequence[Type], result: Type, t
     strategy.add_implementation(_gathering, schedule_default, "conv_transpose.gathering")
     x, weight = tensor_argument(inputs[0], "x"), tensor_argument(inputs[1], "weight")
     kind = tensor_argument(result, "result")
-    shape = kind.static_shape
-    wide = kind.dtype.storage_bits >= 32
-    if shape is not None and 0 not in shape and x.static_shape and wide and math.prod(attrs.strides) <= MOST_PHASES:
-        phased = Phased(attrs, known_window(weight.shape[2:]), shape[1], shape[2:], target, kind)
+    inner, shape = (TensorType(t.shape[1:], t.dtype).static_shape for t in (x, kind))  # N may be open
+    wide = kind.dtype.storage_bits >= 32 and const_int(kind.shape[0]) != 0
+    if shape is not None and 0 not in shape and inner and wide and math.prod(attrs.strides) <= MOST_PHASES:
+        phased = Phased(attrs, known_window(weight.shape[2:]), shape[0], shape[1:], target, kind)
         strategy.add_implementation(phased.compute, phased.schedule, "conv_transpose.phased", plevel=15)
     return strategy
 
@@ -381,17 +381,17 @@ def _padding_for(
 
     An output shape larger than the windows reach gives negative pads: zeros at the end.
     """
-    shape = kind.static_shape
+    shape = TensorType(kind.shape[2:], kind.dtype).static_shape
     if shape is None:
-        raise TypeInferenceError(f"output_shape and auto_pad need known extents, found {kind}")
+        raise TypeInferenceError(f"output_shape and auto_pad need known spatial extents, found {kind}")
     rank = len(window)
-    wanted = [n * s for n, s in zip(shape[2:], strides, strict=True)] if output_shape is None else list(output_shape)
+    wanted = [n * s for n, s in zip(shape, strides, strict=True)] if output_shape is None else list(output_shape)
     if len(wanted) != rank:
         raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {tuple(wanted)}")
     begins, ends = [], []
     for d in range(rank):
         reach = (window[d] - 1) * dilation[d] + 1
-        total = (shape[d + 2] - 1) * strides[d] + output_padding[d] + reach - wanted[d]
+        total = (shape[d] - 1) * strides[d] + output_padding[d] + reach - wanted[d]
         small = max(total, 0) // 2
         begins.append(small if auto_pad == "SAME_UPPER" else max(total, 0) - small)
         ends.append(total - begins[-1])

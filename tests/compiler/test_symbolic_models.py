@@ -117,9 +117,9 @@ def test_steps_are_timed_for_the_shapes_of_the_inputs(perceptron):
 
 def test_worker_processes_compile_symbolic_functions_to_the_same_code():
     x = lw.var("x", (N, H))
-    y = x
-    for number in range(7):
-        y = lw.nn.softmax(lw.nn.multiply(y, lw.const(np.float32(number))))
+    y = lw.graph.Tuple(
+        tuple(op(x) for op in (lw.nn.relu, lw.nn.negative, lw.nn.abs, lw.nn.floor, lw.nn.ceil, lw.nn.sqrt))
+    )
     texts = []
     for jobs in (1, 2):
         options = lw.codegen.options.CodegenOptions(cache=False)
@@ -143,3 +143,32 @@ def test_two_dimensions_that_one_operator_fixes():
     x = lw.var("x", (N, h, w))
     library = lw.compile(lw.Function([x], lw.nn.add(x, lw.const(normal(6, 7)))), jobs=1)
     assert library.inputs[0].shape == ("N", 6, 7)
+
+
+def chosen(library):
+    return [c.implementation for f in library.functions for c in f.choices]
+
+
+def test_convolutions_of_an_open_batch_take_what_a_known_one_would(convolutions):
+    open_batch, known = (lw.compile(convolutions(n), jobs=1) for n in (N, 3))
+    names = ["conv.shifted", "relu.generic", "conv.depthwise", "conv.pointwise", "conv_transpose.phased"]
+    assert chosen(open_batch) == chosen(known) == names
+    engine, expected = lw.Engine(open_batch), lw.Engine(known)
+    x = normal(3, 8, 9, 9)
+    np.testing.assert_allclose(engine([x])[0], expected([x])[0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(engine([x[:1]])[0], expected([x])[0][:1], rtol=1e-4, atol=1e-4)
+    assert engine([x[:0]])[0].shape == (0, 4, 10, 10)
+
+
+@pytest.fixture(scope="module")
+def convolutions():
+    weights = [lw.const(normal(*s)) for s in ((16, 8, 3, 3), (16, 1, 3, 3), (8, 16, 1, 1), (8, 4, 2, 2))]
+
+    def network(batch):
+        x = lw.var("x", (batch, 8, 9, 9))
+        y = lw.nn.relu(lw.nn.conv2d(x, weights[0], padding=1))
+        y = lw.nn.conv2d(y, weights[1], padding=1, strides=2, groups=16)
+        y = lw.nn.conv2d(y, weights[2])
+        return lw.Function([x], lw.nn.conv_transpose(y, weights[3], strides=2))
+
+    return network
