@@ -14,7 +14,7 @@ from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.dtype import FLOAT64, INT64, UINT64, DType
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ONE, Axis, Expr, Operand, const_int
+from ..ir.expr import ONE, Axis, Expr, Operand
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
@@ -22,7 +22,7 @@ from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
-from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, has_long_rows, innermost, schedule_rows
+from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
 Term = Callable[[tuple[Operand, ...]], Expr]
@@ -102,7 +102,7 @@ def fold_axes(
 ) -> te.Tensor:
     """The fold of ``term`` over the axes; the result lacks them.
 
-    ``by_rows``: the innermost axis, one of them and of known extent, is folded in lanes; see ``rows.py``.
+    ``by_rows``: the innermost axis, one of them, is folded in lanes; see ``rows.py``.
     """
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
@@ -120,9 +120,7 @@ def fold_axes(
         return term(tuple(places[d] if d in places else next(own) for d in range(len(shape))))
 
     if by_rows:
-        extent = const_int(shape[last])
-        assert extent is not None
-        return fold_rows(name, kept, extent, fold, lambda row, k: element(row, {**reduced, last: k}), others)
+        return fold_rows(name, kept, shape[last], fold, lambda row, k: element(row, {**reduced, last: k}), others)
     return te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
 
 
@@ -198,7 +196,7 @@ def _register(name: str, description: str, kinds: Sequence[str], compute: Callab
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
         made.add_implementation(compute(False), schedule_default, f"{name}.generic")
-        if has_long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape):
+        with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
             made.add_implementation(compute(True), _rows_schedule, f"{name}.rows", plevel=15)
         return made
 

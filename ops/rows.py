@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .. import te
 from ..ir.expr import ONE, Axis, Expr, const_int
+from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
@@ -41,18 +42,18 @@ MIN = Fold(te.min, te.minimum)
 def fold_rows(
     name: str,
     rows: Sequence[Expr],
-    extent: int,
+    extent: Expr,
     fold: Fold,
     term: Callable[[tuple[Axis, ...], Expr], Expr],
     others: Sequence[Axis] = (),
 ) -> te.Tensor:
     """A tensor of shape ``rows``: the fold of ``term(row, k)`` for k below ``extent``, and over the axes ``others``."""
-    block = te.reduce_axis((0, -(-extent // LANES)), name="block")
+    block = te.reduce_axis((0, simplify((extent + (LANES - 1)) // LANES)), name="block")
+    whole = const_int(simplify(extent % LANES)) == 0
 
     def lane(*i: Axis) -> Expr:
         k = block * LANES + i[-1]
-        where = None if extent % LANES == 0 else k < extent
-        return fold.reduce(term(i[:-1], k), axis=(*others, block), where=where)
+        return fold.reduce(term(i[:-1], k), axis=(*others, block), where=None if whole else k < extent)
 
     lanes = te.compute((*rows, LANES), lane, name=f"{name}{_LANES_SUFFIX}")
 
@@ -71,10 +72,10 @@ def innermost(shape: Sequence[Expr]) -> int:
     return next((d for d in reversed(range(len(shape))) if const_int(shape[d]) != 1), len(shape) - 1)
 
 
-def has_long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
-    """Whether the innermost axis is one of ``axes``, and long enough to be folded in lanes."""
-    extent = const_int(shape[innermost(shape)]) if shape else None
-    return innermost(shape) in axes and extent is not None and extent >= LEAST_EXTENT
+def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Expr | bool:
+    """The clause that the innermost axis is one of ``axes``, and long enough to be folded in lanes."""
+    last = innermost(shape)
+    return last in axes and shape[last] >= LEAST_EXTENT
 
 
 def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:

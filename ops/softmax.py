@@ -20,7 +20,7 @@ from .attrs import Attrs, all_non_negative, attr
 from .reduce import fold_axes, normalize_axes
 from .registry import OpPattern, register_op
 from .relations import FLOAT_KINDS, tensor_argument
-from .rows import MAX, SUM, has_long_rows, innermost, schedule_rows
+from .rows import MAX, SUM, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
 
 
@@ -92,7 +92,7 @@ def _register(name: str, description: str) -> Callable[..., Call]:
     def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
         made.add_implementation(_compute(name, by_rows=False), _schedule, f"{name}.generic")
-        if has_long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape):
+        with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
             made.add_implementation(_compute(name, by_rows=True), _schedule, f"{name}.rows", plevel=15)
         return made
 

@@ -172,3 +172,16 @@ def convolutions():
         return lw.Function([x], lw.nn.conv_transpose(y, weights[3], strides=2))
 
     return network
+
+
+def test_rows_of_open_length_are_folded_in_lanes_where_they_are_long():
+    x = lw.var("x", (N, W))
+    library = lw.compile(lw.Function([x], lw.graph.Tuple((lw.nn.softmax(x), lw.nn.sum(x, -1)))), jobs=1)
+    assert chosen(library) == ["softmax.rows", "softmax.generic", "sum.rows", "sum.generic"]
+    assert library.functions[0].choices[0].reason == "where n1 >= 64: priority 15"
+    engine = lw.Engine(library)
+    for shape in [(3, 1), (2, 63), (2, 64), (1, 97), (0, 70), (2, 0)]:
+        x = normal(*shape)
+        got, total = engine([x])
+        np.testing.assert_allclose(got, softmax(x), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(total, x.sum(-1), rtol=1e-4, atol=1e-5)
