@@ -22,7 +22,7 @@ from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
 from .compiler.model import Progress, compile_model
-from .compiler.records import TuningRecords
+from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
 from .frontend import from_onnx
@@ -144,19 +144,23 @@ def compile(
     precision: Precision = "standard",
     jobs: int | None = None,
     progress: Progress | None = None,
+    records: TuningRecords | str | os.PathLike[str] | None = None,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
     ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
     compile (default: one a core); ``progress(done, total, name)`` is called after each function. ``precision`` is as
-    for ``build``. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
+    for ``build``. ``records`` are tuning records, or the path of their file: of the implementations whose costs they
+    know, the cheapest serves a call. ``lw.Engine(library)`` runs the result on the target's kind of machine,
+    ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
-    ``TargetError`` for an unknown target.
+    ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
     function = _graph_of(model, shapes)
     options = CodegenOptions(precision=precision)
     evaluate = partial(_evaluate, options, jobs)
-    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate))
+    known = records_from(records)
+    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate, known))
 
 
 def fusion_report(

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..codegen.model import Choice, CompiledFunction
+from ..codegen.choice import Choice
+from ..codegen.model import CompiledFunction
 from ..ops.registry import get_op
 from ..runtime.library import Library
 from .shorten import hot_block, shorten

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..ir.dtype import DType
 from ..ir.target import Target
+from .choice import Choice
 from .entry import KernelCall
 from .extents import Extent, evaluate
 from .memory_plan import Lifetime, plan_memory
@@ -26,15 +27,6 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which implementation serves an operator, and why."""
-
-    op: str
-    implementation: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,20 @@ from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from .function_cache import function_cache, function_key
 from .lower_function import lower_function
+from .records import NO_RECORDS, TuningRecords
 
 
-def compile_function(function: Function, target: Target, options: CodegenOptions) -> CompiledFunction:
+def compile_function(
+    function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
+) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
-    func, choices = lower_function(function, target, symbol, options.precision)
+    func, choices = lower_function(function, target, symbol, options.precision, records)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = tuple(dim.name for dim in symbolic_dims(func))
     made = CompiledFunction(
         function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object, code.externs
     )
     if options.cache:
-        function_cache.put(function_key(function, target, options), made, target)
+        function_cache.put(function_key(function, target, options, records), made, target)
     return made

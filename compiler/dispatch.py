@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from ..codegen.model import Choice
 from ..ir.expr import FALSE, TRUE, Expr, Logical
 from ..ir.facts import Facts
 from ..ir.simplify import simplify
@@ -41,9 +40,9 @@ class Dispatch:
     left_out: tuple[Kernel, ...]
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
-        """What a reader is told: one line a kernel."""
-        return tuple(Choice(self.selection.op, k.implementation.name, self._reason(k)) for k in self.kernels)
+    def reasons(self) -> tuple[str, ...]:
+        """Why each of the kernels is there, for a reader."""
+        return tuple(self._reason(kernel) for kernel in self.kernels)
 
     def _reason(self, kernel: Kernel) -> str:
         if kernel.guard is not None:

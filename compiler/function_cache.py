@@ -15,7 +15,8 @@ from typing import NamedTuple
 from ..codegen.cache import DiskCache, disk_cache
 from ..codegen.cache_entry import About
 from ..codegen.cache_key import cache_key, compiler_version
-from ..codegen.model import Choice, CompiledFunction
+from ..codegen.choice import Choice
+from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Function
 from ..graph.structural import graph_hash
@@ -23,6 +24,8 @@ from ..graph.visit import post_order
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import foreign_code
+from .records import NO_RECORDS, TuningRecords
+from .tuning_record import workloads_of
 
 KIND = "function"
 MEMORY_ENTRIES = 256
@@ -31,9 +34,13 @@ _SOURCES = ("ir", "te", "lowering", "codegen", "graph", "ops", "compiler")
 _SIZE_BYTES = 8
 
 
-def function_key(function: Function, target: Target, options: CodegenOptions) -> str:
-    """A digest of all that a compiled function depends on; names do not count."""
-    return cache_key(KIND, graph_hash(function), target, options, _SOURCES, _foreign_code(function, target))
+def function_key(
+    function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
+) -> str:
+    """A digest of all that a compiled function depends on; names do not count, and of records those of its calls."""
+    known = records.digest(workloads_of(function), target)
+    more = f"{_foreign_code(function, target)}{known}"
+    return cache_key(KIND, graph_hash(function), target, options, _SOURCES, more)
 
 
 def _foreign_code(function: Function, target: Target) -> str:
@@ -129,7 +136,7 @@ def from_bytes(data: bytes) -> CompiledFunction:
     """What ``to_bytes`` wrote. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for anything else."""
     end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
     fields = json.loads(data[_SIZE_BYTES:end])
-    fields["choices"] = tuple(Choice(**choice) for choice in fields["choices"])
+    fields["choices"] = tuple(Choice.from_json(choice) for choice in fields["choices"])
     for name in ("dims", "messages", "externs"):
         fields[name] = tuple(fields[name])
     return CompiledFunction(**fields, object=data[end:])

@@ -10,23 +10,26 @@ from dataclasses import dataclass
 from itertools import islice
 
 from .. import te
-from ..codegen.model import Choice
+from ..codegen.choice import Choice
 from ..codegen.options import Precision
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, TupleType, leaf_types
 from ..graph.visit import post_order
+from ..ir.errors import ScheduleError
 from ..ir.expr import Expr
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
 from ..lowering.pipeline import lower
 from ..lowering.rules.fold_order import require_order_of_definition
+from ..lowering.schedule import Schedule
 from ..lowering.variants import Variant, lower_variants
 from ..ops.strategy import OpImplementation
 from ..te.tensor import PlaceholderOp, Tensor
-from .dispatch import dispatch
-from .fusion_rules import pattern_of
+from .choices import FunctionChoice, choose
+from .records import NO_RECORDS, TuningRecords
 from .selection import Selection, select_implementation
+from .traced_schedule import schedule_by_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,23 @@ class LoweredOutput:
 
 
 def lower_call(
-    call: Call, inputs: tuple[Tensor, ...], target: Target, precision: Precision = "standard"
+    call: Call,
+    inputs: tuple[Tensor, ...],
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
 ) -> LoweredOutput:
     """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
-    selection = select_implementation(call, target, precision)
+    selection = select_implementation(call, target, precision, records)
     return LoweredOutput(_outputs(call, selection.chosen, inputs), selection)
 
 
 def lower_function(
-    function: Function, target: Target, symbol: str, precision: Precision = "standard"
+    function: Function,
+    target: Target,
+    symbol: str,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
 ) -> tuple[PrimFunc, tuple[Choice, ...]]:
     """The loop nest of a closed function, scheduled by the implementation chosen for its anchor.
 
@@ -58,24 +69,48 @@ def lower_function(
     a choice for each.
     """
     params = [tensor for param in function.params for tensor in _placeholders(param)]
-    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
-    if not calls:
+    choice = choose(function, target, precision, records)
+    if choice is None:
         _, outputs = _computes(function, (), params)
         return lower(default_schedule(outputs, target), [*params, *outputs], symbol, target), ()
-    anchor = anchor_number(calls)
-    selections = [select_implementation(call, target, precision) for call in calls]
-    dispatched = dispatch(selections[anchor])
+    anchor = choice.calls[choice.anchor]
     variants = []
-    for kernel in dispatched.kernels:
-        chosen = [kernel.implementation if k == anchor else s.chosen for k, s in enumerate(selections)]
-        tensors, outputs = _computes(function, chosen, params)
-        schedule = kernel.implementation.schedule(calls[anchor].attrs, tensors[calls[anchor]], outputs, target)
-        if precision == "strict":
-            require_order_of_definition(schedule.state)
+    note = None
+    for kernel in choice.dispatched.kernels:
+        tensors, outputs = _computes(function, choice.implementations(kernel), params)
+        inputs = tuple(tensor for argument in anchor.args for tensor in _tensors(argument, tensors))
+        schedule, problem = _recorded_schedule(choice, inputs, tensors[anchor], outputs, target, precision)
+        note = note or problem
+        if schedule is None:
+            schedule = kernel.implementation.schedule(anchor.attrs, tensors[anchor], outputs, target)
+            _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
-    choices: list[tuple[Choice, ...]] = [(Choice(s.op, s.chosen.name, s.reason),) for s in selections]
-    choices[anchor] = dispatched.choices
-    return lower_variants(variants, symbol, target), tuple(c for of_call in choices for c in of_call)
+    return lower_variants(variants, symbol, target), choice.reports(note)
+
+
+def _recorded_schedule(
+    choice: FunctionChoice,
+    inputs: tuple[Tensor, ...],
+    made: tuple[Tensor, ...],
+    outputs: tuple[Tensor, ...],
+    target: Target,
+    precision: Precision,
+) -> tuple[Schedule | None, str | None]:
+    """The schedule by the trace of the record that the anchor was chosen by; or why the trace does not fit."""
+    match = choice.selections[choice.anchor].record
+    if match is None or match.record.trace is None:
+        return None, None
+    try:
+        schedule = schedule_by_trace(match.record.trace, inputs, made, outputs, target)
+        _check(schedule, precision)
+    except ScheduleError as error:
+        return None, f"the recorded trace does not fit this function, which has its own schedule: {error}"
+    return schedule, None
+
+
+def _check(schedule: Schedule, precision: Precision) -> None:
+    if precision == "strict":
+        require_order_of_definition(schedule.state)
 
 
 def _computes(
@@ -96,12 +131,6 @@ def _computes(
 def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     made = implementation.compute(call.attrs, inputs, call.type)
     return made if isinstance(made, tuple) else (made,)
-
-
-def anchor_number(calls: Sequence[Call]) -> int:
-    """The last call of the highest pattern: its schedule serves the function."""
-    best = max(pattern_of(call) for call in calls)
-    return max(number for number, call in enumerate(calls) if pattern_of(call) is best)
 
 
 def _placeholders(param: Var) -> list[Tensor]:

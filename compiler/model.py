@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..codegen.entry import KernelCall, compile_entry
 from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
@@ -16,10 +17,12 @@ from .fold_constants import Evaluate
 from .function_cache import function_key
 from .graph_passes import run_graph_passes
 from .placement import Placement, place_values, tensor_spec
+from .records import NO_RECORDS, TuningRecords
 from .symbols import checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .workers import compile_all
 
+_log = logging.getLogger("loopwright.compile_engine")
 Progress = Callable[[int, int, str], None]
 """Called with how many functions are done, of how many, and the name of the last."""
 
@@ -31,12 +34,14 @@ def compile_model(
     jobs: int | None = None,
     progress: Progress | None = None,
     evaluate: Evaluate | None = None,
+    records: TuningRecords = NO_RECORDS,
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. Raises ``ModelError`` for dimensions that the inputs do not tell or
-    operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
+    without it that is computed at each run. ``records`` say what implementations cost. Raises ``ModelError`` for
+    dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no
+    positive number.
     """
     count = _job_count(jobs)
     graph = run_graph_passes(function, evaluate)
@@ -45,7 +50,7 @@ def compile_model(
     distinct: dict[str, Function] = {}
     keys = []
     for unit in units:
-        key = function_key(unit.function, target, options)
+        key = function_key(unit.function, target, options, records)
         distinct.setdefault(key, unit.function)
         keys.append(key)
     done: list[str] = []
@@ -55,7 +60,8 @@ def compile_model(
         if progress is not None:
             progress(len(done), len(distinct), name)
 
-    compiled = compile_all(distinct, target, options, count, note)
+    compiled = compile_all(distinct, target, options, count, note, records)
+    _log_choices(compiled[key] for key in distinct)
     plan = place_values(graph, units, results, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
@@ -75,6 +81,13 @@ def compile_model(
         entry.object,
         entry.llvm_ir,
     )
+
+
+def _log_choices(functions: Iterable[CompiledFunction]) -> None:
+    """A line a call, here where the user listens: functions may come from other processes, or from the cache."""
+    for function in functions:
+        for choice in function.choices:
+            _log.info("%s: %s: %s, %s", function.name, choice.call, choice.implementation, choice.reason)
 
 
 def _job_count(jobs: object) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..codegen.seconds import seconds_text
 from ..ir.errors import RecordError
 from ..ir.target import Target
 from .record_file import SkippedLine, append_records, read_records
@@ -34,6 +35,12 @@ class Match:
 
     record: TuningRecord
     level: Level
+
+    def __str__(self) -> str:
+        """Which implementation, how made, at what cost, where."""
+        record = self.record
+        how = f" {record.config}" if record.config is not None else " by a trace" if record.trace is not None else ""
+        return f"{record.implementation}{how}, {seconds_text(record.cost)} on {self.level}"
 
 
 class TuningRecords:

@@ -1,20 +1,25 @@
-"""The choice among the implementations of a call, with a record of its reasons.
+"""The choice among the implementations of a call, with its reasons: by tuning records, else by priority.
 
 Strategies offer, and this module chooses: nothing of an implementation runs before it is chosen.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..codegen.options import Precision
+from ..codegen.seconds import seconds_text
 from ..graph.node import Call
-from ..ir.errors import SelectionError
+from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import OpImplementation, SpecializedCondition, strategy_of
+from .records import NO_RECORDS, Match, TuningRecords
+from .traced_schedule import require_fitting_trace
+from .tuning_record import workload_of
 
 Verdict: TypeAlias = tuple[str, bool | None]
 """A clause of a condition as text, and whether it holds; None where symbolic extents leave that open."""
@@ -30,6 +35,8 @@ class Candidate:
     implementation: OpImplementation
     condition: SpecializedCondition | None
     verdicts: tuple[Verdict, ...]
+    recorded: Match | None = None
+    """The closest and cheapest record of it for the call, if there is one."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -59,12 +66,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen for a call, why, and among what."""
+    """What was chosen for a call, why, and among what. ``record`` is what the choice went by, if it went by one;
+    ``notes`` tell of records that were passed over."""
 
     op: str
     chosen: OpImplementation
     reason: str
     candidates: tuple[Candidate, ...]
+    record: Match | None = None
+    notes: tuple[str, ...] = ()
 
 
 def get_valid_implementations(call: Call, target: Target, precision: Precision = "standard") -> tuple[Candidate, ...]:
@@ -90,30 +100,70 @@ def _verdicts(
     return (*((str(clause), holds) for clause, holds in clauses), *own)
 
 
-def select_implementation(call: Call, target: Target, precision: Precision = "standard") -> Selection:
-    """The valid implementation of highest priority; the first registered among equals.
+def select_implementation(
+    call: Call, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+) -> Selection:
+    """The cheapest valid implementation by the records of the call's workload, as it was configured there; where no
+    record serves, the valid one of highest priority, the first registered among equals.
 
-    Raises ``SelectionError`` where none is valid.
+    A record that does not fit is passed over, with a note. Raises ``SelectionError`` where no implementation is valid.
     """
-    candidates = candidates_of(call, target, precision)
+    workload = workload_of(call)
+    matches = () if workload is None else records.lookup(workload, target)
+    candidates = tuple(_with_record(c, matches) for c in candidates_of(call, target, precision))
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
         types = ", ".join(str(a.type) for a in call.args)
         raise SelectionError(f"no implementation serves {call.op.name}({types}): {_listed(candidates)}")
+    notes: list[str] = []
+    for number, match in enumerate(matches):
+        try:
+            chosen = _as_recorded(match, candidates, call)
+        except LoopwrightError as error:
+            notes.append(f"passed over the record of {match}: {error}")
+        else:
+            reason = _reason_by_record(match, matches[number + 1 :], valid)
+            return Selection(call.op.name, chosen, reason, candidates, match, tuple(notes))
     best = max(valid, key=lambda i: i.plevel)  # the first among equals
-    return Selection(call.op.name, best, _reason(best, valid), candidates)
+    return Selection(call.op.name, best, _reason_by_priority(best, valid), candidates, None, tuple(notes))
 
 
-def _reason(best: OpImplementation, valid: Sequence[OpImplementation]) -> str:
+def _with_record(candidate: Candidate, matches: Sequence[Match]) -> Candidate:
+    name = candidate.implementation.name
+    return replace(candidate, recorded=next((m for m in matches if m.record.implementation == name), None))
+
+
+def _as_recorded(match: Match, candidates: Sequence[Candidate], call: Call) -> OpImplementation:
+    """The implementation of a record, as it was configured. Raises an error that says why where it cannot serve."""
+    record = match.record
+    found = next((c for c in candidates if c.implementation.name == record.implementation), None)
+    if found is None:
+        raise SelectionError(f"{call.op.name} has no such implementation here")
+    if not found.valid:
+        raise SelectionError(_why_not(found))
+    if record.config is not None:
+        return found.implementation.configured(json.loads(record.config))
+    if record.trace is not None:
+        require_fitting_trace(found.implementation, call, record.trace)
+    return found.implementation
+
+
+def _reason_by_record(match: Match, further: Sequence[Match], valid: Sequence[OpImplementation]) -> str:
+    names = {i.name for i in valid}
+    others = [m for m in further if m.level is match.level and m.record.implementation in names]
+    equals = [m for m in others if m.record.cost == match.record.cost]
+    tie = f", the first recorded of {len(equals) + 1} that cost the same" if equals else ""
+    cheapest = f", the cheapest of {len(others) + 1} records" if others else ""
+    return f"recorded on {match.level}: {seconds_text(match.record.cost)}{cheapest}{tie}"
+
+
+def _reason_by_priority(best: OpImplementation, valid: Sequence[OpImplementation]) -> str:
     if len(valid) == 1:
         return "the only one"
     equals = [i for i in valid if i.plevel == best.plevel]
-    tie = f", the first registered of {len(equals)} (a tie with {_names(equals[1:])})" if len(equals) > 1 else ""
+    names = ", ".join(i.name for i in equals[1:])
+    tie = f", the first registered of {len(equals)} (a tie with {names})" if names else ""
     return f"highest priority {best.plevel} of {len(valid)}{tie}"
-
-
-def _names(implementations: Sequence[OpImplementation]) -> str:
-    return ", ".join(i.name for i in implementations)
 
 
 def _listed(candidates: Sequence[Candidate]) -> str:

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import llvmlite
 
 from ..codegen.host import resolve_target
-from ..graph.node import Call
-from ..graph.types import TensorType, TupleType, Type
-from ..ir.errors import LoopwrightError, RecordError
+from ..graph.node import Call, Function
+from ..graph.types import leaf_types
+from ..graph.visit import post_order
+from ..ir.errors import LoopwrightError, RecordError, TypeInferenceError
 from ..ir.target import Target
 from ..ir.version import VERSION
 from ..lowering.trace import Trace
@@ -61,18 +62,20 @@ class Workload:
 
 def workload_of(call: Call) -> Workload | None:
     """The workload of a call; None where a dimension is symbolic, or an argument is no tensor or tuple of tensors."""
-    arguments = []
-    for kind in (leaf for argument in call.args for leaf in _leaves(argument.type)):
-        shape = kind.static_shape if isinstance(kind, TensorType) else None
-        if shape is None or not isinstance(kind, TensorType):
-            return None
-        arguments.append(TensorKey(shape, str(kind.dtype)))
+    try:
+        kinds = [kind for argument in call.args for kind in leaf_types(argument.type)]
+    except TypeInferenceError:
+        return None
+    arguments = [TensorKey(shape, str(kind.dtype)) for kind in kinds if (shape := kind.static_shape) is not None]
     attributes = {} if call.attrs is None else call.attrs.to_json()
-    return Workload(call.op.name, tuple(arguments), canonical_json(attributes))
+    known = len(arguments) == len(kinds)
+    return Workload(call.op.name, tuple(arguments), canonical_json(attributes)) if known else None
 
 
-def _leaves(kind: Type) -> list[Type]:
-    return [leaf for part in kind.fields for leaf in _leaves(part)] if isinstance(kind, TupleType) else [kind]
+def workloads_of(function: Function) -> list[Workload]:
+    """The workloads of a function's calls, in order of computation; those of symbolic shapes are left out."""
+    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
+    return [workload for call in calls if (workload := workload_of(call)) is not None]
 
 
 def canonical_json(value: object) -> str:

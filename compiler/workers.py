@@ -21,6 +21,8 @@ from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
 from .compile_function import compile_function
 from .function_cache import function_cache, function_key
+from .records import NO_RECORDS, TuningRecords
+from .tuning_record import workloads_of
 
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
@@ -29,7 +31,12 @@ Progress = Callable[[str], None]
 
 
 def compile_all(
-    functions: Mapping[str, Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+    functions: Mapping[str, Function],
+    target: Target,
+    options: CodegenOptions,
+    jobs: int,
+    progress: Progress,
+    records: TuningRecords = NO_RECORDS,
 ) -> dict[str, CompiledFunction]:
     """Compile functions, given by their keys in the cache, or take them from there; ``jobs`` 1 compiles here.
 
@@ -43,16 +50,21 @@ def compile_all(
             progress(function.name)
     missing = {key: function for key, function in functions.items() if key not in done}
     if jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
-        done.update(_compile_in_workers(missing, target, options, jobs, progress))
+        done.update(_compile_in_workers(missing, target, options, jobs, progress, records))
     else:
         for key, function in missing.items():
-            done[key] = compile_function(function, target, options)
+            done[key] = compile_function(function, target, options, records)
             progress(function.name)
     return done
 
 
 def _compile_in_workers(
-    functions: Mapping[str, Function], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+    functions: Mapping[str, Function],
+    target: Target,
+    options: CodegenOptions,
+    jobs: int,
+    progress: Progress,
+    records: TuningRecords,
 ) -> dict[str, CompiledFunction]:
     idle: SimpleQueue[_Worker] = SimpleQueue()
     workers = [_Worker() for _ in range(min(jobs, len(functions)))]
@@ -62,11 +74,11 @@ def _compile_in_workers(
     def run(key: str) -> CompiledFunction:
         worker = idle.get()
         try:
-            made = worker.compile(key, functions[key], target, options)
+            made = worker.compile(key, functions[key], target, options, records)
         finally:
             idle.put(worker)
         if made is None:
-            made = compile_function(functions[key], target, options)
+            made = compile_function(functions[key], target, options, records)
         elif options.cache:
             function_cache.keep(key, made)  # the worker has put it on disk
         progress(functions[key].name)
@@ -90,12 +102,20 @@ class _Worker:
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def compile(self, key: str, function: Function, target: Target, options: CodegenOptions) -> CompiledFunction | None:
+    def compile(
+        self,
+        key: str,
+        function: Function,
+        target: Target,
+        options: CodegenOptions,
+        records: TuningRecords = NO_RECORDS,
+    ) -> CompiledFunction | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            pickle.dump(pickle.dumps((key, function, target, options)), self._process.stdin)
+            needed = records.about(workloads_of(function))  # all of them may be many
+            pickle.dump(pickle.dumps((key, function, target, options, needed)), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as error:
@@ -127,13 +147,13 @@ def _answer(request: bytes) -> CompiledFunction | Exception | None:
     """The function, or what prevents it; None where the caller's key shows that it would be compiled otherwise there:
     operators, strategies and targets may have been registered in the caller's process alone."""
     try:
-        key, function, target, options = pickle.loads(request)
-        if function_key(function, target, options) != key:
+        key, function, target, options, records = pickle.loads(request)
+        if function_key(function, target, options, records) != key:
             return None
     except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
         return None
     try:
-        return compile_function(function, target, options)
+        return compile_function(function, target, options, records)
     except LoopwrightError as error:
         return error
     except Exception as error:  # whatever it is, the parent must hear of it

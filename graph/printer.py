@@ -48,7 +48,7 @@ def _lines(root: Node, names: dict[Node, str], indent: str) -> list[str]:
             case Call(op, args):
                 name = f"%{count}"
                 count += 1
-                shown = ", ".join([*(names[a] for a in args), *_attributes(node.attrs)])
+                shown = ", ".join([*(names[a] for a in args), *attributes_text(node.attrs)])
                 lines.append(f"{indent}{name} = {op.name}({shown})  # {node.type}")
                 names[node] = name
     return lines
@@ -60,7 +60,7 @@ def _constant(node: Constant) -> str:
     return f"const({node.name or '…'}: {node.type})"
 
 
-def _attributes(attrs: Any) -> list[str]:
+def attributes_text(attrs: Any) -> list[str]:
     """Attributes that differ from their default, by their text: -0.0 is not 0.0."""
     if attrs is None:
         return []

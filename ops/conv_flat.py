@@ -12,19 +12,21 @@ computed, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import te
 from ..graph.layout import Layout
 from ..graph.types import TensorType, Type
+from ..ir.errors import SelectionError
 from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
+from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from .tile_config import check_config, configured_flag, configured_tile
 from .tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
 from .window import inside, known_window, spatial_axes
 
@@ -109,11 +111,14 @@ def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], res
     factors = math.prod(weight.static_shape[1:])
     tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
     if flat.pointwise:
-        pointwise = Pointwise(flat, tile)
-        strategy.add_implementation(pointwise.compute, pointwise.schedule, "conv.pointwise", plevel=20)
+        pack = any(s > 1 for s in attrs.strides) or flat.group_filters >= PACKED_USES * tile.rows
+        pointwise = Pointwise(flat, tile, pack)
+        strategy.add_implementation(
+            pointwise.compute, pointwise.schedule, "conv.pointwise", 20, configure=pointwise.configure
+        )
     else:
         shifted = Shifted(flat, tile)
-        strategy.add_implementation(shifted.compute, shifted.schedule, "conv.shifted", plevel=15)
+        strategy.add_implementation(shifted.compute, shifted.schedule, "conv.shifted", 15, configure=shifted.configure)
 
 
 def _channel(flat: Flat, weight: te.Tensor, k: Expr, c: Axis) -> Expr:
@@ -127,6 +132,7 @@ class Pointwise:
 
     flat: Flat
     tile: RegisterTile
+    pack: bool
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         x, weight = inputs
@@ -154,9 +160,14 @@ class Pointwise:
     def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         core = anchor[0].op.inputs[0]
         panels = next(t for t in core.op.inputs if t.op.inputs)
-        strided = any(s > 1 for s in attrs.strides)
-        pack = strided or self.flat.group_filters >= PACKED_USES * self.tile.rows
-        return schedule_product(anchor[0], core, panels, 1, pack, outputs, self.tile, target)
+        return schedule_product(anchor[0], core, panels, 1, self.pack, outputs, self.tile, target)
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        check_config(config, "rows", "vectors", "pack")
+        pack = configured_flag(config, "pack", self.pack)
+        made = replace(self, tile=_filter_tile(config, self.tile, self.flat), pack=pack)
+        return made.compute, made.schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +234,20 @@ class Shifted:
         schedule_core(schedule, core, self.tile, [last_tap] if self.flat.window[-1] <= UNROLLED_TAPS else [])
         _schedule_source(schedule, source, self.flat, self.tile.lanes)
         return schedule
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` and ``vectors`` of a tuning record."""
+        check_config(config, "rows", "vectors")
+        made = replace(self, tile=_filter_tile(config, self.tile, self.flat))
+        return made.compute, made.schedule
+
+
+def _filter_tile(config: Mapping[str, Any], tile: RegisterTile, flat: Flat) -> RegisterTile:
+    """The tile of a config, whose rows are filters of one group."""
+    made = configured_tile(config, tile)
+    if flat.group_filters % made.rows:
+        raise SelectionError(f"the config's {made.rows} rows do not divide the {flat.group_filters} filters of a group")
+    return made
 
 
 def lanes_for(extent: int, lanes: int) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any, Protocol, TypeAlias
 
 from ..graph.types import Type
+from ..ir.errors import SelectionError
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor
@@ -29,12 +30,18 @@ class ScheduleFunction(Protocol):
     def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule: ...
 
 
+Configure: TypeAlias = Callable[[Mapping[str, Any]], tuple[Compute, ScheduleFunction]]
+"""From the config of a tuning record to the compute and the schedule that have it. Raises ``SelectionError`` for one
+that does not fit."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpImplementation:
     """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
 
     ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
-    the schedule, as a library does it: strict precision refuses it.
+    the schedule, as a library does it: strict precision refuses it. ``configure``, of an implementation with numbers
+    that can be tuned, makes it with those of a record.
     """
 
     compute: Compute
@@ -42,6 +49,14 @@ class OpImplementation:
     name: str
     plevel: int
     keeps_order: bool = True
+    configure: Configure | None = None
+
+    def configured(self, config: Mapping[str, Any]) -> OpImplementation:
+        """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""
+        if self.configure is None:
+            raise SelectionError(f"{self.name} takes no config, found {dict(config)}")
+        compute, schedule = self.configure(config)
+        return dataclasses.replace(self, compute=compute, schedule=schedule)
 
 
 def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes: str) -> Compute:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import te
@@ -14,7 +14,8 @@ from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
 from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
+from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from .tile_config import check_config, configured_flag, configured_tile
 from .tiling import PACKED_USES
 
 
@@ -40,6 +41,13 @@ class Paneled:
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         return schedule_panels(anchor, self.pack, outputs, self.tile, target)
 
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        check_config(config, "rows", "vectors", "pack")
+        tile = configured_tile(config, self.tile)
+        made = replace(self, tile=tile, pack=configured_flag(config, "pack", self.pack))
+        return made.compute, made.schedule
+
 
 def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
     """Offer it where sums are in the dtype of the result; for few rows, without a copy of the right factor."""
@@ -48,8 +56,12 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
         return
     tile = register_tile(product.rows, product.columns, target, kind, product.terms)
     paneled = Paneled(tile, product.transposed, product.transposed or product.rows >= PACKED_USES * tile.rows)
-    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.paneled", plevel=15)
+    strategy.add_implementation(
+        paneled.compute, paneled.schedule, "matmul.paneled", plevel=15, configure=paneled.configure
+    )
     if not product.transposed:
         in_place = Paneled(few_rows_tile(product, target), transposed=False, pack=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
-            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.few_rows", plevel=16)
+            strategy.add_implementation(
+                in_place.compute, in_place.schedule, "matmul.few_rows", plevel=16, configure=in_place.configure
+            )

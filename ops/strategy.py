@@ -23,7 +23,7 @@ from ..lowering.schedule import Schedule
 from .condition import ClauseLike, SpecializedCondition, clause, condition_of
 from .foreign_code import foreign_digest, note
 from .generic import DEFAULT_KEY, GenericFunction, where
-from .implementation import Compute, OpImplementation, ScheduleFunction, Tensors, wrap_compute, wrap_schedule
+from .implementation import Compute, Configure, OpImplementation, ScheduleFunction, Tensors, wrap_compute, wrap_schedule
 from .pattern_schedules import (
     BY_PATTERN,
     auto_inline_injective,
@@ -100,14 +100,16 @@ class OpStrategy:
         name: str,
         plevel: int = DEFAULT_LEVEL,
         keeps_order: bool = True,
+        configure: Configure | None = None,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
-        Records and explanations tell implementations by their names: one that is taken is a ``SelectionError``.
+        ``configure(config)`` gives the compute and the schedule with the config of a tuning record. Records and
+        explanations tell implementations by their names: one that is taken is a ``SelectionError``.
         """
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel, keeps_order)))
+        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel, keeps_order, configure)))
 
     @property
     def specializations(self) -> tuple[OpSpecialization, ...]:

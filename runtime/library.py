@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.choice import Choice
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.host import resolve_target
-from ..codegen.model import Choice, CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, TensorSpec
+from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, TensorSpec
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 
-FORMAT = 2
+FORMAT = 3
 _MANIFEST = "manifest.json"
 
 
@@ -185,7 +186,7 @@ def _function(fields: dict[str, Any], members: dict[str, bytes]) -> CompiledFunc
         fields["name"],
         fields["symbol"],
         tuple(fields["dims"]),
-        tuple(Choice(**choice) for choice in fields["choices"]),
+        tuple(Choice.from_json(choice) for choice in fields["choices"]),
         tuple(fields["messages"]),
         members[f"{base}.txt"].decode(),
         members[f"{base}.ll"].decode(),

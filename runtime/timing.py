@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
+from ..codegen.seconds import seconds_text
 from ..ir.errors import RuntimeArgumentError
 from .resident import load_resident
 
@@ -39,16 +40,9 @@ class Timing:
 
     def __str__(self) -> str:
         return (
-            f"min {_seconds_text(self.min)}, median {_seconds_text(self.median)} "
+            f"min {seconds_text(self.min)}, median {seconds_text(self.median)} "
             f"({len(self.samples)} repeats of {self.number} calls)"
         )
-
-
-def _seconds_text(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 Repeat = Callable[[int], int]

@@ -83,7 +83,7 @@ def test_the_number_of_kernels_is_limited_and_the_report_names_those_left_out(of
     assert len(kernels()) == MAX_KERNELS
     found = dispatch(select_implementation(call_of(te.var("n")), TARGET))
     assert [k.implementation.name for k in found.left_out] == ["plus.4", "plus.5", "plus.6"]
-    assert "at most 4 kernels: plus.4 where n == 3" in found.choices[-1].reason
+    assert "at most 4 kernels: plus.4 where n == 3" in found.reasons[-1]
 
 
 OFFERS = ((10, None), (15, lambda n: n >= 8), (30, lambda n: n % 8 == 0), (20, lambda n: te.any(n < 4, n == 11)))

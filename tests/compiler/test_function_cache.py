@@ -11,14 +11,15 @@ import loopwright as lw
 from loopwright.codegen import cache_key
 from loopwright.codegen.cache import DiskCache
 from loopwright.codegen.cache_entry import About
-from loopwright.codegen.model import Choice, CompiledFunction
+from loopwright.codegen.choice import Choice
+from loopwright.codegen.model import CompiledFunction
 from loopwright.codegen.options import CodegenOptions
 from loopwright.compiler import workers
 from loopwright.compiler.function_cache import FunctionCache, from_bytes, function_cache, function_key, to_bytes
 from loopwright.compiler.model import compile_model
 
 TARGET = lw.resolve_target("native")
-CHOICE = Choice("relu", "relu.generic", "the only one")
+CHOICE = Choice("relu", "relu(float32[4])", "relu.generic", "the only one")
 
 
 def made(name):

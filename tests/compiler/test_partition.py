@@ -7,9 +7,10 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler import selection
+from loopwright.compiler.choices import anchor_number
 from loopwright.compiler.closed_function import MAX_NAME, as_function, function_name
 from loopwright.compiler.fusion_rules import MAX_CALLS, pattern_of
-from loopwright.compiler.lower_function import anchor_number, lower_function
+from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.partition import fuse, partition
 from loopwright.graph import Call, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.structural import graph_hash

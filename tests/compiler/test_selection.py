@@ -103,3 +103,72 @@ def test_strict_precision_refuses_what_sums_in_an_order_of_its_own(monkeypatch):
     found = select_implementation(call_of(), TARGET, precision="strict")
     assert found.chosen.name == "own"
     assert found.candidates[0].rejected == "needs the order of the definition's sums, as strict precision does"
+
+
+# By records.
+
+
+def recorded(name, seconds, extent=8, **more):
+    return lw.TuningRecord.of(call_of(extent), more.pop("target", TARGET), name, [seconds], **more)
+
+
+def select(*records, extent=8):
+    return select_implementation(call_of(extent), TARGET, records=lw.TuningRecords(records))
+
+
+def test_the_cheapest_recorded_implementation_wins_whatever_its_priority(offer):
+    offer(("low", 10), ("high", 20), ("middle", 15))
+    found = select(recorded("middle", 2e-3), recorded("low", 1e-3))
+    assert found.chosen.name == "low"
+    assert found.reason == "recorded on this target: 1 ms, the cheapest of 2 records"
+    costs = [c.recorded.record.cost if c.recorded else None for c in found.candidates]
+    assert costs == [1e-3, None, 2e-3]
+
+
+def test_records_of_other_workloads_and_targets_do_not_count(offer):
+    offer(("low", 10), ("high", 20))
+    far = lw.resolve_target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1")
+    assert select(recorded("low", 1e-3, extent=9), recorded("low", 1e-3, target=far)).chosen.name == "high"
+
+
+def test_the_reason_says_how_close_the_recorded_target_is(offer):
+    offer(("low", 10), ("high", 20))
+    other = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake")
+    found = select(recorded("low", 1e-6, target=other))
+    assert found.chosen.name == "low"
+    assert found.reason == "recorded on another cpu of these keys: 1 µs"
+    closer = select(recorded("low", 1e-6, target=other), recorded("high", 1.0))
+    assert closer.reason == "recorded on this target: 1 s"
+
+
+def test_equal_costs_are_told_as_a_tie(offer):
+    offer(("low", 10), ("high", 20))
+    found = select(recorded("low", 1e-3), recorded("high", 1e-3))
+    assert found.chosen.name == "low"
+    assert found.reason.endswith("the cheapest of 2 records, the first recorded of 2 that cost the same")
+
+
+def test_an_implementation_without_a_record_never_beats_a_higher_priority(offer):
+    offer(("low", 10), ("high", 20), ("higher", 30))
+    assert select(recorded("unknown", 1e-9)).chosen.name == "higher"
+
+
+def test_records_that_do_not_fit_are_passed_over_with_the_reason(offer):
+    offer(("wide", 20, te.const(8, "index") >= 16), ("plain", 10), compute=double)
+    trace = lw.Trace.from_json('{"version": 1, "steps": [{"primitive": "unroll", "stage": "none", "loop": "none#0"}]}')
+    given = [recorded("gone", 1e-6), recorded("wide", 2e-6), recorded("plain", 3e-6, config={})]
+    found = select(*given, recorded("plain", 1, trace=trace))
+    assert found.chosen.name == "plain"
+    assert found.record is None
+    assert found.reason == "the only one"
+    unknown, invalid, config, traced = found.notes
+    assert unknown == "passed over the record of gone, 1 µs on this target: relu has no such implementation here"
+    assert "needs" in invalid
+    assert "plain takes no config" in config
+    assert "plain by a trace" in traced
+    assert "step 1 of 1" in traced
+
+
+def test_a_symbolic_shape_goes_by_priority(offer):
+    offer(("low", 10), ("high", 20))
+    assert select(recorded("low", 1e-3), extent=te.var("n")).chosen.name == "high"

@@ -1,0 +1,98 @@
+"""Which implementations serve the calls of a closed function, and the report of that as plain data.
+
+Made before anything is computed or scheduled, so that a function can be explained without being compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..codegen.choice import CandidateReport, Choice, ClauseReport, CostReport
+from ..codegen.options import Precision
+from ..graph.node import Call, Function
+from ..graph.printer import attributes_text
+from ..graph.visit import post_order
+from ..ir.target import Target
+from ..ops.strategy import OpImplementation
+from .dispatch import Dispatch, Kernel, dispatch
+from .fusion_rules import pattern_of
+from .records import NO_RECORDS, Match, TuningRecords
+from .selection import Candidate, Selection, select_implementation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionChoice:
+    """What serves the calls of a function, which are in order of computation. ``anchor`` is the number of the one whose
+    schedule the function has; it may need several kernels, each other call has one implementation."""
+
+    calls: tuple[Call, ...]
+    selections: tuple[Selection, ...]
+    anchor: int
+    dispatched: Dispatch
+
+    def implementations(self, kernel: Kernel) -> tuple[OpImplementation, ...]:
+        """Those of all calls in one of the anchor's kernels."""
+        return tuple(kernel.implementation if k == self.anchor else s.chosen for k, s in enumerate(self.selections))
+
+    def reports(self, note: str | None = None) -> tuple[Choice, ...]:
+        """One a call, and one a kernel of the anchor; ``note`` is on what came up when that was scheduled."""
+        found: list[Choice] = []
+        for number, (call, selection) in enumerate(zip(self.calls, self.selections, strict=True)):
+            report = choice_of(call, selection)
+            if number != self.anchor:
+                found.append(report)
+                continue
+            notes = report.notes if note is None else (*report.notes, note)
+            for kernel, reason in zip(self.dispatched.kernels, self.dispatched.reasons, strict=True):
+                name = kernel.implementation.name
+                found.append(replace(report, implementation=name, reason=reason, notes=notes))
+        return tuple(found)
+
+
+def choose(
+    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+) -> FunctionChoice | None:
+    """The choice for a closed function; None for one without calls, which copies.
+
+    Raises ``SelectionError`` where a call has no valid implementation.
+    """
+    calls = tuple(node for node in post_order(function.body) if isinstance(node, Call))
+    if not calls:
+        return None
+    selections = tuple(select_implementation(call, target, precision, records) for call in calls)
+    anchor = anchor_number(calls)
+    return FunctionChoice(calls, selections, anchor, dispatch(selections[anchor]))
+
+
+def anchor_number(calls: Sequence[Call]) -> int:
+    """The last call of the highest pattern: its schedule serves the function."""
+    best = max(pattern_of(call) for call in calls)
+    return max(number for number, call in enumerate(calls) if pattern_of(call) is best)
+
+
+def choice_of(call: Call, selection: Selection) -> Choice:
+    """The report of a selection."""
+    candidates = tuple(_candidate(c) for c in selection.candidates)
+    names = selection.op, call_text(call), selection.chosen.name
+    return Choice(*names, selection.reason, candidates, selection.notes)
+
+
+def call_text(call: Call) -> str:
+    """``softmax(float32[4, 8], axis=0)``: a call by its types."""
+    arguments = [str(a.type) for a in call.args]
+    return f"{call.op.name}({', '.join([*arguments, *attributes_text(call.attrs)])})"
+
+
+def _candidate(candidate: Candidate) -> CandidateReport:
+    implementation = candidate.implementation
+    clauses = tuple(ClauseReport(text, holds) for text, holds in candidate.verdicts)
+    recorded = _cost(candidate.recorded) if candidate.recorded is not None else None
+    return CandidateReport(implementation.name, implementation.plevel, clauses, recorded)
+
+
+def _cost(match: Match) -> CostReport:
+    record = match.record
+    how = record.config if record.config is not None else "a trace" if record.trace is not None else ""
+    seconds = record.seconds
+    return CostReport(record.cost, min(seconds), max(seconds), len(seconds), str(match.level), how)

@@ -1,0 +1,192 @@
+"""Tuning records in compilation: what they change in kernels, caches and worker processes."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.codegen.options import CodegenOptions
+from loopwright.compiler import compile_function as compile_module
+from loopwright.compiler.function_cache import function_cache, function_key
+from loopwright.compiler.lower_function import lower_function
+from loopwright.compiler.selection import candidates_of, select_implementation
+from loopwright.compiler.units import units_of
+from loopwright.compiler.workers import _Worker
+
+TARGET = lw.resolve_target("native")
+A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))
+PRODUCT = lw.nn.matmul(A, B)
+MODEL = lw.Function([A, B], lw.nn.relu(PRODUCT))
+X, W = lw.var("x", (1, 8, 9, 9)), lw.var("w", (12, 8, 3, 3))
+POINT = lw.var("w", (12, 8, 1, 1))
+
+
+def records(implementation="matmul.direct", call=PRODUCT, seconds=1e-3, **more):
+    return lw.TuningRecords([lw.TuningRecord.of(call, TARGET, implementation, [seconds], **more)])
+
+
+def closed(function):
+    (unit,) = units_of(function)[0]
+    return unit.function
+
+
+def run(library, *arrays):
+    return lw.Engine(library)(list(arrays))[0]
+
+
+def product_inputs():
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(np.float32) for shape in ((24, 20), (20, 40))]
+
+
+def test_a_record_changes_the_implementation_of_a_compiled_model():
+    a, b = product_inputs()
+    plain, tuned = lw.compile(MODEL, jobs=1), lw.compile(MODEL, jobs=1, records=records())
+    assert plain.functions[0].choices[0].implementation == "matmul.paneled"
+    assert tuned.functions[0].choices[0].implementation == "matmul.direct"
+    assert plain.functions[0].loop_ir != tuned.functions[0].loop_ir
+    for library in (plain, tuned):
+        np.testing.assert_allclose(run(library, a, b), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
+
+
+def test_records_come_from_a_file_too(tmp_path):
+    lw.TuningRecords.append(tmp_path / "t.jsonl", *records())
+    library = lw.compile(MODEL, jobs=1, records=tmp_path / "t.jsonl")
+    assert library.functions[0].choices[0].implementation == "matmul.direct"
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(lw.RecordError, match=r"takes the path of a file of tuning records, or .*, not 3"):
+        lw.compile(MODEL, records=3)
+
+
+def test_the_key_of_a_function_depends_on_the_records_of_its_calls_alone():
+    function, options = closed(MODEL), CodegenOptions()
+    key = function_key(function, TARGET, options)
+    other = lw.nn.matmul(A, lw.var("b", (20, 41)))
+    assert function_key(function, TARGET, options, records(call=other)) == key
+    assert function_key(function, TARGET, options, records()) != key
+    assert function_key(function, TARGET, options, records(seconds=2e-3)) != key
+    both = lw.TuningRecords([*records(), *records(call=other)])
+    assert function_key(function, TARGET, options, both) == function_key(function, TARGET, options, records())
+
+
+def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    function_cache.clear()
+    first = lw.compile(MODEL, jobs=1)
+    function_cache.clear()
+    monkeypatch.setattr(compile_module, "compile_module", None)  # whatever is compiled from here on fails
+    other = lw.nn.matmul(A, lw.var("b", (20, 41)))
+    again = lw.compile(MODEL, jobs=1, records=records(call=other))
+    assert again.functions == first.functions
+    with pytest.raises(TypeError):
+        lw.compile(MODEL, jobs=1, records=records())
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "implementation", "config"),
+    [
+        (MODEL, PRODUCT, "matmul.paneled", {"rows": 3, "vectors": 1}),
+        (MODEL, PRODUCT, "matmul.paneled", {"pack": True}),
+        (lw.Function([X, W], lw.nn.conv2d(X, W)), lw.nn.conv2d(X, W), "conv.shifted", {"rows": 2, "vectors": 1}),
+        (lw.Function([X, POINT], lw.nn.conv2d(X, POINT)), lw.nn.conv2d(X, POINT), "conv.pointwise", {"rows": 3}),
+        (lw.Function([X, POINT], lw.nn.conv2d(X, POINT)), lw.nn.conv2d(X, POINT), "conv.pointwise", {"pack": True}),
+    ],
+    ids=str,
+)
+def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, implementation, config):
+    plain, _ = lower_function(closed(function), TARGET, "f")
+    tuned, choices = lower_function(closed(function), TARGET, "f", records=records(implementation, call, config=config))
+    assert choices[0].implementation == implementation
+    assert choices[0].notes == ()
+    assert str(tuned) != str(plain)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.type.static_shape).astype(np.float32) for p in function.params]
+    found = [np.empty(function.body.type.static_shape, np.float32) for _ in range(2)]
+    lw.interpret(plain)(*arrays, found[0])
+    lw.interpret(tuned)(*arrays, found[1])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"rows": 0}, "'rows' should be a whole number above 0, found 0"),
+        ({"vectors": True}, "'vectors' should be a whole number above 0, found True"),
+        ({"rows": 64, "vectors": 64}, "a tile of 64 rows of 64 vectors is too large"),
+        ({"pack": 1}, "'pack' should be true or false, found 1"),
+        ({"tile": 4}, "unknown 'tile'; there are rows, vectors, pack"),
+    ],
+    ids=str,
+)
+def test_a_config_that_does_not_fit_is_passed_over(config, problem):
+    _, choices = lower_function(closed(MODEL), TARGET, "f", records=records("matmul.paneled", config=config))
+    assert choices[0].reason == "highest priority 15 of 2"
+    assert problem in choices[0].notes[0]
+
+
+def recorded_trace():
+    """A schedule of the product by itself, by hand: tiles of 4 by 8."""
+    direct = next(c.implementation for c in candidates_of(PRODUCT, TARGET) if c.implementation.name == "matmul.direct")
+    inputs = tuple(te.placeholder(v.type.shape, v.type.dtype, f"p{k}") for k, v in enumerate((A, B)))
+    made = direct.compute(PRODUCT.attrs, inputs, PRODUCT.type)
+    s = lw.create_schedule(made)
+    s[made].tile(*made.op.axis, 4, 8)
+    return s.trace
+
+
+def test_a_trace_schedules_the_operator_alone_and_in_a_fused_function():
+    known = records("matmul.direct", trace=recorded_trace())
+    alone, choices = lower_function(closed(lw.Function([A, B], PRODUCT)), TARGET, "f", records=known)
+    assert (choices[0].implementation, choices[0].notes) == ("matmul.direct", ())
+    assert "for i1_outer in range(5)" in str(alone)
+    fused, choices = lower_function(closed(MODEL), TARGET, "f", records=known)
+    assert choices[0].notes == ()
+    a, b = product_inputs()
+    out = np.empty((24, 40), np.float32)
+    lw.interpret(fused)(a, b, out)
+    np.testing.assert_allclose(out, np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
+    lw.interpret(alone)(a, b, out)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-5)
+    own, _ = lower_function(closed(MODEL), TARGET, "f", records=records())
+    assert str(fused) != str(own)
+
+
+def test_a_trace_that_fits_the_operator_but_not_the_function_leaves_it_the_schedule_of_the_implementation():
+    x = lw.var("x", (24, 20))
+    alone = lw.nn.max(x, axes=[0])
+    own = select_implementation(alone, TARGET).chosen
+    steps = [{"primitive": "cache_read", "stage": "p0", "scope": "local", "readers": ["max.fold"]}]
+    known = records(own.name, alone, trace=lw.Trace.from_json({"version": 1, "steps": steps}))
+    assert select_implementation(alone, TARGET, records=known).record is not None
+    fused = closed(lw.Function([x], lw.nn.max(lw.nn.exp(x), axes=[0])))
+    nest, choices = lower_function(fused, TARGET, "f", records=known)
+    assert "the recorded trace does not fit this function" in choices[-1].notes[0]
+    assert str(nest) == str(lower_function(fused, TARGET, "f")[0])
+
+
+def test_worker_processes_get_the_records():
+    parts = closed(MODEL), TARGET, CodegenOptions(cache=False), records()
+    worker = _Worker()
+    try:
+        made = worker.compile(function_key(*parts), *parts)
+    finally:
+        worker.close()
+    assert made.choices[0].implementation == "matmul.direct"
+
+
+def test_a_line_a_call_is_logged_from_the_cache_too(caplog, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    with caplog.at_level(logging.INFO, "loopwright.compile_engine"):
+        lw.compile(MODEL, jobs=1, records=records())
+        first = list(caplog.messages)
+        caplog.clear()
+        function_cache.clear()
+        lw.compile(MODEL, jobs=1, records=records())
+    product = "nn.matmul(float32[24, 20], float32[20, 40])"
+    assert first[0] == f"fused_nn_matmul_relu: {product}: matmul.direct, recorded on this target: 1 ms"
+    assert len(first) == 2
+    assert caplog.messages == first
