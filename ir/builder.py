@@ -96,6 +96,8 @@ class IRBuilder:
     def call(self, function: ExternFunction, *args: BufferPtr | Buffer | Region | ExprLike) -> None:
         """Call a function of C. Scalars take the dtypes of its parameters, an ``index`` that of an integer, by a cast;
         a buffer stands for all of its elements, ``region`` picks some of them."""
+        if not isinstance(function, ExternFunction):
+            raise ExpressionError(f"what is called is made by te.extern_function, found {function!r}")
         kinds = [param.dtype for param in function.params]
         if len(args) != len(kinds):
             raise ExpressionError(f"{function} takes {len(kinds)} arguments, found {len(args)}")

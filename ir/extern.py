@@ -84,8 +84,10 @@ def extern_function(symbol: str, params: Sequence[str], reference: Callable[...,
     """
     if not str(symbol).isidentifier() or not symbol.isascii():
         raise ExpressionError(f"the symbol of an extern function is an identifier of C, found {symbol!r}")
-    if isinstance(params, str):
-        raise ExpressionError(f"the parameters of {symbol} are a list of texts, found the text {params!r}")
+    if isinstance(params, str) or not isinstance(params, Sequence):
+        raise ExpressionError(f"the parameters of {symbol} are a list of texts, found {params!r}")
+    if reference is not None and not callable(reference):
+        raise ExpressionError(f"the reference of {symbol} is a function in Python, found {reference!r}")
     return ExternFunction(symbol, tuple(_param(symbol, text) for text in params), reference)
 
 

@@ -26,7 +26,8 @@ def calling(function, *args, kind="serial"):
     ("symbol", "params", "message"),
     [
         ("no symbol", [], "an identifier of C, found 'no symbol'"),
-        ("f", "int32", "a list of texts, found the text 'int32'"),
+        ("f", "int32", "a list of texts, found 'int32'"),
+        ("f", None, "a list of texts, found None"),
         ("f", ["by int32"], "a parameter is a dtype, with value, reference, read, write, update before it"),
         ("f", ["index"], "f: C knows no index; a size is int32 or int64 there"),
         ("f", ["int8"], "a int8 is not passed by value, but as one of int32, int64"),
@@ -36,6 +37,13 @@ def calling(function, *args, kind="serial"):
 def test_declarations(symbol, params, message):
     with pytest.raises(lw.ExpressionError, match=message):
         te.extern_function(symbol, params)
+
+
+def test_references_and_callees_that_are_none():
+    with pytest.raises(lw.ExpressionError, match="the reference of f is a function in Python, found 1"):
+        te.extern_function("f", ["int32"], 1)
+    with pytest.raises(lw.ExpressionError, match=r"what is called is made by te\.extern_function, found 'f'"):
+        calling("f", 1)
 
 
 def test_calls_that_do_not_fit_the_declaration():
