@@ -3,7 +3,7 @@
 A call may join its post-dominator, the *sink*, with all calls on the paths between them:
 
   - a complex operator (``OUT_ELEMENTWISE_FUSABLE``) with elementwise and broadcasting ones, if all results have its
-    result's type: they are its *epilogue*, computed tile by tile as its schedule goes;
+    result's shape, and elements as wide: they are its *epilogue*, computed tile by tile as its schedule goes;
   - a reduction with elementwise and broadcasting ones, if all results have its result's shape;
   - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..graph.node import Call
-from ..graph.types import TensorType
+from ..graph.types import TensorType, Type
 from ..ops.registry import Op, OpPattern
 
 MAX_CALLS = 48
@@ -64,14 +64,15 @@ def obstacle(
 
 def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callable[[Call], Call]) -> str | None:
     """Why what follows cannot be computed as the results of a complex operator or a reduction come."""
-    same_type = pattern_of(anchor) is OpPattern.OUT_ELEMENTWISE_FUSABLE
-    takes = f"its function takes in elementwise and broadcasting operators of its {'type' if same_type else 'shape'}"
+    complex_one = pattern_of(anchor) is OpPattern.OUT_ELEMENTWISE_FUSABLE
+    shape = "its shape, with elements as wide" if complex_one else "its shape"
+    takes = f"its function takes in elementwise and broadcasting operators of {shape}"
     for call in followers:
         if pattern_of(call) > OpPattern.BROADCAST:
             return f"{describe(anchor)}: {takes}, and {describe(call)}"
         if pattern_of(anchor_of(call)) > OpPattern.BROADCAST:
             return f"{_membership(call, anchor_of)}, and no function has two that are complex or reductions"
-        if call.type is not anchor.type and (same_type or not _same_shape(call, anchor)):
+        if not _same_shape(call.type, anchor.type, same_width=complex_one):
             return f"{describe(anchor)}: {takes}, {anchor.type}, and {call.op.name} gives {call.type}"
     return None
 
@@ -96,7 +97,9 @@ def alone(call: Call) -> str:
     return f"{describe(call)}: it is a function of its own"
 
 
-def _same_shape(a: Call, b: Call) -> bool:
-    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+def _same_shape(a: Type, b: Type, same_width: bool) -> bool:
+    """Whether two tensors have one shape; and, if asked for, vectors of one number of elements."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.ndim != b.ndim:
         return False
-    return a.type.ndim == b.type.ndim and all(m is n for m, n in zip(a.type.shape, b.type.shape, strict=True))
+    width_differs = a.dtype.storage_bits != b.dtype.storage_bits
+    return not (same_width and width_differs) and all(m is n for m, n in zip(a.shape, b.shape, strict=True))

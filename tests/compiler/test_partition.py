@@ -56,15 +56,41 @@ def test_two_complex_operators_never_share_a_function():
     assert names(nn.matmul(nn.matmul(X, W), W)) == ["nn_matmul", "nn_matmul"]
 
 
-def test_an_epilogue_has_the_type_of_the_complex_operator():
+def test_an_epilogue_has_the_shape_of_the_complex_operator_and_elements_as_wide():
     assert stopped(nn.relu(nn.reshape(nn.matmul(X, W), (8, 4)))) == {
         ("nn.matmul", "reshape"): (
-            "nn.matmul is complex: its function takes in elementwise and broadcasting operators of its type, "
-            "and reshape is injective"
+            "nn.matmul is complex: its function takes in elementwise and broadcasting operators of its shape, "
+            "with elements as wide, and reshape is injective"
         )
     }
     wide = nn.add(nn.matmul(X, W), lw.var("z", (3, 4, 8)))
-    assert stopped(wide)["nn.matmul", "add"].endswith("of its type, float32[4, 8], and add gives float32[3, 4, 8]")
+    assert stopped(wide)["nn.matmul", "add"].endswith("elements as wide, float32[4, 8], and add gives float32[3, 4, 8]")
+
+    assert names(nn.relu(nn.cast(nn.matmul(X, W), "int32"))) == ["nn_matmul_cast_relu"]
+    assert names(nn.cast(nn.matmul(X, W), "int8")) == ["nn_matmul", "cast"]
+
+
+def test_sums_of_bytes_become_floats_in_the_epilogue():
+    rng = np.random.default_rng(0)
+    image, filters = rng.integers(-9, 9, (1, 8, 6, 16), np.int8), rng.integers(-9, 9, (8, 8, 3, 3), np.int8)
+    rows, columns = rng.integers(-9, 9, (16, 64), np.int8), rng.integers(-9, 9, (64, 40), np.int8)
+    x, w = Var("x", tensor_type(image.shape, "int8")), Var("w", tensor_type(filters.shape, "int8"))
+    a, b = Var("a", tensor_type(rows.shape, "int8")), Var("b", tensor_type(columns.shape, "int8"))
+    scale = lw.const(np.float32(0.5))
+    results = [
+        nn.relu(nn.multiply(nn.cast(made, "float32"), scale)) for made in (nn.conv2d(x, w, padding=1), nn.matmul(a, b))
+    ]
+    library = lw.compile(Function([x, w, a, b], Tuple(tuple(results))), jobs=1)
+    assert [f.name for f in library.functions] == [
+        "fused_nn_conv2d_cast_multiply_relu",
+        "fused_nn_matmul_cast_multiply_relu",
+    ]
+    conv, product = lw.Engine(library)([image, filters, rows, columns])
+    padded = np.pad(image.astype(np.int32), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwrs,kcrs->nkhw", windows, filters.astype(np.int32))
+    np.testing.assert_array_equal(conv, np.maximum(expected * np.float32(0.5), 0))
+    np.testing.assert_array_equal(product, np.maximum((rows.astype(np.int32) @ columns) * np.float32(0.5), 0))
 
 
 def test_elementwise_and_injective_operators_join_each_other_and_a_reduction():
