@@ -1,7 +1,8 @@
 """Resizing of images and other grids: a composition of gathers and weighted sums, whose indices and weights are
 constants.
 
-Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize.
+Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize. It is no operator of its
+own: so its indices and weights are made once, in float64, rather than in each run, and its parts are fused as any others.
 """
 
 from __future__ import annotations

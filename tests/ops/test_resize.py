@@ -1,7 +1,10 @@
-"""resize and repeat: forms, dtypes, misuse. The values of resize are tested with the converters of ONNX."""
+"""resize and repeat: values against onnx's reference evaluator, forms, dtypes, misuse."""
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from loopwright import TypeInferenceError, te
 from loopwright.ops.repeat import repeat
@@ -47,3 +50,59 @@ def test_misuse_is_refused(ops):
         resize(ops.var((te.var("n"),)), [Resized(0, 5, 2.0)], Interpolation())
     with pytest.raises(TypeInferenceError, match="is empty"):
         resize(ops.var((0,)), [Resized(0, 5, 2.0)], Interpolation())
+
+
+BEFORE, AFTER = (4, 7), (6, 3)
+COORDINATES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+)
+REGION = ((-0.2, 0.9), (0.1, 1.15))
+
+
+def reference(x, scales, how):
+    """By onnx's evaluator."""
+    attributes = {
+        "mode": how.mode,
+        "coordinate_transformation_mode": how.coordinates,
+        "nearest_mode": how.nearest,
+        "cubic_coeff_a": how.cubic_a,
+        "exclude_outside": int(how.exclude_outside),
+        "antialias": int(how.antialias),
+        "extrapolation_value": how.extrapolation_value,
+    }
+    node = helper.make_node("Resize", ["x", "roi", "scales"], ["y"], axes=[0, 1], **attributes)
+    inputs = {"x": x, "roi": np.float32(REGION).T.ravel(), "scales": np.float32(scales)}
+    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, v.shape) for name, v in inputs.items()]
+    graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)])
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])).run(None, inputs)[
+        0
+    ]
+
+
+def check(ops, how):
+    """Rows become more, columns fewer, by scales whose products with the extents are rounded down."""
+    x = np.random.default_rng(0).normal(size=BEFORE).astype(np.float32)
+    scales = [float(np.float32((after + 0.4) / before)) for before, after in zip(BEFORE, AFTER, strict=True)]
+    axes = [Resized(k, AFTER[k], scales[k], REGION[k]) for k in range(2)]
+    found = ops.apply(resize, x, axes=axes, how=how)
+    np.testing.assert_allclose(found, reference(x, scales, how), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_nearest_is_as_in_onnx(ops, coordinates, rounding):
+    check(ops, Interpolation("nearest", coordinates, rounding, extrapolation_value=7.0))
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_interpolation_is_as_in_onnx(ops, mode, coordinates):
+    check(ops, Interpolation(mode, coordinates, extrapolation_value=7.0))
+    check(ops, Interpolation(mode, coordinates, exclude_outside=True, cubic_a=-0.5))
+    check(ops, Interpolation(mode, coordinates, antialias=True))
+    check(ops, Interpolation(mode, coordinates, antialias=True, exclude_outside=True))
