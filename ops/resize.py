@@ -2,7 +2,7 @@
 constants.
 
 Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize. It is no operator of its
-own: so its indices and weights are made once, in float64, rather than in each run, and its parts are fused as any others.
+own: so its indices and weights are made once, in float64, rather than in each run, and its parts are fused like others.
 """
 
 from __future__ import annotations

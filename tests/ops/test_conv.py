@@ -150,6 +150,29 @@ def test_types_symbolic_batch_and_extents(ops):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("make", "w", "groups", "name"),
+    [
+        (conv, (8, 4, 3, 3), 1, "conv.shifted"),
+        (conv, (8, 4, 1, 1), 1, "conv.pointwise"),
+        (conv, (4, 1, 3, 3), 4, "conv.depthwise"),
+        (conv_transpose, (4, 3, 3, 3), 1, "conv_transpose.phased"),
+    ],
+)
+def test_a_symbolic_batch_keeps_the_fast_implementations(ops, make, w, groups, name):
+    x, weight = ops.var((dimension("n"), 4, 7, 9)), ops.var(w)
+    call = make(x, weight, groups=groups)
+    assert ops.implement(call)[0].name == name
+    a, b = rng.normal(size=(3, 4, 7, 9)).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    if make is conv:
+        wanted = windows.conv(a, b, (1, 1), (0,) * 4, (1, 1), groups)
+    else:
+        wanted = windows.conv_transpose(a, b, (1, 1), (0,) * 4, (1, 1), (0, 0), groups)
+    for batch in (1, 3):
+        found = ops.evaluate(call, {x: a[:batch], weight: b}, native=True)
+        np.testing.assert_allclose(found, wanted[:batch], rtol=1e-4, atol=1e-4)
+
+
 # x, weight, strides, padding, dilations, output_padding, groups
 TRANSPOSED = {
     "1d": ((1, 2, 5), (2, 3, 3), (1,), (0, 0), (1,), (0,), 1),
