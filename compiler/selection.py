@@ -25,7 +25,7 @@ Verdict: TypeAlias = tuple[str, bool | None]
 """A clause of a condition as text, and whether it holds; None where symbolic extents leave that open."""
 
 
-KEEPS_ORDER = "the order of the definition's sums, as strict precision does"
+KEEPS_ORDER = "sums in the order of the definition (strict precision)"
 
 
 @dataclass(frozen=True, slots=True)

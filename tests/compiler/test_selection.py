@@ -102,7 +102,7 @@ def test_strict_precision_refuses_what_sums_in_an_order_of_its_own(monkeypatch):
     assert select_implementation(call_of(), TARGET).chosen.name == "library"
     found = select_implementation(call_of(), TARGET, precision="strict")
     assert found.chosen.name == "own"
-    assert found.candidates[0].rejected == "needs the order of the definition's sums, as strict precision does"
+    assert found.candidates[0].rejected == "needs sums in the order of the definition (strict precision)"
 
 
 # By records.

@@ -123,6 +123,11 @@ def test_strict_precision_does_without_since_blas_sums_in_an_order_of_its_own():
     x, y = normal(8, 8), normal(8, 8)
     library = compiled(lw.nn.matmul, x, y, precision="strict")
     assert "matmul.cblas" not in chosen(library)
+    (choice,) = library.functions[0].choices
+    (refused,) = (c for c in choice.candidates if c.implementation == "matmul.cblas")
+    assert [str(clause) for clause in refused.clauses if not clause.holds] == [
+        "sums in the order of the definition (strict precision) fails"
+    ]
     close(lw.Engine(library)([x, y])[0], x @ y)
 
 
