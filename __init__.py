@@ -18,6 +18,7 @@ from .codegen.host import resolve_target
 from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
+from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
 from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
@@ -26,7 +27,7 @@ from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
 from .frontend import from_onnx
-from .graph.node import Constant, Function, Node, Var
+from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
 from .ir.errors import (
     BoundsError,
@@ -163,6 +164,39 @@ def compile(
     return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate, known))
 
 
+def explain(
+    subject: Library | Call | Function | ModelProto | bytes | str | os.PathLike[str],
+    target: str | Target | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    precision: Precision | None = None,
+    records: TuningRecords | str | os.PathLike[str] | None = None,
+) -> Explanation:
+    """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
+    costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
+
+    A library tells what was chosen for it. A model, a graph function or a single call is not compiled: the rest of the
+    arguments are those that ``compile`` would get, and it raises what that does.
+
+    >>> import loopwright as lw
+    >>> call = lw.nn.softmax(lw.var("x", (4, 8)))
+    >>> print(lw.explain(call, target="llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64"))  # doctest: +ELLIPSIS
+    for llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64 ...
+    softmax
+        softmax(float32[4, 8], axes=(1,))
+          → softmax.generic: the only one
+            softmax.generic  10 valid
+            softmax.rows     15 rejected: 8 >= 64 fails
+    """
+    if isinstance(subject, Library):
+        if any(given is not None for given in (target, shapes, precision, records)):
+            raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
+        return explain_model(subject.model)
+    settings = resolve_target(target), precision or "standard", records_from(records)
+    if isinstance(subject, Call):
+        return explain_call(subject, *settings)
+    return explain_graph(_graph_of(subject, shapes), *settings)
+
+
 def fusion_report(
     model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int]] | None = None
 ) -> FusionReport:
@@ -210,6 +244,7 @@ __all__ = [
     "CacheError",
     "Constant",
     "Engine",
+    "Explanation",
     "ExpressionError",
     "Function",
     "FusionReport",
@@ -248,6 +283,7 @@ __all__ = [
     "create_schedule",
     "declare_intrinsic",
     "default_schedule",
+    "explain",
     "from_onnx",
     "fusion_report",
     "interpret",

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from .. import __version__
 from ..ir.errors import LoopwrightError
-from . import cache, ops, run
+from . import cache, explain, ops, run
 
 
 class Subcommand(Protocol):
@@ -21,7 +21,7 @@ class Subcommand(Protocol):
         """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (run, ops, cache)
+SUBCOMMANDS: tuple[Subcommand, ...] = (run, explain, ops, cache)
 
 
 def build_parser() -> argparse.ArgumentParser:

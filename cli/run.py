@@ -19,6 +19,7 @@ from .. import Engine, Library, ModelError, RuntimeArgumentError, compile
 from ..codegen.model import TensorSpec
 from ..frontend.load import load_model
 from ..runtime.threads import MAX_THREADS, default_threads
+from .model_options import add_model_options, with_advice
 from .reference import CheckError, largest_error, load_reference, onnxruntime_installed
 from .report import make_console, print_code, print_outputs, print_selection
 
@@ -48,16 +49,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="an input's value, repeatable; inputs not named are random: floats are normally distributed, "
         "integers 0 or 1",
     )
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        type=_shape,
-        metavar="NAME=1,3,224,224",
-        help="the shape of an input whose extents the model leaves open, repeatable",
-    )
+    add_model_options(parser)
     parser.add_argument("--threads", type=_threads, help="default: as the environment says, else the cpus granted")
-    parser.add_argument("--target", default="native", help='as in "native", "x86-64-v3", "llvm -mcpu=… -mattr=…"')
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs to a file")
     parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or else onnx's evaluator")
     parser.add_argument("--no-code", action="store_true", help="leave out the loop nest and LLVM IR")
@@ -73,14 +66,6 @@ def _input(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, value = text.rpartition("=")
-    extents = value.split(",") if value else []
-    if not equals or not name or not all(extent.isdecimal() for extent in extents):
-        raise argparse.ArgumentTypeError(f"{text!r} should be a name and extents, as in x=1,3,224,224")
-    return name, tuple(map(int, extents))
-
-
 def _threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
         raise argparse.ArgumentTypeError(f"{text!r} should be a number from 1 to {MAX_THREADS}")
@@ -92,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
     proto, _ = load_model(arguments.model)
     given = _read_inputs(arguments.input, proto)
     shapes = {**_open_shapes(proto, given), **dict(arguments.shape)}
-    library = _compile(console, arguments.model, arguments.target, shapes)
+    library = _compile(console, arguments, shapes)
     threads = arguments.threads or default_threads()
     engine = Engine(library, threads).init()
     inputs = {s.name: given[s.name] if s.name in given else _random(s) for s in library.inputs}
@@ -161,7 +146,7 @@ def _random(spec: TensorSpec) -> Array:
     return rng.integers(0, 2, shape).astype(kind)
 
 
-def _compile(console: Console, path: Path, target: str, shapes: dict[str, tuple[int, ...]]) -> Library:
+def _compile(console: Console, arguments: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) -> Library:
     """Compile with a progress bar, which shows on a terminal only."""
     start = time.perf_counter()
     bar = Console(stderr=True)
@@ -169,11 +154,14 @@ def _compile(console: Console, path: Path, target: str, shapes: dict[str, tuple[
         task = progress.add_task("compiling", total=None)
         try:
             library = compile(
-                path, target, shapes, progress=lambda done, total, _: progress.update(task, completed=done, total=total)
+                arguments.model,
+                arguments.target,
+                shapes,
+                progress=lambda done, total, _: progress.update(task, completed=done, total=total),
+                records=arguments.records,
             )
         except ModelError as error:
-            advice = "\n(on the command line: --shape NAME=1,3,224,224)" if "shapes=" in str(error) else ""
-            raise ModelError(f"{error}{advice}") from error
+            raise with_advice(error) from error
     model = library.model
     arena = "whose size depends on its inputs" if model.dims else f"of {model.arena({})[1] / 2**20:.1f} MiB"
     console.print(

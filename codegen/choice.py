@@ -53,11 +53,6 @@ class CandidateReport:
             return "rejected"
         return "guarded" if any(clause.holds is None for clause in self.clauses) else "valid"
 
-    def __str__(self) -> str:
-        conditions = f": {', '.join(map(str, self.clauses))}" if self.clauses else ""
-        cost = f"; recorded {self.recorded}" if self.recorded is not None else ""
-        return f"{self.implementation} ({self.plevel}), {self.verdict}{conditions}{cost}"
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -70,17 +65,14 @@ class Choice:
     candidates: tuple[CandidateReport, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        lines = [f"{self.call}: {self.implementation}, {self.reason}"]
-        lines += [f"  {'→' if c.implementation == self.implementation else ' '} {c}" for c in self.candidates]
-        return "\n".join([*lines, *(f"    {note}" for note in self.notes)])
-
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The fields as JSON values; of candidates also the verdict."""
+        candidates = [asdict(c) | {"verdict": c.verdict} for c in self.candidates]
+        return asdict(self) | {"candidates": candidates, "notes": list(self.notes)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Choice:
-        """The choice that ``to_json`` gave."""
+        """The choice of the fields that ``to_json`` or ``asdict`` gave."""
         candidates = tuple(_candidate(c) for c in data["candidates"])
         return cls(**{**data, "candidates": candidates, "notes": tuple(data["notes"])})
 

@@ -1,0 +1,41 @@
+"""``loopwright explain model.onnx``: why each operator of a model is computed as it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import zipfile
+from pathlib import Path
+
+from .. import Explanation, ModelError, explain, load
+from .model_options import add_model_options, with_advice
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The subcommand ``explain``."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="say why a model is computed as it is",
+        description="For each call of an ONNX model, or of a saved library: every implementation, the clauses of its "
+        "condition and which of them fail, its priority, its recorded cost, and why the chosen one was chosen. A model "
+        "is not compiled for that.",
+    )
+    parser.add_argument("model", type=Path, help="the file of a model or of a library")
+    add_model_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    explanation = _explain(arguments)
+    print(json.dumps(explanation.to_json(), indent=2, ensure_ascii=False) if arguments.json else explanation)
+    return 0
+
+
+def _explain(arguments: argparse.Namespace) -> Explanation:
+    if zipfile.is_zipfile(arguments.model):
+        return explain(load(arguments.model))
+    try:
+        return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
+    except ModelError as error:
+        raise with_advice(error) from error

@@ -1,0 +1,37 @@
+"""The options of subcommands that take a model: what it is compiled for, and how."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..ir.errors import ModelError
+
+ADVICE = "\n(on the command line: --shape NAME=1,3,224,224)"
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """``--shape``, ``--target`` and ``--records``."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="NAME=1,3,224,224",
+        help="the shape of an input whose extents the model leaves open, repeatable",
+    )
+    parser.add_argument("--target", default="native", help='as in "native", "x86-64-v3", "llvm -mcpu=… -mattr=…"')
+    parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, value = text.rpartition("=")
+    extents = value.split(",") if value else []
+    if not equals or not name or not all(extent.isdecimal() for extent in extents):
+        raise argparse.ArgumentTypeError(f"{text!r} should be a name and extents, as in x=1,3,224,224")
+    return name, tuple(map(int, extents))
+
+
+def with_advice(error: ModelError) -> ModelError:
+    """The error, with the option that gives shapes where it asks for ``shapes=``."""
+    return ModelError(f"{error}{ADVICE if 'shapes=' in str(error) else ''}")

@@ -1,0 +1,124 @@
+"""Explanations: for each call of a model every implementation that it might have, and why it has the one it has.
+
+Of a graph, by the choices that compilation would make, without compiling; of a compiled model, by those it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.choice import CandidateReport, Choice
+from ..codegen.model import CompiledModel
+from ..codegen.options import Precision
+from ..graph.node import Call, Function
+from ..graph.structural import graph_hash
+from ..graph.types import leaf_types
+from ..ir.target import Target
+from .choices import choice_of, choose
+from .graph_passes import run_graph_passes
+from .records import NO_RECORDS, TuningRecords
+from .selection import select_implementation
+from .units import Unit, units_of
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedFunction:
+    """A fused function: its choices, how many steps of the model call it, and the imported nodes that these are for."""
+
+    name: str
+    steps: int
+    origin: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        choices = [choice.to_json() for choice in self.choices]
+        return {"name": self.name, "steps": self.steps, "origin": list(self.origin), "choices": choices}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The functions of a model in order of first use; ``print`` it. Where nothing is fused yet, a call by itself."""
+
+    target: str
+    functions: tuple[ExplainedFunction, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …}, …]}, …]}``."""
+        return {"target": self.target, "functions": [function.to_json() for function in self.functions]}
+
+    def __str__(self) -> str:
+        return "\n".join([f"for {self.target}", *(line for f in self.functions for line in _function_lines(f))])
+
+
+def _function_lines(function: ExplainedFunction) -> Iterator[str]:
+    count = f", called {function.steps} times" if function.steps > 1 else ""
+    origin = f", for {', '.join(function.origin)}" if function.origin else ""
+    yield f"{function.name}{count}{origin}"
+    if not function.choices:
+        yield "    a copy"
+    # An anchor with several kernels has a choice for each, of the same candidates.
+    for (call, candidates, notes), kernels in groupby(function.choices, lambda c: (c.call, c.candidates, c.notes)):
+        yield f"    {call}"
+        chosen = {kernel.implementation: kernel.reason for kernel in kernels}
+        yield from (f"      → {name}: {reason}" for name, reason in chosen.items())
+        yield from (f"        {line}" for line in _candidate_lines(candidates))
+        yield from (f"        {line}" for note in notes for line in note.splitlines())
+
+
+def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
+    wide = max((len(c.implementation) for c in candidates), default=0)
+    for c in candidates:
+        clauses = f": {', '.join(map(str, c.clauses))}" if c.clauses else ""
+        cost = f"; recorded {c.recorded}" if c.recorded is not None else ""
+        yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{clauses}{cost}"
+
+
+def explain_graph(
+    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+) -> Explanation:
+    """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
+    graph = run_graph_passes(function, _zeros)
+    alike: dict[str, list[Unit]] = {}
+    for unit in units_of(graph)[0]:
+        alike.setdefault(graph_hash(unit.function), []).append(unit)
+    functions = []
+    for units in alike.values():
+        choice = choose(units[0].function, target, precision, records)
+        choices = choice.reports() if choice is not None else ()
+        origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
+        functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
+    return Explanation(str(target), tuple(functions))
+
+
+def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
+    """Values for what depends on constants alone: a choice goes by types, so that nothing need be computed."""
+    return [np.zeros(kind.static_shape or (), kind.dtype.to_numpy()) for kind in leaf_types(constants.body.type)]
+
+
+def explain_call(
+    call: Call, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+) -> Explanation:
+    """What would be chosen for a call in a function of its own."""
+    choice = choice_of(call, select_implementation(call, target, precision, records))
+    return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, (choice,)),))
+
+
+def explain_model(model: CompiledModel) -> Explanation:
+    """What was chosen when a model was compiled."""
+    steps: dict[str, int] = {}
+    origin: dict[str, dict[str, None]] = {}
+    for step in model.steps:
+        symbol = step.function.symbol
+        steps[symbol] = steps.get(symbol, 0) + 1
+        origin.setdefault(symbol, {}).update(dict.fromkeys(step.origin))
+    functions = (
+        ExplainedFunction(f.name, steps[f.symbol], tuple(origin[f.symbol]), f.choices) for f in model.functions
+    )
+    return Explanation(str(model.target), tuple(functions))
