@@ -13,7 +13,9 @@ from ..codegen.options import Precision
 from ..graph.node import Call, Function
 from ..graph.printer import attributes_text
 from ..graph.visit import post_order
+from ..ir.errors import SelectionError
 from ..ir.target import Target
+from ..ops.registry import OpPattern
 from ..ops.strategy import OpImplementation
 from .dispatch import Dispatch, Kernel, dispatch
 from .fusion_rules import pattern_of
@@ -66,9 +68,19 @@ def choose(
 
 
 def anchor_number(calls: Sequence[Call]) -> int:
-    """The last call of the highest pattern: its schedule serves the function."""
-    best = max(pattern_of(call) for call in calls)
-    return max(number for number, call in enumerate(calls) if pattern_of(call) is best)
+    """The last call of the highest pattern: its schedule serves the function.
+
+    Raises ``SelectionError`` where two calls are complex, which fusion never lets share a function.
+    """
+    patterns = [pattern_of(call) for call in calls]
+    anchors = [number for number, pattern in enumerate(patterns) if pattern is max(patterns)]
+    if len(anchors) > 1 and max(patterns) >= OpPattern.OUT_ELEMENTWISE_FUSABLE:
+        names = " and ".join(calls[number].op.name for number in anchors)
+        raise SelectionError(
+            f"{names} cannot share a function: each is scheduled by itself, and a function has the schedule of one of "
+            "its calls; make one function of each, as lw.compile does"
+        )
+    return anchors[-1]
 
 
 def choice_of(call: Call, selection: Selection) -> Choice:

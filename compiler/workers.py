@@ -6,6 +6,7 @@ again, and a crash of LLVM takes one worker down, not the caller.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from .function_cache import function_cache, function_key
 from .records import NO_RECORDS, TuningRecords
 from .tuning_record import workloads_of
 
+_log = logging.getLogger("loopwright.cache")
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
 Progress = Callable[[str], None]
@@ -55,6 +57,9 @@ def compile_all(
         for key, function in missing.items():
             done[key] = compile_function(function, target, options, records)
             progress(function.name)
+    kept = function_cache.info()
+    counts = len(functions) - len(missing), len(missing), kept.entries, kept.limit
+    _log.info("functions: %d from the cache, %d compiled; %d of at most %d are in memory", *counts)
     return done
 
 

@@ -81,7 +81,7 @@ def test_what_disk_holds_in_place_of_a_function_is_dropped_with_a_warning(cache,
         caplog.clear()
 
 
-def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch):
+def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch, caplog):
     first = compile_model(model("first"), TARGET, CodegenOptions())
 
     def fail(*_):
@@ -89,7 +89,10 @@ def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch):
 
     monkeypatch.setattr(workers, "compile_function", fail)
     before = function_cache.info().memory_hits
-    again = compile_model(model("second"), TARGET, CodegenOptions())
+    with caplog.at_level(logging.INFO, "loopwright.cache"):
+        again = compile_model(model("second"), TARGET, CodegenOptions())
+    assert "functions: 1 from the cache, 0 compiled; " in caplog.text
+    assert caplog.text.strip().endswith("of at most 256 are in memory")
     assert again.functions == first.functions
     assert function_cache.info().memory_hits == before + 1
     with pytest.raises(AssertionError, match="compiled again"):

@@ -170,6 +170,12 @@ def test_the_last_call_of_the_highest_pattern_is_the_anchor():
     assert group.calls[anchor_number(group.calls)].op.name == "relu"
 
 
+def test_two_complex_operators_in_a_function_made_by_hand_are_refused():
+    function = Function([X, W], nn.matmul(nn.softmax(nn.matmul(X, W)), W))
+    with pytest.raises(lw.SelectionError, match=r"nn\.matmul and nn\.matmul cannot share a function"):
+        lower_function(function, TARGET, "two")
+
+
 def test_equal_groups_are_equal_functions_whatever_is_around_them():
     def branches(first):
         a, b = nn.relu(X), nn.exp(Y)
