@@ -13,17 +13,18 @@ from typing import TypedDict, Unpack
 
 from .. import te
 from ..graph.layout import Layout, source_index
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
-from .accumulate import OUT_DTYPE, accumulator, narrowed, product_dtype, widened
+from .accumulate import OUT_DTYPE, accumulator, is_byte, narrowed, product_dtype, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
 from .conv_batch_last import add_batch_last
 from .conv_channels_last import add_channels_last
 from .conv_depthwise import add_depthwise
 from .conv_flat import add_flat
+from .conv_int8 import add_byte_conv, in_words
 from .conv_nchwc import add_blocked
 from .registry import Op, OpPattern, register_op
 from .relations import naming, tensor_argument
@@ -201,6 +202,8 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
         for add in (add_flat, add_blocked, add_channels_last, add_batch_last, add_depthwise):
             add(strategy, attrs, inputs, result, target)
+    if is_byte(x.dtype) and not empty:
+        add_byte_conv(strategy, attrs, inputs, result, target)
     return strategy
 
 
@@ -247,7 +250,8 @@ def conv(
     x is [N, C, …] and weight [K, C / groups, …] unless ``data_layout`` and ``kernel_layout`` say otherwise, as in
     "NHWC" and "HWIO"; the result has x's layout unless there is an ``out_layout``. ``padding``: one number, one per
     spatial axis, or all begins and then all ends; ``auto_pad`` may choose it instead. ``channels`` and
-    ``kernel_size``, where given, are checked against weight.
+    ``kernel_size``, where given, are checked against weight. A constant weight of 8-bit integers is laid out in words
+    of four channels here, once and for all, if they divide its channels.
     """
     with naming("nn.conv"):
         kind, filters = tensor_of(x), tensor_of(weight)
@@ -255,6 +259,9 @@ def conv(
         axes = spatial_axes(rank)
     op, attributes = CONVS[rank]
     data, kernel = data_layout or f"NC{axes}", kernel_layout or f"OI{axes}"
+    if isinstance(weight, Constant) and f"NC{axes}" == data and not kernel_layout and is_byte(kind.dtype):
+        weight, kernel = in_words(weight, rank)
+        filters = tensor_of(weight)
     with naming(op.name):
         extents = axis_extents(kind, data, f"NC{axes}", "C", ("x", "data_layout"))
         weights = axis_extents(filters, kernel, f"OI{axes}", "OI", ("weight", "kernel_layout"))

@@ -12,7 +12,7 @@ computed, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
 Number = TypeVar("Number", int, Expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is summed: ``prepare`` is applied to what is read of x, pads included, once; ``finish`` to the sums of a
+    filter."""
+
+    prepare: Callable[[Expr], Expr] = lambda value: value
+    multiply: Callable[[Expr, Expr], Expr] = lambda value, factor: value * factor
+    finish: Callable[[Expr, Axis], Expr] = lambda sums, k: sums
+
+
+PRODUCTS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,9 @@ class Pointwise:
     pack: bool
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        return self.compute_terms(attrs, inputs, result, PRODUCTS)
+
+    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> te.Tensor:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
@@ -144,30 +160,40 @@ class Pointwise:
         def panel(n: Axis, t: Axis, c: Axis, j: Axis) -> Expr:
             position = t * width + j
             place = (p * s for p, s in zip(unflatten(position, flat.widths), attrs.strides, strict=True))
-            value = x[(n, c, *place)]
+            value = terms.prepare(x[(n, c, *place)])
             known = tiles * width == flat.positions
-            return value if known else te.if_then_else(position < flat.positions, value, te.const(0, x.dtype))
+            return value if known else te.if_then_else(position < flat.positions, value, te.const(0, value.dtype))
 
         panels = te.compute((x.shape[0], tiles, x.shape[1], width), panel, name="conv.panels")
         c = te.reduce_axis((0, weight.shape[1]), name="c")
 
         def element(n: Axis, k: Axis, t: Axis, j: Axis) -> Expr:
-            return te.sum(panels[n, t, _channel(flat, weight, as_index(k), c), j] * weight[(k, c, *ones)], axis=c)
+            value = panels[n, t, _channel(flat, weight, as_index(k), c), j]
+            return te.sum(terms.multiply(value, weight[(k, c, *ones)]), axis=c)
 
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
-        return _unfold(flat, core, result, width)
+        return _unfold(flat, core, result, terms)
 
     def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return self.schedule_terms(anchor, outputs, target)
+
+    def schedule_terms(
+        self, anchor: Tensors, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
+    ) -> Schedule:
+        """``keep`` are stages that the caller schedules."""
         core = anchor[0].op.inputs[0]
-        panels = next(t for t in core.op.inputs if t.op.inputs)
-        return schedule_product(anchor[0], core, panels, 1, self.pack, outputs, self.tile, target)
+        (panels,) = (t for t in core.op.inputs if t.op.name == "conv.panels")
+        return schedule_product(anchor[0], core, panels, 1, self.pack, outputs, self.tile, target, keep)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        made = self.with_config(config)
+        return made.compute, made.schedule
+
+    def with_config(self, config: Mapping[str, Any]) -> Pointwise:
         check_config(config, "rows", "vectors", "pack")
         pack = configured_flag(config, "pack", self.pack)
-        made = replace(self, tile=_filter_tile(config, self.tile, self.flat), pack=pack)
-        return made.compute, made.schedule
+        return replace(self, tile=_filter_tile(config, self.tile, self.flat), pack=pack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +204,15 @@ class Shifted:
     tile: RegisterTile
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        return self.compute_terms(attrs, inputs, result, PRODUCTS)
+
+    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> te.Tensor:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
         rank = len(flat.window)
         tiles = math.ceil(flat.positions / width)
-        source = self._source(x, attrs, tiles * width)
+        source = self._source(x, attrs, tiles * width, terms)
         c = te.reduce_axis((0, weight.shape[1]), name="c")
         taps = [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(flat.window)]
 
@@ -194,12 +223,12 @@ class Shifted:
                 t * width + j + flatten([o // s for o, s in zip(offsets, attrs.strides, strict=True)], flat.widths)
             )
             place = (n, _channel(flat, weight, as_index(k), c), *phase, *unflatten(position, flat.widths))
-            return te.sum(source[place] * weight[(k, c, *taps)], axis=[c, *taps])
+            return te.sum(terms.multiply(source[place], weight[(k, c, *taps)]), axis=[c, *taps])
 
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
-        return _unfold(flat, core, result, width)
+        return _unfold(flat, core, result, terms)
 
-    def _source(self, x: te.Tensor, attrs: ConvAttrs, positions: int) -> te.Tensor:
+    def _source(self, x: te.Tensor, attrs: ConvAttrs, positions: int, terms: Terms) -> te.Tensor:
         """x with its padding, in phases; with as many rows as the last tile reaches, shifted."""
         flat = self.flat
         rank = len(flat.window)
@@ -212,16 +241,21 @@ class Shifted:
                 j * s + p - pad for j, s, p, pad in zip(index, attrs.strides, phase, attrs.padding, strict=False)
             )
             bounded = tuple(max(p, 1) for p in attrs.padding)
-            return te.if_then_else(
-                inside(place, x.shape[2:], bounded, [True] * rank), x[(n, c, *place)], te.const(0, x.dtype)
-            )
+            within = inside(place, x.shape[2:], bounded, [True] * rank)
+            return terms.prepare(te.if_then_else(within, x[(n, c, *place)], te.const(0, x.dtype)))
 
         return te.compute((*x.shape[:2], *flat.phases, rows, *flat.widths[1:]), element, name="conv.source")
 
     def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return self.schedule_terms(anchor, outputs, target)
+
+    def schedule_terms(
+        self, anchor: Tensors, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
+    ) -> Schedule:
+        """``keep`` are stages that the caller schedules."""
         core = anchor[0].op.inputs[0]
-        source = next(t for t in core.op.inputs if t.op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, [core, source], target)
+        (source,) = (t for t in core.op.inputs if t.op.name == "conv.source")
+        schedule, main = schedule_around(anchor[0], outputs, [core, source, *keep], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops
         block, _ = stage.split(k, factor=self.tile.rows)
@@ -237,9 +271,12 @@ class Shifted:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` and ``vectors`` of a tuning record."""
-        check_config(config, "rows", "vectors")
-        made = replace(self, tile=_filter_tile(config, self.tile, self.flat))
+        made = self.with_config(config)
         return made.compute, made.schedule
+
+    def with_config(self, config: Mapping[str, Any]) -> Shifted:
+        check_config(config, "rows", "vectors")
+        return replace(self, tile=_filter_tile(config, self.tile, self.flat))
 
 
 def _filter_tile(config: Mapping[str, Any], tile: RegisterTile, flat: Flat) -> RegisterTile:
@@ -266,11 +303,12 @@ def _schedule_source(schedule: Schedule, source: te.Tensor, flat: Flat, lanes: i
     stage.parallel(stage.fuse(*loops[:2]))
 
 
-def _unfold(flat: Flat, core: te.Tensor, result: TensorType, width: int) -> te.Tensor:
+def _unfold(flat: Flat, core: te.Tensor, result: TensorType, terms: Terms) -> te.Tensor:
     """The sums at the outputs' positions."""
+    width = core.shape[-1]
 
     def element(n: Axis, k: Axis, *o: Axis) -> Expr:
         position = flatten([as_index(i) for i in o], flat.widths)
-        return core[n, k, position // width, position % width]
+        return terms.finish(core[n, k, position // width, position % width], k)
 
     return te.compute(result.shape, element, name="conv")

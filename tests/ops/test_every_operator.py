@@ -103,6 +103,12 @@ def conv_case(x, w, strides=(1, 1), padding=(0,) * 4, dilations=(1, 1), groups=1
     return window_case(nn.conv, windows.conv, x, w, strides, padding, dilations, groups, groups=groups)
 
 
+def byte_conv_case(x, w, kinds="int8 int8", **attrs):
+    make, oracle, *_ = conv_case(x, w, **attrs)
+    values = [integers(*shape, kind=kind) for shape, kind in zip((x, w), kinds.split(), strict=True)]
+    return (make, oracle, *values)
+
+
 def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilations=(1, 1)):
     """A convolution in other layouts: of x, of the weight, of the result."""
     data, kernel, out = layouts.split()
@@ -365,6 +371,9 @@ CASES = {
         conv_case((1, 2, 7, 6), (2, 2, 3, 2), strides=(2, 1), dilations=(1, 2), padding=(0, 1, 1, 0)),
         conv_case((1, 4, 5, 4), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
         conv_case((1, 4, 4, 5), (6, 2, 2, 2), groups=2),
+        byte_conv_case((1, 5, 4, 5), (3, 5, 2, 2), padding=(1, 0, 0, 1)),
+        byte_conv_case((1, 8, 2, 5), (3, 8, 1, 1)),
+        byte_conv_case((1, 4, 4, 5), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
         layout_case((2, 5, 4, 3), (3, 2, 3, 7), "NHWC HWIO NHWC", padding=(1, 0, 1, 2)),
         layout_case((5, 4, 4, 3), (2, 2, 2, 6), "HWCN HWIO HWCN", strides=(2, 1), groups=2),
         layout_case((1, 3, 4, 6), (2, 3, 1, 6), "NHWC HWIO NHWC", padding=(1, 1, 0, 1), groups=6),

@@ -1,0 +1,108 @@
+"""Convolutions of 8-bit integers against numpy in float64, which is exact here: signs, windows, groups, layouts."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.graph.node import Constant
+from loopwright.ops import nn
+
+sys.path.insert(0, str(Path(__file__).parent))
+import windows
+
+HOST = lw.resolve_target("native")
+RUNNABLE = [t for t in ("native", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]
+SIGNS = [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")]
+rng = np.random.default_rng(0)
+
+
+def extremes(shape, kind):
+    limits = np.iinfo(kind)
+    return rng.choice([limits.min, limits.max, limits.min + 1, 1, 0, limits.max - 1], shape).astype(kind)
+
+
+CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
+    "window": ((1, 8, 9, 10), (6, 8, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, "conv.bytes_shifted"),
+    "odd channels": ((2, 5, 7, 6), (4, 5, 3, 2), (2, 1), (0, 1, 1, 0), (1, 2), 1, "conv.bytes_shifted"),
+    "pointwise": ((1, 18, 5, 7), (7, 18, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
+    "strided pointwise": ((1, 16, 6, 7), (8, 16, 1, 1), (2, 2), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
+    "groups": ((1, 12, 6, 6), (4, 6, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "conv.bytes_shifted"),
+    "depthwise": ((1, 6, 6, 9), (6, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 6, "conv.bytes_shifted"),
+    "one axis": ((2, 7, 20), (3, 7, 5), (2,), (2, 1), (1,), 1, "conv.bytes_shifted"),
+    "three axes": ((1, 4, 4, 5, 6), (3, 4, 2, 3, 2), (1,) * 3, (1, 1, 0, 0, 1, 1), (1,) * 3, 1, "conv.bytes_shifted"),
+}
+
+
+def expected(x, w, strides, padding, dilation, groups):
+    return windows.conv(x, w, strides, padding, dilation, groups).astype(np.int64).astype(np.int32)
+
+
+def made(ops, x, w, strides, padding, dilation, groups, **options):
+    kinds = (str(x.dtype), str(w.dtype))
+    variables = [ops.var(a.shape, kind, name) for a, kind, name in zip((x, w), kinds, "xw", strict=True)]
+    call = nn.conv(*variables, strides=strides, padding=padding, dilation=dilation, groups=groups, **options)
+    return call, dict(zip(variables, (x, w), strict=True))
+
+
+@pytest.mark.parametrize(("case", "signs"), [(c, SIGNS[n % 4]) for n, c in enumerate([*CASES, "window", "depthwise"])])
+def test_convolutions_of_bytes_are_exact(ops, case, signs):
+    *shapes, strides, padding, dilation, groups, name = CASES[case]
+    x, w = (extremes(s, kind) for s, kind in zip(shapes, signs, strict=True))
+    call, feeds = made(ops, x, w, strides, padding, dilation, groups)
+    assert ops.implement(call)[0].name == name
+    found = ops.evaluate(call, feeds, native=True)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, expected(x, w, strides, padding, dilation, groups))
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
+def test_pads_are_zeros_whatever_the_signs(ops, signs):
+    x, w = np.full((1, 4, 2, 3), np.iinfo(signs[0]).max, signs[0]), extremes((2, 4, 3, 3), signs[1])
+    call, feeds = made(ops, x, w, (1, 1), (2, 2, 2, 2), (1, 1), 1)
+    for native in (False, True):
+        found = ops.evaluate(call, feeds, native=native)
+        np.testing.assert_array_equal(found, expected(x, w, (1, 1), (2, 2, 2, 2), (1, 1), 1))
+
+
+@pytest.mark.parametrize("signs", SIGNS[:2], ids="-".join)
+def test_weights_in_words_are_read_as_they_lie(ops, signs):
+    x, w = extremes((1, 8, 6, 7), signs[0]), extremes((5, 8, 3, 3), signs[1])
+    packed = windows.rearranged(w, "OIHW", "OIHW4i")
+    call, feeds = made(ops, x, packed, (1, 1), (1, 1, 1, 1), (1, 1), 1, kernel_layout="OIHW4i")
+    assert ops.implement(call)[0].name == "conv.bytes_shifted"
+    found = ops.evaluate(call, feeds, native=True)
+    np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
+
+
+def test_a_constant_weight_is_laid_out_in_words_once(ops):
+    x, w = ops.var((1, 8, 6, 7), "uint8"), extremes((5, 8, 3, 3), "int8")
+    call = nn.conv2d(x, Constant(w), padding=1)
+    assert call.attrs.kernel_layout == "OIHW4i"
+    a = extremes((1, 8, 6, 7), "uint8")
+    found = ops.evaluate(call, {x: a}, native=True)
+    np.testing.assert_array_equal(found, expected(a, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
+    assert nn.conv2d(ops.var((1, 6, 6, 7), "uint8"), Constant(w[:, :6])).attrs.kernel_layout == "OIHW"
+
+
+@pytest.mark.parametrize("target", RUNNABLE)
+def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target):
+    resolved = lw.resolve_target(target)
+    x, w = extremes((1, 8, 9, 10), "int8"), extremes((6, 8, 3, 3), "int8")
+    call, _ = made(ops, x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1)
+    chosen, tensors, (out,) = ops.implement(call, resolved)
+    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    kernel = lw.build(schedule, [*tensors, out], target=resolved, precision="strict")
+    found = np.empty([int(e) for e in out.shape], np.int32)
+    kernel(x, w, found)
+    np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
+    assert ("vpdpbusd" if resolved.has("avx512vnni") else "pmaddwd") in kernel.assembly
+
+
+def test_other_layouts_are_served_too(ops):
+    x, w = extremes((1, 5, 6, 4), "uint8"), extremes((3, 3, 4, 2), "int8")
+    call, feeds = made(ops, x, w, (1, 1), (0,) * 4, (1, 1), 1, data_layout="NHWC", kernel_layout="HWIO")
+    wanted = windows.conv_in(x, w, (1, 1), (0,) * 4, (1, 1), 1, ("NHWC", "HWIO", "NHWC"))
+    np.testing.assert_array_equal(ops.evaluate(call, feeds, native=True), wanted)
