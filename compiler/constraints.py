@@ -7,8 +7,12 @@ stands; or the model needs its shapes. Small numbers tell how much a dimension i
 
 from __future__ import annotations
 
+import itertools
+import math
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
+from functools import cache
+from types import MappingProxyType
 
 from ..codegen.model import Least
 from ..graph.node import Call, Function, Var
@@ -23,10 +27,7 @@ from .specialize import with_params
 from .symbols import Symbol, extents_of, symbols_of
 
 LARGE = 100003
-STEP = 1009
-"""Extents to try: larger than any window, and without common factors."""
-MOST_LEAST = 1 << 16
-"""A dimension that an operator does not take at this size, it does not take at all."""
+"""From here on are the extents to try: larger than any window."""
 
 Values = Mapping[Symbol, int]
 
@@ -65,13 +66,20 @@ def _determined(function: Function) -> dict[Symbol, int] | None:
     """The numbers that the first call which does not hold for all dimensions asks for."""
     for call in _calls(function):
         symbols = _symbols(call)
-        if symbols and (problem := _problem(call, _large(symbols))) is not None:
+        if symbols and (problem := _problem(call, symbols)) is not None:
             return _solution(call, symbols, problem)
     return None
 
 
-def _large(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
-    return {symbol: LARGE + STEP * number for number, symbol in enumerate(symbols)}
+@cache
+def _primes(count: int) -> tuple[int, ...]:
+    """The first primes that are large enough: no two extents have a factor in common."""
+    numbers = (n for n in itertools.count(LARGE, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
+    return tuple(itertools.islice(numbers, count))
+
+
+def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
+    return {symbol: factor * prime for symbol, prime in zip(symbols, _primes(len(symbols)), strict=True)}
 
 
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbol, int]:
@@ -79,10 +87,10 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbo
     extents = extents_of(a.type for a in call.args)
     candidates = tuple(dict.fromkeys(number for e in extents if (number := const_int(e)) is not None))
     for count in (1, 2):
-        for chosen in combinations(symbols, count):
-            for numbers in product(candidates, repeat=count):
+        for chosen in itertools.combinations(symbols, count):
+            for numbers in itertools.product(candidates, repeat=count):
                 solution = dict(zip(chosen, numbers, strict=True))
-                if _problem(call, {**_large(symbols), **solution}) is None:
+                if _problem(call, symbols, solution) is None:
                     return solution
     dims = ", ".join(dict.fromkeys(symbol.name for symbol in symbols))
     at = f" (node {', '.join(call.origin)})" if call.origin else ""
@@ -91,7 +99,15 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbo
     )
 
 
-def _problem(call: Call, values: Values) -> str | None:
+def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxyType({})) -> str | None:
+    """Why a call does not hold for all values of the dimensions that are not known; None if it does.
+
+    Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
+    """
+    return _problem_at(call, {**_large(symbols), **known}) or _problem_at(call, {**_large(symbols, 2), **known})
+
+
+def _problem_at(call: Call, values: Values) -> str | None:
     """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
     assert isinstance(call.op, Op)
     try:
@@ -115,19 +131,12 @@ def _at(kind: Type, values: Values) -> Type:
 
 def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
     """The smallest value of a dimension that the call holds for, if it holds for all larger ones."""
+    large = _large(symbols)
 
     def holds(number: int) -> bool:
-        return _problem(call, {**_large(symbols), symbol: number}) is None
+        return _problem_at(call, {**large, symbol: number}) is None
 
-    if holds(0):
-        return 0
-    low, high = 0, 1
-    while not holds(high) and high < MOST_LEAST:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return 0 if holds(0) else bisect(range(large[symbol]), False, key=holds)
 
 
 def _text(call: Call) -> str:
