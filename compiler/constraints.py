@@ -85,7 +85,8 @@ def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbol, int]:
     """Numbers for one or two dimensions, out of the extents of the arguments, that the call holds for."""
     extents = extents_of(a.type for a in call.args)
-    candidates = tuple(dict.fromkeys(number for e in extents if (number := const_int(e)) is not None))
+    known = dict.fromkeys(number for e in extents if (number := const_int(e)) is not None)
+    candidates = sorted(known, key=lambda number: number == 1)  # what broadcasts with 3 may be 1, but is rather 3
     for count in (1, 2):
         for chosen in itertools.combinations(symbols, count):
             for numbers in itertools.product(candidates, repeat=count):

@@ -145,6 +145,12 @@ def test_two_dimensions_that_one_operator_fixes():
     assert library.inputs[0].shape == ("N", 6, 7)
 
 
+def test_a_dimension_that_broadcasts_with_a_number_is_that_number_rather_than_1():
+    x, condition = lw.var("x", (H,)), lw.const(np.array([[True], [False]]))
+    library = lw.compile(lw.Function([x], lw.nn.where(condition, x, lw.const(normal(2, 3)))), jobs=1)
+    assert library.inputs[0].shape == (3,)
+
+
 def chosen(library):
     return [c.implementation for f in library.functions for c in f.choices]
 

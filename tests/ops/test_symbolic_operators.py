@@ -1,0 +1,72 @@
+"""Operators on symbolic extents: the interpreter agrees with numpy on the schedules that are chosen without knowing
+them, or the operator says what it must know. One operator stands for all that share a type relation."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.closed_function import as_function
+from loopwright.compiler.constraints import settle_dimensions
+from loopwright.compiler.lower_function import lower_function
+from loopwright.compiler.partition import partition
+from loopwright.graph.types import TupleType
+from loopwright.ops.registry import get_op
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_every_operator import CASES, exact, same
+
+TARGET = lw.resolve_target("x86-64-v3")
+NEED_NUMBERS = {
+    "broadcast_to": "do not broadcast",
+    "gather_nd": "the last axis of indices must be known",
+    "nn.conv1d": "known extents",
+    "nn.conv1d_transpose": "known extents",
+    "nn.conv2d": "known extents",
+    "nn.conv2d_transpose": "known extents",
+    "nn.conv3d": "known extents",
+    "nn.conv3d_transpose": "known extents",
+    "nn.depth_to_space": "channels must divide by 4",
+    "nn.space_to_depth": "rows must divide by 2",
+    "reshape": "do not fill the shape",
+}
+"""What operators say where not even the extents of their weights are known."""
+
+
+def function_of(make, arrays):
+    """The operator on tensors all of whose extents above 1 are symbolic, the same symbol for the same number."""
+    symbols = {}
+    params = []
+    for k, a in enumerate(arrays):
+        shape = [symbols.setdefault(n, te.var(f"s{n}")) if n > 1 else n for n in a.shape]
+        params.append(lw.var(f"x{k}", shape, a.dtype.name))
+    return settle_dimensions(lw.Function(params, make(*params)))
+
+
+FAMILIES = {get_op(name).relation.__code__: name for name in sorted(set(CASES) - set(NEED_NUMBERS))}
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES.values()))
+def test_the_interpreter_agrees_with_numpy_where_no_extent_is_known(name):
+    make, oracle, *arrays = CASES[name][0]
+    arrays = [np.asarray(a) for a in arrays]
+    function = function_of(make, arrays)
+    kind = function.body.type
+    wanted = oracle(*map(exact, arrays))
+    wanted, kinds = (wanted, kind.fields) if isinstance(kind, TupleType) else ((wanted,), (kind,))
+    results = [np.zeros(np.shape(w), k.dtype.to_numpy()) for w, k in zip(wanted, kinds, strict=True)]
+    (group,) = partition(function)
+    func, _ = lower_function(as_function(group), TARGET, "main")
+    lw.interpret(func)(*arrays, *results)
+    for found, expected in zip(results, wanted, strict=True):
+        same(found, expected)
+
+
+@pytest.mark.parametrize("name", sorted(NEED_NUMBERS))
+def test_operators_that_need_numbers_say_so(name):
+    make, _, *arrays = CASES[name][0]
+    with pytest.raises((lw.TypeInferenceError, lw.ModelError), match=NEED_NUMBERS[name]):
+        function_of(make, [np.asarray(a) for a in arrays])
