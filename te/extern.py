@@ -41,9 +41,10 @@ def extern(
     """A tensor of the given shape, or several for a list of shapes, that a statement of the loop IR computes.
 
     ``fcompute(ins, outs)`` is called once, with a buffer for each input and each output, and returns the statement;
-    ``te.IRBuilder`` writes it. It may read the inputs anywhere, and read and write the outputs and what it allocates;
-    it must write each element of the outputs that is read later. ``dtype`` is that of the outputs, or one for each;
-    without it the outputs have the dtype that all inputs share.
+    ``te.IRBuilder`` writes it. It may read the inputs anywhere, read and write the outputs and what it allocates, and
+    call functions of C on them, see ``te.extern_function``. It must write each element of the outputs that is read
+    later. ``dtype`` is that of the outputs, or one for each; without it the outputs have the dtype that all inputs
+    share.
 
     A schedule has no loops of it to transform: it runs as written, on whole inputs. It can be placed by ``compute_at``.
 
