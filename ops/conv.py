@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import ClassVar, TypedDict, Unpack
 
 from .. import te
 from ..graph.layout import Layout, source_index
@@ -62,10 +62,8 @@ class ConvAttrs(Attrs):
     out_layout: str = attr("layout of the result; empty: that of x", default="")
     out_dtype: str = attr(OUT_DTYPE, default="")
 
-    @property
-    def rank(self) -> int:
-        """The number of spatial axes."""
-        return len(self.strides)
+    rank: ClassVar[int]
+    """The number of spatial axes."""
 
     @property
     def data(self) -> Layout:
@@ -82,6 +80,8 @@ class ConvAttrs(Attrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv1DAttrs(ConvAttrs):
+    rank = 1
+
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1,))
     padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0))
     dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1,))
@@ -91,6 +91,8 @@ class Conv1DAttrs(ConvAttrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv2DAttrs(ConvAttrs):
+    rank = 2
+
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1))
     padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0))
     dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1))
@@ -100,6 +102,8 @@ class Conv2DAttrs(ConvAttrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv3DAttrs(ConvAttrs):
+    rank = 3
+
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1, 1))
     padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0, 0, 0))
     dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1, 1))

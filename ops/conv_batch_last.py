@@ -7,20 +7,22 @@ broadcast.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from .. import te
 from ..graph.layout import Layout, source_index
 from ..graph.types import TensorType, Type
+from ..ir.errors import SelectionError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import schedule_stage
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
+from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from .tile_config import check_config, configured_tile
 from .tiling import schedule_around, schedule_core
 from .window import known_window, padded, spatial_axes
 
@@ -44,7 +46,7 @@ def add_batch_last(
     tile = register_tile(filters // attrs.groups, batch, target, kind.dtype, divides=attrs.groups > 1)
     plan = BatchLast(attrs, window, channels, filters, batch, kind, tile)
     with strategy.specialized(2 * kind.shape[-1] >= tile.lanes):
-        strategy.add_implementation(plan.compute, plan.schedule, "conv.batch_last", plevel=15)
+        strategy.add_implementation(plan.compute, plan.schedule, "conv.batch_last", 15, configure=plan.configure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,12 @@ class BatchLast:
         for copy in copies:
             schedule_stage(schedule[copy], target)
         return schedule
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` and ``vectors`` of a tuning record."""
+        check_config(config, "rows", "vectors")
+        tile = configured_tile(config, self.tile)
+        if self.filters // self.attrs.groups % tile.rows and self.attrs.groups > 1:
+            raise SelectionError(f"the config's tile of {tile.rows} filters straddles groups")
+        made = replace(self, tile=tile)
+        return made.compute, made.schedule

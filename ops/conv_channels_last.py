@@ -8,13 +8,14 @@ together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from .. import te
 from ..graph.layout import Layout, source_index
 from ..graph.types import TensorType, Type
+from ..ir.errors import SelectionError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import schedule_stage
@@ -22,7 +23,8 @@ from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .conv_flat import flatten, unflatten
 from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
+from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from .tile_config import check_config, configured_flag, configured_tile
 from .tiling import PACKED_USES, schedule_around, schedule_core
 from .window import known_window, padded, spatial_axes
 
@@ -45,10 +47,9 @@ def add_channels_last(
         return
     extents = attrs.kernel.extents(weight.shape)
     channels, filters = const_int(extents["I"]) or 0, const_int(extents["O"]) or 0
-    per_group = filters // attrs.groups
     plan = ChannelsLast(attrs, known_window([extents[a] for a in axes]), channels, filters, kind, target)
-    if attrs.groups == 1 or per_group % plan.tile.columns == 0:
-        strategy.add_implementation(plan.compute, plan.schedule, "conv.channels_last", plevel=15)
+    if plan.within_groups:
+        strategy.add_implementation(plan.compute, plan.schedule, "conv.channels_last", 15, configure=plan.configure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class ChannelsLast:
     filters: int
     result: TensorType
     target: Target
+    given_tile: RegisterTile | None = None  # by a tuning record
+    given_pack: bool | None = None
 
     @property
     def spatial(self) -> tuple[int, ...]:
@@ -80,6 +83,8 @@ class ChannelsLast:
 
     @property
     def tile(self) -> RegisterTile:
+        if self.given_tile is not None:
+            return self.given_tile
         stride = self.attrs.strides[-1] * self.channels * self.attrs.groups
         columns, kind = self.filters // self.attrs.groups, self.result.dtype
         tile = register_tile(self.row, columns, self.target, kind, stride)
@@ -87,8 +92,15 @@ class ChannelsLast:
         return register_tile(self.row, tile.lanes, self.target, kind, stride) if narrow else tile
 
     @property
+    def within_groups(self) -> bool:
+        """Whether no tile straddles groups."""
+        return self.attrs.groups == 1 or self.filters // self.attrs.groups % self.tile.columns == 0
+
+    @property
     def packed(self) -> bool:
         """Whether weights are copied to panels: they are used often enough, or have their filters not last."""
+        if self.given_pack is not None:
+            return self.given_pack
         often = math.prod(self.spatial) >= PACKED_USES * self.tile.rows and self.filters > self.tile.columns
         return often or self.attrs.kernel.names[-1] != "O"
 
@@ -167,3 +179,12 @@ class ChannelsLast:
         """Else tiles of all outputs follow each other for one panel."""
         elements = math.prod(self.window) * self.channels * self.filters
         return elements * self.result.dtype.storage_bytes <= self.target.l2_bytes // 2
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        check_config(config, "rows", "vectors", "pack")
+        tile, pack = configured_tile(config, self.tile), configured_flag(config, "pack", self.packed)
+        made = replace(self, given_tile=tile, given_pack=pack)
+        if not made.within_groups:
+            raise SelectionError(f"the config's tile of {tile.columns} filters straddles groups")
+        return made.compute, made.schedule

@@ -1,6 +1,7 @@
 """``loopwright ops``: its page is current, and lists what the registry and selection know."""
 
 import contextlib
+import dataclasses
 import io
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_each_operator_has_one_section_with_its_arguments_and_attributes(page):
     found = sections(page)
     assert found.keys() == {op.name for op in all_ops()}
     for op in all_ops():
-        names = [a.name for a in op.arguments] + list(op.attrs.__dataclass_fields__ if op.attrs else ())
+        names = [a.name for a in op.arguments] + [f.name for f in (dataclasses.fields(op.attrs) if op.attrs else ())]
         assert all(f"`{name}`" in found[op.name] for name in names), op.name
         assert "*implementations*: `" in found[op.name], op.name
 

@@ -15,7 +15,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.conv import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, conv, conv1d, conv2d, conv3d
+from loopwright.ops.conv import CONV2D, Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, conv, conv1d, conv2d, conv3d
 from loopwright.ops.conv_transpose import conv2d_transpose, conv_transpose
 from loopwright.te import var as dimension
 
@@ -285,6 +285,7 @@ def test_a_transposed_convolution_reads_no_zero_times_infinity(ops):
             "sums of products of int8 and uint8 are int32; cast them",
         ),
         (lambda v: conv(v((1, 3, 8)), v((4, 3, 3)), out_dtype="f3"), "nn.conv1d(x: float32[1, 3, 8], weight: float32"),
+        (lambda v: CONV2D(v((1, 3, 8, 8)), v((4, 3, 3, 3)), attrs=Conv2DAttrs(strides=(1,))), "strides must have 2"),
         (lambda v: conv2d_transpose(v((1, 3, 8)), v((4, 3, 3))), "nn.conv2d_transpose: x needs the axes N, C, H, W"),
         (lambda v: conv_transpose(v((1, 3, 8)), v((4, 3, 3))), "x has 3 channels, but the weight is for 4"),
         (lambda v: conv_transpose(v((1, 3, 8)), v((3, 3, 3)), groups=2), "3 channels do not fall into 2 groups"),
