@@ -68,17 +68,19 @@ def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callabl
     shape = "its shape, with elements as wide" if complex_one else "its shape"
     takes = f"its function takes in elementwise and broadcasting operators of {shape}"
     for call in followers:
-        if pattern_of(call) > OpPattern.BROADCAST:
-            return f"{describe(anchor)}: {takes}, and {describe(call)}"
+        if pattern_of(call) >= OpPattern.TUPLE:
+            return alone(call)
+        if pattern_of(anchor_of(call)) > OpPattern.INJECTIVE:
+            return f"{describe(anchor)}, and {_membership(call, anchor_of)}: no function has two such"
         if pattern_of(anchor_of(call)) > OpPattern.BROADCAST:
-            return f"{_membership(call, anchor_of)}, and no function has two that are complex or reductions"
+            return f"{describe(anchor)}: {takes}, and {_membership(call, anchor_of)}"
         if not _same_shape(call.type, anchor.type, same_width=complex_one):
             return f"{describe(anchor)}: {takes}, {anchor.type}, and {call.op.name} gives {call.type}"
     return None
 
 
 def _membership(call: Call, anchor_of: Callable[[Call], Call]) -> str:
-    """What is said of a call that is complex or a reduction, or is fused with one."""
+    """What is said of a call that is complex, a reduction or injective, or is fused with one that is."""
     anchor = anchor_of(call)
     return (
         describe(call)
