@@ -67,7 +67,10 @@ class Choice:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; of candidates also the verdict."""
-        candidates = [asdict(c) | {"verdict": c.verdict} for c in self.candidates]
+        candidates = [
+            asdict(c) | {"clauses": [asdict(clause) for clause in c.clauses], "verdict": c.verdict}
+            for c in self.candidates
+        ]
         return asdict(self) | {"candidates": candidates, "notes": list(self.notes)}
 
     @classmethod
