@@ -110,7 +110,7 @@ def select_implementation(
     """
     workload = workload_of(call)
     matches = () if workload is None else records.lookup(workload, target)
-    candidates = tuple(_with_record(c, matches) for c in candidates_of(call, target, precision))
+    candidates = candidates_of(call, target, precision)
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
         types = ", ".join(str(a.type) for a in call.args)
@@ -121,16 +121,17 @@ def select_implementation(
             chosen = _as_recorded(match, candidates, call)
         except LoopwrightError as error:
             notes.append(f"passed over the record of {match}: {error}")
-        else:
-            reason = _reason_by_record(match, matches[number + 1 :], valid)
-            return Selection(call.op.name, chosen, reason, candidates, match, tuple(notes))
+            continue
+        reason = _reason_by_record(match, matches[number + 1 :], valid)
+        known = _with_records(candidates, matches[number:])
+        return Selection(call.op.name, chosen, reason, known, match, tuple(notes))
     best = max(valid, key=lambda i: i.plevel)  # the first among equals
     return Selection(call.op.name, best, _reason_by_priority(best, valid), candidates, None, tuple(notes))
 
 
-def _with_record(candidate: Candidate, matches: Sequence[Match]) -> Candidate:
-    name = candidate.implementation.name
-    return replace(candidate, recorded=next((m for m in matches if m.record.implementation == name), None))
+def _with_records(candidates: Sequence[Candidate], matches: Sequence[Match]) -> tuple[Candidate, ...]:
+    first = {match.record.implementation: match for match in reversed(matches)}
+    return tuple(replace(c, recorded=first.get(c.implementation.name)) for c in candidates)
 
 
 def _as_recorded(match: Match, candidates: Sequence[Candidate], call: Call) -> OpImplementation:
