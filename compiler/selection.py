@@ -96,7 +96,7 @@ def _verdicts(
     condition: SpecializedCondition | None, implementation: OpImplementation, precision: Precision
 ) -> tuple[Verdict, ...]:
     clauses = () if condition is None else condition.verdicts()
-    own = ((KEEPS_ORDER, implementation.keeps_order),) if precision == "strict" else ()
+    own = ((KEEPS_ORDER, False),) if precision == "strict" and not implementation.keeps_order else ()
     return (*((str(clause), holds) for clause, holds in clauses), *own)
 
 

@@ -1,6 +1,7 @@
 """Products by BLAS against numpy: in kernels, models and saved libraries, and where they are not offered."""
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -129,6 +130,16 @@ def test_strict_precision_does_without_since_blas_sums_in_an_order_of_its_own():
         "sums in the order of the definition (strict precision) fails"
     ]
     close(lw.Engine(library)([x, y])[0], x @ y)
+
+
+def test_explanations_show_it_chosen_and_refused():
+    a, b = lw.var("a", (64, 32)), lw.var("b", (32, 48))
+    function = lw.Function([a, b], lw.nn.matmul(a, b))
+    assert "→ matmul.cblas: highest priority 20" in str(lw.explain(function, target=TARGET))
+    strict = str(lw.explain(function, target=TARGET, precision="strict"))
+    assert re.search(
+        r"matmul\.cblas +20 rejected: .*sums in the order of the definition \(strict precision\) fails", strict
+    )
 
 
 def test_without_the_library_in_the_target_it_is_not_offered():
