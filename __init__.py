@@ -22,6 +22,7 @@ from .compiler.explain import Explanation, explain_call, explain_graph, explain_
 from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
+from .compiler.layout_planning import Layouts
 from .compiler.model import Progress, compile_model
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
@@ -146,14 +147,16 @@ def compile(
     jobs: int | None = None,
     progress: Progress | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
+    layouts: Layouts = "plan",
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
     ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
     compile (default: one a core); ``progress(done, total, name)`` is called after each function. ``precision`` is as
     for ``build``. ``records`` are tuning records, or the path of their file: of the implementations whose costs they
-    know, the cheapest serves a call. ``lw.Engine(library)`` runs the result on the target's kind of machine,
-    ``library.save`` keeps it.
+    know, the cheapest serves a call. ``layouts="keep"`` holds all tensors as the model has them; by default the
+    compiler may hold those between operators in layouts that cost less. ``lw.Engine(library)`` runs the result on the
+    target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
@@ -161,7 +164,7 @@ def compile(
     options = CodegenOptions(precision=precision)
     evaluate = partial(_evaluate, options, jobs)
     known = records_from(records)
-    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate, known))
+    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate, known, layouts))
 
 
 def explain(
@@ -198,7 +201,9 @@ def explain(
 
 
 def fusion_report(
-    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int]] | None = None
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    target: str | Target | None = "native",
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
 
@@ -216,7 +221,8 @@ def fusion_report(
     fused_transpose: %3 transpose
     """
     evaluate = partial(_evaluate, CodegenOptions(), None)
-    return _fusion_report(run_graph_passes(_graph_of(model, shapes), evaluate))
+    function = _graph_of(model, shapes)
+    return _fusion_report(run_graph_passes(function, resolve_target(target), "standard", evaluate))
 
 
 def _graph_of(

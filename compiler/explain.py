@@ -84,7 +84,7 @@ def explain_graph(
     function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
 ) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
-    graph = run_graph_passes(function, _zeros)
+    graph = run_graph_passes(function, target, precision, _zeros, records=records)
     alike: dict[str, list[Unit]] = {}
     for unit in units_of(graph)[0]:
         alike.setdefault(graph_hash(unit.function), []).append(unit)

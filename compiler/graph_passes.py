@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from ..codegen.options import Precision
 from ..graph.node import Function
+from ..ir.target import Target
 from .constraints import settle_dimensions
 from .fold_constants import Evaluate, fold_constants
+from .layout_planning import Layouts, plan_layouts
+from .records import NO_RECORDS, TuningRecords
 from .simplify_inference import simplify_inference
 
 
-def run_graph_passes(function: Function, evaluate: Evaluate | None = None) -> Function:
+def run_graph_passes(
+    function: Function,
+    target: Target,
+    precision: Precision,
+    evaluate: Evaluate | None = None,
+    layouts: Layouts = "plan",
+    records: TuningRecords = NO_RECORDS,
+) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
     function = settle_dimensions(function)
     function = simplify_inference(function)
-    return function if evaluate is None else fold_constants(function, evaluate)
+    if evaluate is not None:
+        function = fold_constants(function, evaluate)
+    return plan_layouts(function, target, precision, records).function if layouts == "plan" else function

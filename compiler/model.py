@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 from ..codegen.entry import KernelCall, compile_entry
 from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
@@ -16,6 +17,7 @@ from .constraints import least_extents
 from .fold_constants import Evaluate
 from .function_cache import function_key
 from .graph_passes import run_graph_passes
+from .layout_planning import Layouts
 from .placement import Placement, place_values, tensor_spec
 from .records import NO_RECORDS, TuningRecords
 from .symbols import checked_extents, dimension_names
@@ -35,16 +37,19 @@ def compile_model(
     progress: Progress | None = None,
     evaluate: Evaluate | None = None,
     records: TuningRecords = NO_RECORDS,
+    layouts: Layouts = "plan",
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. ``records`` say what implementations cost. Raises ``ModelError`` for
-    dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no
-    positive number.
+    without it that is computed at each run. ``records`` say what implementations cost. ``layouts``: whether they are
+    planned. Raises ``ModelError`` for dimensions that the inputs do not tell or operators do not take,
+    ``RuntimeArgumentError`` for ``jobs`` that are no positive number, and for other ``layouts``.
     """
     count = _job_count(jobs)
-    graph = run_graph_passes(function, evaluate)
+    if layouts not in get_args(Layouts):
+        raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
+    graph = run_graph_passes(function, target, options.precision, evaluate, layouts, records)
     dims = dimension_names(graph.params)
     units, results = units_of(graph)
     distinct: dict[str, Function] = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,10 @@ class Layout(metaclass=Interned):
     def primal(self) -> Layout:
         """The layout without its blocks."""
         return Layout("".join(self.names))
+
+    def without(self, names: Collection[str]) -> Layout:
+        """The layout that is left when axes go, with their blocks; some axis must stay."""
+        return Layout("".join(str(axis) for axis in self.axes if axis.name not in names))
 
     @property
     def is_blocked(self) -> bool:

@@ -20,6 +20,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
 from .attrs import Attrs, attr, one_of
 from .broadcasting import read_broadcast
+from .layout_rule import register_layout_rule, same_layout
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import INTEGER_KINDS, NUMBER_KINDS, broadcast_shapes, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
@@ -63,6 +64,7 @@ def _register(
     arguments = [(n, "any shape that broadcasts") for n in names]
     op = register_op(name, description, arguments, relation, OpPattern.BROADCAST, attrs, support_level=1)
     register_compute(op, compute)
+    register_layout_rule(op, same_layout)
     return op
 
 

@@ -12,6 +12,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Expr, const_int
 from ..ir.simplify import simplify
 from .attrs import Attrs, attr
+from .layout_rule import Held, follow_axes, register_layout_rule
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
@@ -74,6 +75,14 @@ CONCATENATE = register_op(
     support_level=1,
 )
 register_compute(CONCATENATE, _compute)
+
+
+def _in_layout(attrs: ConcatenateAttrs, given: Held) -> ConcatenateAttrs:
+    """Blocks that divide all tensors follow each other as their elements do."""
+    return ConcatenateAttrs(given.layout.position(given.primal.axes[attrs.axis].name))
+
+
+register_layout_rule(CONCATENATE, follow_axes(_in_layout))
 
 
 def concatenate(tensors: Sequence[Node], axis: int = 0) -> Call:

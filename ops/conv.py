@@ -25,7 +25,9 @@ from .conv_channels_last import add_channels_last
 from .conv_depthwise import add_depthwise
 from .conv_flat import add_flat
 from .conv_int8 import add_byte_conv, in_words
-from .conv_nchwc import add_blocked
+from .conv_nchwc import add_blocked, blocked_uses
+from .cost import elements, moved, multiplied
+from .layout_rule import register_layout_rule
 from .registry import Op, OpPattern, register_op
 from .relations import naming, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -197,11 +199,16 @@ def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 # Strategy
 
+EFFICIENCY = 0.15
+"""Of the multiplications that a core can do, which the definition does with the default schedule, about."""
+
 
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_direct, schedule_default, "conv.direct")
-    x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result")
+    x, weight, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+    terms = elements(weight) // (const_int(attrs.kernel.extents(weight.shape)["O"]) or 1)
+    cost = multiplied(terms * elements(kind), kind.dtype, target, EFFICIENCY) + moved([x, weight, kind])
+    strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
     empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
     if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
         for add in (add_flat, add_blocked, add_channels_last, add_batch_last, add_depthwise):
@@ -213,6 +220,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 
 for _op in (CONV1D, CONV2D, CONV3D):
     register_strategy(_op)(_strategy)
+register_layout_rule(CONV2D, blocked_uses)
 
 
 # Calls

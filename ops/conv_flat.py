@@ -24,6 +24,7 @@ from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
+from .cost import elements, moved, multiplied
 from .relations import tensor_argument
 from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from .tile_config import check_config, configured_flag, configured_tile
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
+EFFICIENCY, STRIDED_EFFICIENCY = 0.7, 0.45
+"""Of the multiplications that a core can do, which it does here, as measured on layers of usual networks."""
 Number = TypeVar("Number", int, Expr)
 
 
@@ -112,7 +115,7 @@ def unflatten(flat: Expr, widths: Sequence[int]) -> tuple[Expr, ...]:
 
 def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
     """Offer the flattened implementation, where it can serve: N and C before the spatial axes, all known but N."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
+    x, weight, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
     axes = spatial_axes(attrs.rank)
     data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
     if not (attrs.data is attrs.out is data and attrs.kernel is kernel):
@@ -123,15 +126,22 @@ def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], res
     flat = Flat(attrs, known_window(weight.shape[2:]), shape[1:], shape[0])
     factors = math.prod(weight.static_shape[1:])
     tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
+    images = elements(kind) // math.prod(flat.outputs)
+    products = images * math.ceil(flat.positions / tile.columns) * tile.columns * factors
+    efficiency = EFFICIENCY if math.prod(attrs.strides) == 1 else STRIDED_EFFICIENCY
+    copied = [] if flat.pointwise else [x, x]
+    cost = multiplied(products, kind.dtype, target, efficiency) + moved([x, weight, kind, *copied])
     if flat.pointwise:
         pack = any(s > 1 for s in attrs.strides) or flat.group_filters >= PACKED_USES * tile.rows
         pointwise = Pointwise(flat, tile, pack)
         strategy.add_implementation(
-            pointwise.compute, pointwise.schedule, "conv.pointwise", 20, configure=pointwise.configure
+            pointwise.compute, pointwise.schedule, "conv.pointwise", 20, configure=pointwise.configure, cost=cost
         )
     else:
         shifted = Shifted(flat, tile)
-        strategy.add_implementation(shifted.compute, shifted.schedule, "conv.shifted", 15, configure=shifted.configure)
+        strategy.add_implementation(
+            shifted.compute, shifted.schedule, "conv.shifted", 15, configure=shifted.configure, cost=cost
+        )
 
 
 def _channel(flat: Flat, weight: te.Tensor, k: Expr, c: Axis) -> Expr:

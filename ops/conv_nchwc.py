@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import te
-from ..graph.layout import NCHW, Layout
+from ..graph.layout import NCHW, OIHW, Layout
+from ..graph.node import Call
 from ..graph.types import Type
 from ..ir.dtype import DType
 from ..ir.expr import Axis, Expr, ExprLike, const_int
 from ..ir.target import Target
 from ..lowering.schedule import LoopView, Schedule
+from .cost import elements, moved
+from .layout_rule import Held, LayoutUse
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors
 from .tiling import MANY_TASKS, schedule_around
@@ -32,29 +35,61 @@ if TYPE_CHECKING:
     from .conv import ConvAttrs
 
 
+UNBLOCKED = 1.15
+"""How much longer a convolution takes, as measured, where a step of the sum leads to another plane of the image."""
+
+
 def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
-    """Offer it where the result has its channels in blocks, and x has or not; places known, sums in the dtype of the
-    factors, and no block straddles groups."""
+    """Offer it where the result has its channels in blocks, and x has or not; places known, no block in two groups."""
     x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
     block = attrs.out.factor("C")
     if block == 1 or attrs.out is not nchw(block) or attrs.data not in (NCHW, nchw(attrs.data.factor("C"))):
         return
-    if not kind.dtype.is_float or kind.dtype.storage_bits < 32 or kind.dtype is not x.dtype:
-        return
-    outputs = tuple(n for e in kind.shape[2:4] if (n := const_int(e)) is not None and n > 0)
+    outputs = tuple(n for e in kind.shape[2:4] if (n := const_int(e)) is not None)
     weights = attrs.kernel.extents(weight.shape)
     channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
     depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
     straddles = attrs.data is not attrs.out if depthwise else filters // attrs.groups % block
-    if len(outputs) < 2 or channels * filters == 0 or straddles:
+    if len(outputs) < 2 or straddles:
         return
     if attrs.kernel is not kernel_layout(attrs.data.factor("C"), block, depthwise):
         return
     window = known_window([weights[axis] for axis in "HW"])
     made = Blocked(attrs, block, window, outputs, filters, depthwise, target, kind.dtype)
+    cost = made.cost([x, weight, kind])
     strategy.add_implementation(
-        made.compute, made.schedule, "conv.blocked_depthwise" if depthwise else "conv.blocked", plevel=20
+        made.compute, made.schedule, "conv.blocked_depthwise" if depthwise else "conv.blocked", plevel=20, cost=cost
     )
+
+
+def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule of a 2-D convolution of NCHW by OIHW: as many filters in a block as a vector holds, or half of
+    it; of x in blocks, or as it is."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    if not (attrs.data is attrs.out is NCHW and attrs.kernel is OIHW):
+        return
+    channels, filters = const_int(weight.shape[1]), const_int(weight.shape[0])
+    if not (x.dtype.is_float and x.dtype is weight.dtype is result.dtype) or not channels or not filters:
+        return
+    depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
+    block = _block(filters if depthwise else filters // attrs.groups, target.lanes(x.dtype))
+    if block is None:
+        return
+    if depthwise:
+        given = Held(NCHW, nchw(block))
+    data = 1 if given is None else given.layout.factor("C")
+    if given not in (None, Held(NCHW, nchw(data))) or (given is not None and not depthwise and channels % data):
+        return
+    weights = Held(OIHW, kernel_layout(data, block, depthwise))
+    out = Held(NCHW, nchw(block))
+    made = replace(attrs, data_layout=str(nchw(data)), kernel_layout=str(weights), out_layout=str(out))
+    yield LayoutUse((given, weights), made, out)
+
+
+def _block(channels: int, lanes: int) -> int | None:
+    """How many channels make a block: a vector, or half of one; None if they make none."""
+    return next((b for b in (lanes, lanes // 2) if b > 1 and channels % b == 0), None)
 
 
 def nchw(block: int) -> Layout:
@@ -152,6 +187,18 @@ class Blocked:
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         return channel_tile(*self.grid, blocks, self.target.vector_registers // vectors)
 
+    def cost(self, types: Sequence[Type]) -> float:
+        """Cycles of the steps of all tiles, and those to go through memory; twice through x, if it is copied."""
+        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+        tile = self.tile
+        channels = 1 if self.depthwise else (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
+        terms = channels * math.prod(self.window)
+        stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
+        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
+        slowdown = 1 if self.attrs.data.is_blocked else UNBLOCKED
+        copied = [x, x] if any(self.attrs.padding) else []
+        return slowdown * vectors * stripes * terms * _cycles(*self.grid, tile) + moved([x, weight, result, *copied])
+
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
         x, weight = inputs
@@ -227,7 +274,9 @@ class Blocked:
         data = sums.op.inputs[0]
         image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
         chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
-        return math.ceil(tiles / min(chunks, tiles))
+        most = math.ceil(tiles / min(chunks, tiles))
+        dividing = max(size for size in range(1, most + 1) if tiles % size == 0)
+        return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
 
 
 def _schedule_padded(schedule: Schedule, source: te.Tensor, blocked: bool, target: Target) -> None:

@@ -18,6 +18,7 @@ from ..ir.expr import ONE, Axis, Expr, as_index
 from ..ir.simplify import simplify
 from .accumulate import accumulator, widened
 from .attrs import Attrs, attr, positive
+from .layout_rule import follow_layout, register_layout_rule
 from .pool import power_of_magnitude, root
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
@@ -130,6 +131,11 @@ def _lp(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 # Registration
 
 
+def _primal(call: Call) -> Layout:
+    x = tensor_argument(call.args[0].type, "x")
+    return Layout(f"NC{spatial_axes(rank_in(x, ''))}")
+
+
 def _register(
     name: str, description: str, attrs: type[GlobalPoolAttrs], compute: Compute, relation: Callable[..., Type]
 ) -> Op:
@@ -137,6 +143,7 @@ def _register(
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
     op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
     register_compute(op, compute)
+    register_layout_rule(op, follow_layout(_primal))
     return op
 
 

@@ -41,7 +41,8 @@ class OpImplementation:
 
     ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
     the schedule, as a library does it: strict precision refuses it. ``configure``, of an implementation with numbers
-    that can be tuned, makes it with those of a record.
+    that can be tuned, makes it with those of a record. ``cost`` is an estimate in cycles of one core (``cost.py``), by
+    which layouts are planned; None: unknown, it is taken to be as fast as memory.
     """
 
     compute: Compute
@@ -50,6 +51,7 @@ class OpImplementation:
     plevel: int
     keeps_order: bool = True
     configure: Configure | None = None
+    cost: float | None = None
 
     def configured(self, config: Mapping[str, Any]) -> OpImplementation:
         """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""

@@ -14,10 +14,16 @@ from ..ir.expr import Axis, Expr, as_index
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .attrs import Attrs, attr
+from .cost import elements
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Tensors, register_compute
+from .strategy import OpStrategy, Tensors, register_strategy
 from .tiling import schedule_around
+
+CYCLES_PER_ELEMENT = 1.1
+"""Measured: an element is loaded and stored by itself."""
+CYCLES_PER_CALL = 2000
+"""What one more function to run takes."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,12 @@ def _schedule(attrs: LayoutTransformAttrs, anchor: Tensors, outputs: Tensors, ta
     return schedule
 
 
-register_compute(LAYOUT_TRANSFORM, _compute, _schedule)
+@register_strategy(LAYOUT_TRANSFORM)
+def _strategy(attrs: LayoutTransformAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    cost = CYCLES_PER_ELEMENT * elements(result) + CYCLES_PER_CALL
+    strategy.add_implementation(_compute, _schedule, "layout_transform.tiled", cost=cost)
+    return strategy
 
 
 def layout_transform(x: Node, source: str | Layout, destination: str | Layout) -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import te
 from ..graph.node import Node, tensor_of
@@ -12,6 +12,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Expr, const_int, logical_and
 from ..ir.simplify import simplify
 from .attrs import Attrs, all_non_negative, attr, one_of
+from .layout_rule import Held, follow_axes, register_layout_rule
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .slicing import END, strided_slice
@@ -105,6 +106,21 @@ PAD = register_op(
     support_level=2,
 )
 register_compute(PAD, _compute)
+
+
+def _in_layout(attrs: PadAttrs, given: Held) -> PadAttrs | None:
+    """What is added to axes that are not cut into blocks goes with them."""
+    before, after = [0] * given.layout.ndim, [0] * given.layout.ndim
+    for axis, added in enumerate(zip(attrs.before, attrs.after, strict=True)):
+        place = given.moved_axis(axis)
+        if place is not None:
+            before[place], after[place] = added
+        elif any(added):
+            return None
+    return replace(attrs, before=tuple(before), after=tuple(after))
+
+
+register_layout_rule(PAD, follow_axes(_in_layout))
 
 
 def pad(x: Node, before: Sequence[int], after: Sequence[int], mode: str = "constant", value: float = 0.0) -> Node:

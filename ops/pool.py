@@ -20,6 +20,7 @@ from ..ir.expr import ONE, ZERO, Axis, Expr, as_index
 from ..ir.facts import NO_FACTS, prove
 from .accumulate import accumulator, widened
 from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
+from .layout_rule import follow_layout, register_layout_rule
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import Compute, Tensors, register_compute
@@ -280,6 +281,8 @@ MAX_POOL_WITH_INDICES = _register(
 )
 AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation)
 LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation)
+for _op in (MAX_POOL, AVG_POOL, LP_POOL):
+    register_layout_rule(_op, follow_layout(lambda call: call.attrs.primal))
 
 
 # Calls

@@ -6,7 +6,7 @@ dtype's least or greatest value (an infinity for floats), a mean NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .. import te
@@ -20,6 +20,7 @@ from ..lowering.schedule import Schedule
 from .accumulate import accumulator
 from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
+from .layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, innermost, long_rows, schedule_rows
@@ -200,7 +201,21 @@ def _register(name: str, description: str, kinds: Sequence[str], compute: Callab
             made.add_implementation(compute(True), _rows_schedule, f"{name}.rows", plevel=15)
         return made
 
+    register_layout_rule(op, _layouts)
     return op
+
+
+def _layouts(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+    """Axes that are not cut into blocks are reduced where they stand; one that goes leaves the layout, too."""
+    x = call.args[0].type
+    if given is None or not isinstance(x, TensorType) or x.ndim != given.primal.ndim:
+        return
+    axes = moved_axes(call.attrs.axes, given)
+    if axes is None:
+        return
+    gone = () if call.attrs.keepdims else [given.primal.axes[axis].name for axis in call.attrs.axes]
+    left = Held(given.primal.without(gone), given.layout.without(gone)) if len(gone) < given.primal.ndim else None
+    yield LayoutUse((given,), ReduceAttrs(axes, call.attrs.keepdims), left)
 
 
 def _reduction(

@@ -11,6 +11,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from .binary import maximum, minimum
 from .broadcasting import read_broadcast
+from .layout_rule import register_layout_rule, same_layout
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
@@ -42,6 +43,7 @@ WHERE = register_op(
     support_level=3,
 )
 register_compute(WHERE, _compute)
+register_layout_rule(WHERE, same_layout)
 
 
 def where(condition: Node, a: Node, b: Node) -> Call:

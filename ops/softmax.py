@@ -17,6 +17,7 @@ from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
 from .attrs import Attrs, all_non_negative, attr
+from .layout_rule import Held, follow_axes, moved_axes, register_layout_rule
 from .reduce import fold_axes, normalize_axes
 from .registry import OpPattern, register_op
 from .relations import FLOAT_KINDS, tensor_argument
@@ -83,6 +84,11 @@ def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Ta
     return schedule_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
 
 
+def _in_layout(attrs: SoftmaxAttrs, given: Held) -> SoftmaxAttrs | None:
+    axes = moved_axes(attrs.axes, given)
+    return None if axes is None else SoftmaxAttrs(axes)
+
+
 def _register(name: str, description: str) -> Callable[..., Call]:
     op = register_op(
         name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs, support_level=1
@@ -95,6 +101,8 @@ def _register(name: str, description: str) -> Callable[..., Call]:
         with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
             made.add_implementation(_compute(name, by_rows=True), _schedule, f"{name}.rows", plevel=15)
         return made
+
+    register_layout_rule(op, follow_axes(_in_layout))
 
     def make(x: Node, axis: int | Sequence[int] = -1) -> Call:
         return op(x, attrs=SoftmaxAttrs(normalize_axes(axis, tensor_of(x).ndim)))

@@ -101,6 +101,7 @@ class OpStrategy:
         plevel: int = DEFAULT_LEVEL,
         keeps_order: bool = True,
         configure: Configure | None = None,
+        cost: float | None = None,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
@@ -109,7 +110,8 @@ class OpStrategy:
         """
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        self._offered.append((self._scope, OpImplementation(compute, schedule, name, plevel, keeps_order, configure)))
+        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost)
+        self._offered.append((self._scope, made))
 
     @property
     def specializations(self) -> tuple[OpSpecialization, ...]:

@@ -17,6 +17,7 @@ from ..ir.dtype import BOOL, DType, dtype
 from ..ir.errors import ExpressionError, TypeInferenceError
 from ..ir.expr import Expr
 from .attrs import Attrs, attr, one_of
+from .layout_rule import register_layout_rule, same_layout
 from .registry import Op, OpPattern, register_op
 from .relations import FLOAT_KINDS, INTEGER_KINDS, NUMBER_KINDS, tensor_argument
 from .strategy import Tensors, register_compute
@@ -63,6 +64,7 @@ def _register(
 
     op = register_op(name, description, [("x", "any shape")], relation, OpPattern.ELEMENTWISE, attrs, support_level=1)
     register_compute(op, compute)
+    register_layout_rule(op, same_layout)
     return op
 
 

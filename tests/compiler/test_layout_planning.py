@@ -1,0 +1,295 @@
+"""Layout planning: what is chosen on chains and branches, that costs are honoured, that values stay the same."""
+
+import itertools
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.layout_planning import plan_layouts
+from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
+from loopwright.graph.layout import Layout
+from loopwright.graph.visit import post_order
+from loopwright.ops.attrs import Attrs, attr
+from loopwright.ops.layout_rule import Held, LayoutUse, register_layout_rule
+from loopwright.ops.registry import Argument, Op, OpPattern
+from loopwright.ops.strategy import OpStrategy, register_strategy, schedule_default
+
+TARGET = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3")
+nn = lw.nn
+
+
+def weight(*shape):
+    values = np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+    return lw.const(values / np.sqrt(np.prod(shape[1:])).astype(np.float32))
+
+
+def conv(x, filters, window=3, **options):
+    channels = lw.graph.node.tensor_of(x).shape[1]
+    return nn.conv2d(x, weight(filters, int(channels), window, window), padding=window // 2, **options)
+
+
+def calls(function, name=None):
+    found = [node for node in post_order(function.body) if isinstance(node, Call)]
+    return [call for call in found if name in (None, call.op.name)]
+
+
+def out_layouts(function):
+    return [call.attrs.out_layout or call.attrs.data_layout for call in calls(function, "nn.conv2d")]
+
+
+def image(channels=32, extent=28):
+    return lw.var("x", (1, channels, extent, extent))
+
+
+def test_a_chain_is_blocked_and_turned_back_once():
+    x = image()
+    y = nn.relu(nn.add(conv(x, 64), weight(64, 1, 1)))
+    f = lw.Function([x], conv(y, 32))
+    planned = plan_layouts(f, TARGET).function
+    assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
+    (transform,) = calls(planned, "layout_transform")
+    assert transform is planned.body
+    assert planned.body.type is f.body.type
+
+
+def test_weights_and_biases_are_turned_when_the_model_is_compiled():
+    x = image()
+    f = lw.Function([x], conv(nn.add(conv(x, 64), weight(64, 1, 1)), 32))
+    planned = plan_layouts(f, TARGET).function
+    assert not any(isinstance(call.args[0], Constant) for call in calls(planned, "layout_transform"))
+    first, second = calls(planned, "nn.conv2d")
+    assert first.args[1].type is tensor_type((8, 32, 3, 3, 8), "float32")
+    assert second.args[1].type is tensor_type((4, 8, 3, 3, 8, 8), "float32")
+    (add,) = calls(planned, "add")
+    assert add.args[1].type is tensor_type((1, 8, 1, 1, 8), "float32")
+
+
+def test_a_residual_stays_in_its_layout():
+    x = image()
+    y = nn.relu(conv(x, 32))
+    for _ in range(3):
+        y = nn.relu(nn.add(y, conv(nn.relu(conv(y, 32)), 32)))
+    planned = plan_layouts(lw.Function([x], y), TARGET).function
+    assert set(out_layouts(planned)) == {"NCHW8c"}
+    assert len(calls(planned, "layout_transform")) == 1
+
+
+def test_a_value_wanted_twice_is_turned_once():
+    x = image()
+    y = conv(x, 64)
+    body = Tuple((nn.space_to_depth(y, 2), nn.space_to_depth(y, 4), conv(nn.relu(conv(y, 64)), 64)))
+    planned = plan_layouts(lw.Function([x], body), TARGET).function
+    first, *_ = calls(planned, "nn.conv2d")
+    assert len([call for call in calls(planned, "layout_transform") if call.args[0] is first]) == 1
+
+
+def test_concatenation_along_channels_needs_blocks_that_divide():
+    x = image()
+    whole = nn.concatenate([conv(x, 32), conv(x, 64)], axis=1)
+    planned = plan_layouts(lw.Function([x], conv(whole, 32)), TARGET).function
+    (joined,) = calls(planned, "concatenate")
+    assert joined.type is tensor_type((1, 12, 28, 28, 8), "float32")
+    cut = nn.concatenate([conv(x, 32), nn.strided_slice(x, [0], [3], [1])], axis=1)
+    planned = plan_layouts(lw.Function([x], conv(cut, 32)), TARGET).function
+    (joined,) = calls(planned, "concatenate")
+    assert joined.type is tensor_type((1, 35, 28, 28), "float32")
+
+
+def test_an_operator_without_a_rule_gets_what_it_had():
+    x = image()
+    f = lw.Function([x], conv(nn.space_to_depth(conv(x, 64), 2), 64))
+    planned = plan_layouts(f, TARGET).function
+    (moved,) = calls(planned, "nn.space_to_depth")
+    assert moved.type is tensor_type((1, 256, 14, 14), "float32")
+    assert isinstance(moved.args[0], Call)
+    assert moved.args[0].op.name == "layout_transform"
+
+
+@pytest.mark.parametrize(
+    ("follow", "shape"),
+    [
+        (lambda y: nn.mean(y, axes=(2, 3), keepdims=True), (1, 8, 1, 1, 8)),
+        (lambda y: nn.mean(y, axes=(2, 3)), (1, 8, 8)),
+        (lambda y: nn.softmax(y, axis=3), (1, 8, 28, 28, 8)),
+        (lambda y: nn.max_pool(y, 2, strides=2), (1, 8, 14, 14, 8)),
+        (lambda y: nn.avg_pool(y, 3, strides=1), (1, 8, 26, 26, 8)),
+        (lambda y: nn.concatenate([y, y], axis=2), (1, 8, 56, 28, 8)),
+        (lambda y: nn.pad(y, (0, 0, 1, 2), (0, 0, 0, 3)), (1, 8, 29, 33, 8)),
+        (lambda y: nn.multiply(y, nn.sigmoid(nn.mean(y, axes=(2, 3), keepdims=True))), (1, 8, 28, 28, 8)),
+        (lambda y: nn.where(nn.greater(y, lw.const(np.float32(0))), y, nn.exp(y)), (1, 8, 28, 28, 8)),
+    ],
+)
+def test_operators_go_along(follow, shape):
+    """From one convolution to the next; what has no more axes for that is turned last."""
+    x = image()
+    y = follow(conv(x, 64))
+    planned = plan_layouts(lw.Function([x], conv(y, 64) if len(shape) == 5 else y), TARGET).function
+    assert planned.body.op.name == "layout_transform"
+    before = planned.body.args[0]
+    assert (before.args[0] if len(shape) == 5 else before).type is tensor_type(shape, "float32")
+    assert len(calls(planned, "layout_transform")) == 1
+
+
+@pytest.mark.parametrize(
+    "follow",
+    [
+        lambda y: nn.sum(y, axes=(1,)),
+        lambda y: nn.softmax(y, axis=1),
+        lambda y: nn.pad(y, (0, 1, 0, 0), (0, 1, 0, 0)),
+        lambda y: nn.add(y, weight(28, 28)),
+    ],
+)
+def test_operators_on_the_axis_in_blocks_do_not(follow):
+    x = image()
+    planned = plan_layouts(lw.Function([x], follow(conv(x, 64))), TARGET).function
+    last = planned.body
+    assert last.op.name != "layout_transform"
+    assert last.args[0].type is tensor_type((1, 64, 28, 28), "float32")
+
+
+def test_what_gains_nothing_is_the_same_object():
+    x = image(3, 4)
+    f = lw.Function([x], nn.relu(conv(x, 3)))
+    assert plan_layouts(f, TARGET).function is f
+    f = lw.Function([x], nn.relu(x))
+    assert plan_layouts(f, TARGET).function is f
+
+
+def test_a_plan_is_not_planned_again():
+    x = image()
+    y = nn.relu(nn.add(conv(x, 64), weight(64, 1, 1)))
+    planned = plan_layouts(lw.Function([x], conv(nn.add(y, conv(y, 64)), 32)), TARGET).function
+    assert plan_layouts(planned, TARGET).function is planned
+
+
+def test_strict_precision_keeps_the_order_of_sums():
+    x = image()
+    f = lw.Function([x], conv(conv(x, 64), 64))
+    assert plan_layouts(f, TARGET, "strict").function is f
+
+
+def test_a_symbolic_batch_is_planned():
+    x = Var("x", tensor_type((te.var("n"), 32, 28, 28), "float32"))
+    planned = plan_layouts(lw.Function([x], conv(conv(x, 64), 64)), TARGET).function
+    assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
+
+
+def test_the_report_names_ways_and_costs_and_is_logged(caplog):
+    x = image()
+    with caplog.at_level(logging.INFO, "loopwright.layout_planning"):
+        plan = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 64)), 64)), TARGET)
+    assert plan.after < plan.before
+    lines = str(plan).splitlines()
+    assert lines[0].startswith("nn.conv2d: (-, -) → -: ")
+    assert "(NCHW8c, OIHW8i8o) → NCHW8c: " in lines[2]
+    assert all(line.count("*") == 1 for line in lines[:-1])
+    assert lines[-1] == f"{plan.before:.0f} cycles as it is, {plan.after:.0f} as planned"
+    assert [record.message for record in caplog.records] == lines[:-1]
+
+
+def network(x):
+    y = nn.relu(nn.add(conv(x, 32, strides=2), weight(32, 1, 1)))
+    y = nn.add(y, conv(nn.relu(y), 32))
+    gate = nn.sigmoid(conv(nn.mean(y, axes=(2, 3), keepdims=True), 32, 1))
+    y = nn.concatenate([nn.multiply(y, gate), conv(y, 16, 1)], axis=1)
+    y = nn.pad(conv(y, 48, dilation=2), (0, 0, 1, 0), (0, 0, 0, 1))
+    y = nn.max_pool(nn.concatenate([y, y], axis=2), 3, strides=2, padding=1)
+    return nn.softmax(nn.global_avg_pool(y), axis=1)
+
+
+def test_values_are_those_of_the_kept_layouts():
+    x = image(8, 27)
+    f = lw.Function([x], network(x))
+    data = np.random.default_rng(0).standard_normal((1, 8, 27, 27)).astype(np.float32)
+    planned, kept = (lw.compile(f, layouts=layouts) for layouts in ("plan", "keep"))
+    assert "conv.blocked" in {c.implementation for g in planned.functions for c in g.choices}
+    assert "conv.blocked" not in {c.implementation for g in kept.functions for c in g.choices}
+    np.testing.assert_allclose(lw.Engine(planned)([data])[0], lw.Engine(kept)([data])[0], rtol=1e-4, atol=1e-6)
+
+
+def test_other_words_for_layouts_are_refused():
+    with pytest.raises(lw.RuntimeArgumentError, match="layouts should be 'plan' or 'keep', found 'NHWC'"):
+        lw.compile(lw.Function([], weight(1)), layouts="NHWC")
+
+
+# An operator with layouts and costs to order: step k of a chain costs ``costs[k][layout it takes][layout it gives]``.
+
+
+@dataclass(frozen=True)
+class StepAttrs(Attrs):
+    number: int = attr("which step this is")
+    taken: str = attr("the layout of x", default="AB")
+    given: str = attr("the layout of the result", default="AB")
+    costs: tuple[tuple[tuple[float, ...], ...], ...] = attr("by number, layout taken, and layout given", default=())
+
+
+LAYOUTS = ("AB", "BA", "AB4b")
+STEP = Op(
+    "test.step", "", (Argument("x", ""),), StepAttrs,
+    lambda types, attrs: Held(Layout("AB"), Layout(attrs.given)).type_of(tensor_type((64, 64), "float32")),
+    OpPattern.OPAQUE,
+)  # fmt: skip
+
+
+@register_strategy(STEP, override=True)
+def _step_strategy(attrs, inputs, result, target):
+    strategy = OpStrategy()
+    cost = attrs.costs[attrs.number][LAYOUTS.index(attrs.taken)][LAYOUTS.index(attrs.given)]
+    strategy.add_implementation(None, schedule_default, "step", cost=cost)
+    return strategy
+
+
+def held(layout):
+    return None if layout == "AB" else Held(Layout("AB"), Layout(layout))
+
+
+def _step_layouts(call, given, target):
+    for taken, result in itertools.product(LAYOUTS, LAYOUTS):
+        attrs = StepAttrs(call.attrs.number, taken, result, call.attrs.costs)
+        yield LayoutUse((held(taken),), attrs, held(result))
+
+
+register_layout_rule(STEP, _step_layouts, override=True)
+TRANSFORM_COST = 1.1 * 64 * 64 + 2000
+
+
+def cheapest(costs):
+    """By trying all ways to take and give, in all steps, with a transform wherever neighbours differ."""
+    best = np.inf
+    for ways in itertools.product(itertools.product(range(3), range(3)), repeat=len(costs)):
+        has, total = 0, 0.0
+        for number, (taken, given) in enumerate(ways):
+            total += costs[number][taken][given] + (has != taken) * TRANSFORM_COST
+            has = given
+        best = min(best, total + (has != 0) * TRANSFORM_COST)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_chain_costs_the_least_that_is_possible(seed):
+    draw = np.random.default_rng(seed).uniform(0, 3 * TRANSFORM_COST, (4, 3, 3))
+    costs = tuple(tuple(map(tuple, rows)) for rows in draw.tolist())
+    x = lw.var("x", (64, 64))
+    node = x
+    for number in range(len(costs)):
+        node = STEP(node, attrs=StepAttrs(number, costs=costs))
+    plan = plan_layouts(lw.Function([x], node), TARGET)
+    least, kept = cheapest(costs), sum(step[0][0] for step in costs)
+    assert plan.before == pytest.approx(kept)
+    assert plan.after == pytest.approx(least if least <= 0.98 * kept else kept)
+
+
+def test_a_rule_that_is_wrong_is_told():
+    wrong = Op("test.wrong", "", STEP.arguments, StepAttrs, lambda types, attrs: types[0], OpPattern.OPAQUE)
+    register_strategy(wrong, override=True)(_step_strategy)
+    register_layout_rule(wrong, _step_layouts, override=True)
+    x = lw.var("x", (64, 64))
+    call = wrong(x, attrs=StepAttrs(0, costs=(((1.0,) * 3,) * 3,)))
+    with pytest.raises(
+        lw.LoopwrightError, match=r"layout rule of test.wrong says that its result is .* in layout AB4b"
+    ):
+        plan_layouts(lw.Function([x], call), TARGET)
