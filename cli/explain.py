@@ -7,7 +7,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from .. import Explanation, ModelError, explain, load
+from .. import Explanation, FusionReport, ModelError, explain, fusion_report, load
 from .model_options import add_model_options, with_advice
 
 
@@ -22,20 +22,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("model", type=Path, help="the file of a model or of a library")
     add_model_options(parser)
+    parser.add_argument(
+        "--fusion",
+        action="store_true",
+        help="say instead which calls of a model become one function, and what keeps the others apart",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    explanation = _explain(arguments)
-    print(json.dumps(explanation.to_json(), indent=2, ensure_ascii=False) if arguments.json else explanation)
+    try:
+        report = _fusion(arguments) if arguments.fusion else _explanation(arguments)
+    except ModelError as error:
+        raise with_advice(error) from error
+    print(json.dumps(report.to_json(), indent=2, ensure_ascii=False) if arguments.json else report)
     return 0
 
 
-def _explain(arguments: argparse.Namespace) -> Explanation:
+def _explanation(arguments: argparse.Namespace) -> Explanation:
     if zipfile.is_zipfile(arguments.model):
         return explain(load(arguments.model))
-    try:
-        return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
-    except ModelError as error:
-        raise with_advice(error) from error
+    return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
+
+
+def _fusion(arguments: argparse.Namespace) -> FusionReport:
+    if zipfile.is_zipfile(arguments.model):
+        raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
+    return fusion_report(arguments.model, dict(arguments.shape))

@@ -59,7 +59,13 @@ class FusionReport:
         return "\n".join(map(str, self.groups))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """``{"groups": [{"name": …, "calls": [{"number": …, "op": …}, …], "stopped": [{"producer": …, …}]}, …]}``."""
+        return {"groups": [_plain(group) for group in self.groups]}
+
+
+def _plain(group: FusedGroup) -> dict[str, Any]:
+    calls, stopped = ([asdict(part) for part in parts] for parts in (group.calls, group.stopped))
+    return {"name": group.name, "calls": calls, "stopped": stopped}
 
 
 def fusion_report(function: Function) -> FusionReport:

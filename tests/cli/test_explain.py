@@ -56,6 +56,19 @@ def test_a_library_is_explained_from_its_file(path, capsys, tmp_path):
     assert output(capsys, tmp_path / "small.lwlib") == f"{lw.explain(library)}\n"
 
 
+def test_what_was_fused_is_told_with_what_was_not(path, capsys):
+    assert output(capsys, path, "--fusion", "--shape", "x=16,8") == "fused_nn_dense_relu: %0 nn.dense, %1 relu\n"
+    data = json.loads(output(capsys, path, "--fusion", "--json"))
+    assert data == lw.fusion_report(path).to_json()
+    assert data["groups"][0]["calls"][1] == {"number": 1, "op": "relu"}
+
+
+def test_the_fusion_of_a_library_is_not_told(path, capsys, tmp_path):
+    lw.compile(path, shapes={"x": (16, 8)}, jobs=1).save(tmp_path / "small.lwlib")
+    assert main(["explain", str(tmp_path / "small.lwlib"), "--fusion"]) == 1
+    assert "give the model it was made of" in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_an_error(tmp_path, capsys):
     assert main(["explain", str(tmp_path / "none.onnx")]) == 1
     assert "none.onnx" in capsys.readouterr().err
