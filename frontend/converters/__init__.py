@@ -1,6 +1,18 @@
 """Converters of ONNX operators, by family. Importing this package enters all of them in the table."""
 
-from . import convolution, creation, elementwise, indexing, linear, normalization, reduction, resize, shape, softmax
+from . import (
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    linear,
+    normalization,
+    quantization,
+    reduction,
+    resize,
+    shape,
+    softmax,
+)
 
 __all__ = [
     "convolution",
@@ -9,6 +21,7 @@ __all__ = [
     "indexing",
     "linear",
     "normalization",
+    "quantization",
     "reduction",
     "resize",
     "shape",

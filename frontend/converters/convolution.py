@@ -14,7 +14,7 @@ from ..registry import converter, register
 from .elementwise import aligned_at
 
 
-def _window(node: OnnxNode) -> dict[str, Any]:
+def window_of(node: OnnxNode) -> dict[str, Any]:
     """The attributes that all windowed operators have."""
     auto_pad = node.string("auto_pad", "NOTSET")
     return {
@@ -25,7 +25,7 @@ def _window(node: OnnxNode) -> dict[str, Any]:
     }
 
 
-def _check_kernel_shape(node: OnnxNode) -> None:
+def check_kernel_shape(node: OnnxNode) -> None:
     stated = node.ints("kernel_shape")
     found = known_window(node.type(1).shape[2:])
     if stated is not None and stated != found:
@@ -39,13 +39,13 @@ def _with_bias(node: OnnxNode, result: Node) -> Node:
 
 @converter("Conv", 1, 11, 22)
 def _conv(node: OnnxNode) -> Node:
-    _check_kernel_shape(node)
-    return _with_bias(node, conv.conv(node[0], node[1], groups=node.integer("group", 1), **_window(node)))
+    check_kernel_shape(node)
+    return _with_bias(node, conv.conv(node[0], node[1], groups=node.integer("group", 1), **window_of(node)))
 
 
 @converter("ConvTranspose", 1, 11, 22)
 def _conv_transpose(node: OnnxNode) -> Node:
-    _check_kernel_shape(node)
+    check_kernel_shape(node)
     wanted = node.ints("output_shape")
     result = conv_transpose.conv_transpose(
         node[0],
@@ -53,7 +53,7 @@ def _conv_transpose(node: OnnxNode) -> Node:
         output_padding=node.ints("output_padding") or 0,
         groups=node.integer("group", 1),
         output_shape=wanted[-(node.rank - 2) :] if wanted else None,
-        **_window(node),
+        **window_of(node),
     )
     return _with_bias(node, result)
 
@@ -63,9 +63,9 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
     window = node.required_ints("kernel_shape")
     ceil_mode = node.flag("ceil_mode")
     if not node.wants(1):
-        return (pool.max_pool(node[0], window, ceil_mode=ceil_mode, **_window(node)),)
+        return (pool.max_pool(node[0], window, ceil_mode=ceil_mode, **window_of(node)),)
     both = pool.max_pool_with_indices(
-        node[0], window, ceil_mode=ceil_mode, storage_order=node.integer("storage_order", 0), **_window(node)
+        node[0], window, ceil_mode=ceil_mode, storage_order=node.integer("storage_order", 0), **window_of(node)
     )
     return TupleGet(both, 0), TupleGet(both, 1)
 
@@ -74,18 +74,20 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
 def _average_pool(node: OnnxNode) -> Node:
     window = node.required_ints("kernel_shape")
     include = node.flag("count_include_pad")
-    return pool.avg_pool(node[0], window, ceil_mode=node.flag("ceil_mode"), count_include_pad=include, **_window(node))
+    return pool.avg_pool(
+        node[0], window, ceil_mode=node.flag("ceil_mode"), count_include_pad=include, **window_of(node)
+    )
 
 
 @converter("LpPool", 1)
 def _lp_pool_1(node: OnnxNode) -> Node:
-    return pool.lp_pool(node[0], node.required_ints("kernel_shape"), p=_whole(node, 2.0), **_window(node))
+    return pool.lp_pool(node[0], node.required_ints("kernel_shape"), p=_whole(node, 2.0), **window_of(node))
 
 
 @converter("LpPool", 2, 11, 18, 22)
 def _lp_pool(node: OnnxNode) -> Node:
     window = node.required_ints("kernel_shape")
-    return pool.lp_pool(node[0], window, ceil_mode=node.flag("ceil_mode"), p=node.integer("p", 2), **_window(node))
+    return pool.lp_pool(node[0], window, ceil_mode=node.flag("ceil_mode"), p=node.integer("p", 2), **window_of(node))
 
 
 @converter("GlobalLpPool", 1)

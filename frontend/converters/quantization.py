@@ -1,0 +1,191 @@
+"""ONNX's quantized operators: integers for real numbers, where real = (integer - zero point) · scale.
+
+Products of 8-bit integers are left to ``nn.matmul`` and ``nn.conv``, which know no zero points. What these add is taken
+off the sums: Σ (a - p)·(b - q) = Σ a·b - p·Σ b - q·Σ (a - p).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...graph.node import Constant, Node, tensor_of
+from ...ir.dtype import DType, dtype
+from ...ops import reduce
+from ...ops.binary import add, divide, multiply, subtract
+from ...ops.conv import conv
+from ...ops.matmul import matmul
+from ...ops.pad import pad
+from ...ops.reshape import expand_dims
+from ...ops.select import where
+from ...ops.unary import cast
+from ...ops.unary import round as nearest
+from ...ops.window import known_window, per_axis, resolve_padding
+from ..onnx_node import OnnxNode
+from ..registry import converter
+from ..tensors import element_type
+from .convolution import check_kernel_shape, window_of
+from .elementwise import aligned_at
+
+VERSIONS = (10, 13, 19, 21, 23, 24, 25, 28)
+MIDDLE_OF_BYTES = 128
+"""Unsigned bytes with this zero point are signed ones without."""
+
+# Between real numbers and integers
+
+
+@converter("QuantizeLinear", *VERSIONS)
+def _quantize(node: OnnxNode) -> Node:
+    zero = node.get(2)
+    kind = dtype("uint8") if zero is None else tensor_of(zero).dtype
+    if zero is None and node.integer("output_dtype", 0):
+        kind = element_type(node.integer("output_dtype"), f"{node}: output_dtype")
+    _check(node, kind)
+    if node.integer("precision", 0):
+        raise node.unsupported("a precision of its own")
+    return _quantized(node[0], _along_axis(node, node[1]), None if zero is None else _along_axis(node, zero), kind)
+
+
+@converter("DequantizeLinear", *VERSIONS)
+def _dequantize(node: OnnxNode) -> Node:
+    """In the dtype of the scale, unless it is said otherwise."""
+    x, scale, zero = node[0], node[1], node.get(2)
+    _check(node, tensor_of(x).dtype)
+    to = tensor_of(scale).dtype
+    if node.integer("output_dtype", 0):
+        to = element_type(node.integer("output_dtype"), f"{node}: output_dtype")
+    whole = cast(x, "int32")
+    if not _is_zero(zero):
+        assert zero is not None
+        whole = subtract(whole, cast(_along_axis(node, zero), "int32"))
+    return cast(multiply(cast(whole, "float32"), cast(_along_axis(node, scale), "float32")), to)
+
+
+def _check(node: OnnxNode, kind: DType) -> None:
+    if node.integer("block_size", 0):
+        raise node.unsupported("a scale for each block")
+    if not kind.is_data_int:
+        raise node.unsupported(f"quantization to {kind}")
+
+
+def _along_axis(node: OnnxNode, parameter: Node) -> Node:
+    """A scale or zero point, of the whole or of each place on the axis."""
+    rank = node.rank
+    return aligned_at(parameter, rank, node.integer("axis", 1) % max(rank, 1))
+
+
+def _quantized(x: Node, scale: Node, zero: Node | None, kind: DType) -> Node:
+    """round(x / scale) + zero, saturated, which the cast does."""
+    scaled = nearest(divide(cast(x, "float32"), cast(scale, "float32")))
+    return cast(scaled if zero is None else add(scaled, cast(zero, "float32")), kind)
+
+
+# Products
+
+
+@converter("MatMulInteger", 10)
+def _matmul_integer(node: OnnxNode) -> Node:
+    return _product(node[0], node[1], node.get(2), node.get(3))
+
+
+@converter("QLinearMatMul", 10, 21)
+def _qlinear_matmul(node: OnnxNode) -> Node:
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = node.all
+    sums = _product(a, b, a_zero, b_zero)
+    factor = multiply(_of_rows(a_scale), b_scale)
+    return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
+
+
+def _product(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node:
+    """Σ (a - a_zero) · (b - b_zero) in int32; zero points are of all, or of each row of a and each column of b."""
+    b, b_zero = _signed(b, b_zero)
+    if tensor_of(a).ndim < 2 or tensor_of(b).ndim < 2:
+        return matmul(_less_zero(a, a_zero), _less_zero(b, b_zero))
+    result: Node = matmul(a, b)
+    if not _is_zero(a_zero):
+        assert a_zero is not None
+        columns = reduce.sum(cast(b, "int32"), -2, keepdims=True)
+        result = subtract(result, multiply(cast(_of_rows(a_zero), "int32"), columns))
+    if not _is_zero(b_zero):
+        assert b_zero is not None
+        rows = reduce.sum(_less_zero(a, None if a_zero is None else _of_rows(a_zero)), -1, keepdims=True)
+        result = subtract(result, multiply(rows, cast(b_zero, "int32")))
+    return result
+
+
+def _of_rows(parameter: Node) -> Node:
+    """A scale or zero point of each row, as a column; one of the whole stays as it is."""
+    kind = tensor_of(parameter)
+    return expand_dims(parameter, -1) if kind.ndim == 1 else parameter
+
+
+def _less_zero(x: Node, zero: Node | None) -> Node:
+    wide = cast(x, "int32")
+    return wide if zero is None or _is_zero(zero) else subtract(wide, cast(zero, "int32"))
+
+
+def _is_zero(zero: Node | None) -> bool:
+    """Whether a zero point is known to be 0."""
+    return zero is None or (isinstance(zero, Constant) and not zero.value.any())
+
+
+def _signed(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
+    """Known unsigned bytes around 128 as signed bytes around 0."""
+    if not (isinstance(x, Constant) and isinstance(zero, Constant) and x.value.dtype == np.uint8):
+        return x, zero
+    if (zero.value != MIDDLE_OF_BYTES).any():
+        return x, zero
+    return Constant((x.value ^ MIDDLE_OF_BYTES).view(np.int8), x.name), None
+
+
+# Convolutions
+
+
+@converter("ConvInteger", 10)
+def _conv_integer(node: OnnxNode) -> Node:
+    check_kernel_shape(node)
+    return _convolution(node, node[0], node[1], node.get(2), node.get(3))
+
+
+@converter("QLinearConv", 10)
+def _qlinear_conv(node: OnnxNode) -> Node:
+    x, x_scale, x_zero, weight, w_scale, w_zero, scale, zero = node.all[:8]
+    sums = _convolution(node, x, weight, x_zero, w_zero)
+    rank, bias = tensor_of(sums).ndim, node.get(8)
+    if bias is not None:
+        sums = add(sums, aligned_at(bias, rank, 1))
+    factor = multiply(x_scale, aligned_at(w_scale, rank, 1) if tensor_of(w_scale).ndim else w_scale)
+    return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
+
+
+def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_zero: Node | None) -> Node:
+    """In int32, of x less its zero point and of weight less its, of all or of each filter. Pads are real zeros."""
+    weight, w_zero = _signed(weight, w_zero)
+    rank, groups = tensor_of(x).ndim, node.integer("group", 1)
+    options = window_of(node)
+    if not _is_zero(w_zero):  # rare: the sums of windows would be a convolution of their own
+        assert w_zero is not None
+        per_filter = aligned_at(w_zero, rank, 0) if tensor_of(w_zero).ndim else w_zero
+        return conv(_less_zero(x, x_zero), _less_zero(weight, per_filter), groups=groups, **options)
+    if _is_zero(x_zero):
+        return conv(x, weight, groups=groups, **options)
+    assert x_zero is not None
+    full = _padded(node, x, weight, x_zero)
+    sums = conv(full, weight, groups=groups, **{**options, "padding": 0, "auto_pad": "NOTSET"})
+    filters = reduce.sum(cast(weight, "int32"), range(1, rank))
+    return subtract(sums, multiply(cast(x_zero, "int32"), aligned_at(filters, rank, 1)))
+
+
+def _padded(node: OnnxNode, x: Node, weight: Node, zero: Node) -> Node:
+    """x with its zero point around it, where the convolution has pads."""
+    kind, options = tensor_of(x), window_of(node)
+    rank = kind.ndim - 2
+    window = known_window(tensor_of(weight).shape[2:])
+    steps, spread = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
+    pads = resolve_padding(kind.shape[2:], window, steps, spread, options["padding"], options["auto_pad"])
+    if not any(pads):
+        return x
+    before, after = (0, 0, *pads[:rank]), (0, 0, *pads[rank:])
+    if isinstance(zero, Constant):
+        return pad(x, before, after, value=float(zero.value.ravel()[0]))
+    ones = Constant(np.ones((1, 1, *node.numbers(kind.shape[2:])), bool))
+    return where(cast(pad(cast(ones, "uint8"), before, after), "bool"), pad(x, before, after), zero)
