@@ -186,9 +186,9 @@ def explain(
     for llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64
     softmax
         softmax(float32[4, 8], axes=(1,))
-          → softmax.generic: the only one
+          → softmax.generic (10): the only one
             softmax.generic  10 valid
-            softmax.rows     15 rejected: 8 >= 64 fails
+            softmax.rows     15 rejected (fails: 8 >= 64)
     """
     if isinstance(subject, Library):
         if any(given is not None for given in (target, shapes, precision, records)):

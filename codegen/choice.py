@@ -8,6 +8,8 @@ from typing import Any
 
 from .seconds import seconds_text
 
+_WORDS = {True: "holds", False: "fails", None: "guard"}
+
 
 @dataclass(frozen=True, slots=True)
 class ClauseReport:
@@ -17,7 +19,7 @@ class ClauseReport:
     holds: bool | None
 
     def __str__(self) -> str:
-        return self.text + {True: " holds", False: " fails", None: " is a guard"}[self.holds]
+        return f"{_WORDS[self.holds]}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ class CandidateReport:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which implementation serves a call (its operator, types and attributes as text), why, and among what."""
+    """Which implementation serves a call (its operator, types and attributes as text), why, and among what.
+
+    A call may have several, which a run tests in turn: ``kernel`` is the number of this one.
+    """
 
     op: str
     call: str
@@ -64,6 +69,7 @@ class Choice:
     reason: str
     candidates: tuple[CandidateReport, ...] = ()
     notes: tuple[str, ...] = ()
+    kernel: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; of candidates also the verdict."""

@@ -46,9 +46,10 @@ class FunctionChoice:
                 found.append(report)
                 continue
             notes = report.notes if note is None else (*report.notes, note)
-            for kernel, reason in zip(self.dispatched.kernels, self.dispatched.reasons, strict=True):
+            kernels = zip(self.dispatched.kernels, self.dispatched.reasons, strict=True)
+            for at, (kernel, reason) in enumerate(kernels):
                 name = kernel.implementation.name
-                found.append(replace(report, implementation=name, reason=reason, notes=notes))
+                found.append(replace(report, implementation=name, reason=reason, notes=notes, kernel=at))
         return tuple(found)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -63,20 +62,25 @@ def _function_lines(function: ExplainedFunction) -> Iterator[str]:
     yield f"{function.name}{count}{origin}"
     if not function.choices:
         yield "    a copy"
-    # An anchor with several kernels has a choice for each, of the same candidates.
-    for (call, candidates, notes), kernels in groupby(function.choices, lambda c: (c.call, c.candidates, c.notes)):
-        yield f"    {call}"
-        chosen = {kernel.implementation: kernel.reason for kernel in kernels}
-        yield from (f"      → {name}: {reason}" for name, reason in chosen.items())
-        yield from (f"        {line}" for line in _candidate_lines(candidates))
-        yield from (f"        {line}" for note in notes for line in note.splitlines())
+    for number, choice in enumerate(function.choices):
+        priority = {c.implementation: c.plevel for c in choice.candidates}
+        if choice.kernel == 0:
+            yield f"    {choice.call}"
+        yield f"      → {choice.implementation} ({priority[choice.implementation]}): {choice.reason}"
+        following = function.choices[number + 1 : number + 2]
+        if not following or following[0].kernel == 0:
+            yield from (f"        {line}" for line in _candidate_lines(choice.candidates))
+            yield from (f"        {line}" for note in choice.notes for line in note.splitlines())
 
 
 def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
-    wide = max((len(c.implementation) for c in candidates), default=0)
+    """A line a candidate; none where the choice has said all, as there is one that always serves."""
+    if len(candidates) == 1 and not candidates[0].clauses and candidates[0].recorded is None:
+        return
+    wide = max(len(c.implementation) for c in candidates)
     for c in candidates:
-        clauses = f": {', '.join(map(str, c.clauses))}" if c.clauses else ""
-        cost = f"; recorded {c.recorded}" if c.recorded is not None else ""
+        clauses = f" ({'; '.join(map(str, c.clauses))})" if c.clauses else ""
+        cost = f", recorded {c.recorded}" if c.recorded is not None else ""
         yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{clauses}{cost}"
 
 

@@ -128,11 +128,16 @@ def test_a_config_that_does_not_fit_is_passed_over(config, problem):
     assert problem in choices[0].notes[0]
 
 
-def recorded_trace():
-    """A schedule of the product by itself, by hand: tiles of 4 by 8."""
+def direct_product():
+    """The plain product by itself, as a trace is recorded of it."""
     direct = next(c.implementation for c in candidates_of(PRODUCT, TARGET) if c.implementation.name == "matmul.direct")
     inputs = tuple(te.placeholder(v.type.shape, v.type.dtype, f"p{k}") for k, v in enumerate((A, B)))
-    made = direct.compute(PRODUCT.attrs, inputs, PRODUCT.type)
+    return direct.compute(PRODUCT.attrs, inputs, PRODUCT.type)
+
+
+def recorded_trace():
+    """A schedule of the product by itself, by hand: tiles of 4 by 8."""
+    made = direct_product()
     s = lw.create_schedule(made)
     s[made].tile(*made.op.axis, 4, 8)
     return s.trace
@@ -166,6 +171,19 @@ def test_a_trace_that_fits_the_operator_but_not_the_function_leaves_it_the_sched
     nest, choices = lower_function(fused, TARGET, "f", records=known)
     assert "the recorded trace does not fit this function" in choices[-1].notes[0]
     assert str(nest) == str(lower_function(fused, TARGET, "f")[0])
+
+
+def test_strict_precision_takes_no_trace_that_sums_in_another_order():
+    made = direct_product()
+    s = lw.create_schedule(made)
+    outer, _ = s[made].split(made.op.reduce_axis[0], factor=4)
+    s.rfactor(made, outer)
+    known = records(trace=s.trace)
+    _, free = lower_function(closed(MODEL), TARGET, "f", "standard", known)
+    strict, choices = lower_function(closed(MODEL), TARGET, "f", "strict", known)
+    assert free[0].notes == ()
+    assert "the recorded trace does not fit this function" in choices[0].notes[0]
+    assert str(strict) == str(lower_function(closed(MODEL), TARGET, "f", "strict", records())[0])
 
 
 def test_worker_processes_get_the_records():

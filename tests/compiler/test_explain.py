@@ -36,8 +36,8 @@ def test_each_call_lists_its_candidates_with_priority_and_what_failed():
 def test_the_text_marks_the_choice_and_gives_reasons():
     lines = str(lw.explain(MODEL, TARGET)).splitlines()
     assert lines[0].startswith("for llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")
-    assert "      → softmax.generic: the only one" in lines
-    assert "        softmax.rows     15 rejected: 20 >= 64 fails" in lines
+    assert "      → softmax.generic (10): the only one" in lines
+    assert "        softmax.rows     15 rejected (fails: 20 >= 64)" in lines
 
 
 @pytest.mark.usefixtures("no_compiling")
@@ -86,6 +86,12 @@ def test_functions_that_are_alike_are_explained_once_with_their_count():
     (only,) = lw.explain(model, TARGET).functions
     assert only.steps == 2
     assert "fused_softmax, called 2 times" in str(lw.explain(model, TARGET))
+
+
+def test_equal_calls_of_one_function_are_listed_one_by_one():
+    explanation = lw.explain(lw.Function([X], lw.nn.relu(lw.nn.relu(X))), TARGET)
+    lines = [line.strip() for line in str(explanation).splitlines() if line.startswith("    ")]
+    assert lines == ["relu(float32[8, 12])", "→ relu.generic (10): the only one"] * 2
 
 
 def test_a_library_tells_the_same_after_it_was_compiled_saved_and_loaded(tmp_path):
