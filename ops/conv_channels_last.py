@@ -88,13 +88,16 @@ class ChannelsLast:
         stride = self.attrs.strides[-1] * self.channels * self.attrs.groups
         columns, kind = self.filters // self.attrs.groups, self.result.dtype
         tile = register_tile(self.row, columns, self.target, kind, stride)
-        narrow = columns % tile.columns and columns % tile.lanes == 0 and self.attrs.groups > 1
-        return register_tile(self.row, tile.lanes, self.target, kind, stride) if narrow else tile
+        if self.attrs.groups == 1 or columns % tile.columns == 0:
+            return tile
+        one_vector = register_tile(self.row, tile.lanes, self.target, kind, stride)
+        return replace(one_vector, lanes=math.gcd(columns, tile.lanes))
 
     @property
     def within_groups(self) -> bool:
-        """Whether no tile straddles groups."""
-        return self.attrs.groups == 1 or self.filters // self.attrs.groups % self.tile.columns == 0
+        """Whether there are tiles, of vectors, that straddle no groups."""
+        per_group = self.filters // self.attrs.groups
+        return self.attrs.groups == 1 or (self.tile.lanes > 1 and per_group % self.tile.columns == 0)
 
     @property
     def packed(self) -> bool:

@@ -58,6 +58,7 @@ CHOSEN = [
     ((1, 8, 8, 16), (3, 3, 16, 32), "NHWC HWIO NHWC", 1, "conv.channels_last"),
     ((1, 8, 8, 16), (3, 3, 16, 32), "NHWC HWIO NCHW", 1, "conv.direct"),
     ((1, 8, 8, 16), (3, 3, 8, 10), "NHWC HWIO NHWC", 2, "conv.direct"),
+    ((1, 8, 8, 16), (3, 3, 8, 12), "NHWC HWIO NHWC", 2, "conv.channels_last"),
     ((1, 8, 8, 16), (3, 3, 1, 16), "NHWC HWIO NHWC", 16, "conv.depthwise_channels_last"),
     ((8, 8, 16, 64), (3, 3, 16, 32), "HWCN HWIO HWCN", 1, "conv.batch_last"),
     ((8, 8, 16, 1), (3, 3, 16, 32), "HWCN HWIO HWCN", 1, "conv.direct"),
