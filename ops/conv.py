@@ -2,7 +2,9 @@
 
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
-In whatever layouts the tensors are. One strategy serves all ranks; further implementations stand in ``conv_*.py``.
+In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
+stand in files of their own: ``conv_flat`` for N, C, …; ``conv_channels_last`` for N, …, C; ``conv_batch_last`` for
+…, C, N; ``conv_nchwc`` for blocked channels; ``conv_depthwise``; ``conv_int8``.
 """
 
 from __future__ import annotations

@@ -133,10 +133,10 @@ class Depthwise:
         schedule[core].compute_at(stage, t)
         *outer, t, lane = schedule[core].loops[: core.ndim]
         self._schedule_tile(schedule[core], [*outer, t], outer[-1] if len(o) > 1 else None, lane)
-        copy = schedule[source]
-        copy.compute_at(stage, task)
-        _, lane = copy.split(copy.loops[-1], factor=self.target.lanes(source.dtype))
-        copy.vectorize(lane)
+        if attrs.strides[-1] == 1:
+            schedule[source].compute_inline()
+        else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
+            _schedule_copy(schedule[source], stage, task, target)
         return schedule
 
     # N, …, C: vectors of channels
@@ -193,6 +193,12 @@ class Depthwise:
         whole = math.prod(self.window) * MOST_ROWS <= MOST_UNROLLED
         for loop in (*(taps if whole else taps[-1:]), *rows):
             stage.unroll(loop)
+
+
+def _schedule_copy(copy: StageView, reader: StageView, task: LoopView, target: Target) -> None:
+    copy.compute_at(reader, task)
+    _, lane = copy.split(copy.loops[-1], factor=target.lanes(copy.op.outputs[0].dtype))
+    copy.vectorize(lane)
 
 
 def rows_for(extent: int) -> int:
