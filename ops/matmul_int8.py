@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import te
@@ -26,7 +26,8 @@ from .panels import (
     sum_panels,
 )
 from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
+from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from .tile_config import check_config, configured_flag, configured_tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,13 @@ class BytePaneled:
             schedule_freely(schedule, schedule[tensor].name, target)
         return schedule
 
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        check_config(config, "rows", "vectors", "pack")
+        tile = configured_tile(config, self.tile)
+        made = replace(self, tile=tile, pack=configured_flag(config, "pack", self.pack))
+        return made.compute, made.schedule
+
 
 def _row_sums(a: te.Tensor) -> te.Tensor:
     k = te.reduce_axis((0, a.shape[-1]), name="k")
@@ -84,8 +92,10 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     tile = register_tile(product.rows, product.columns, target, product.result.dtype, count_words(product.terms))
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.terms, product.transposed, pack)
-    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.bytes", plevel=15)
+    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.bytes", 15, configure=paneled.configure)
     if not product.transposed:
         in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
-            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", plevel=16)
+            strategy.add_implementation(
+                in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16, configure=in_place.configure
+            )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.graph.node import Constant
 from loopwright.ops import nn
 
@@ -106,3 +107,18 @@ def test_other_layouts_are_served_too(ops):
     call, feeds = made(ops, x, w, (1, 1), (0,) * 4, (1, 1), 1, data_layout="NHWC", kernel_layout="HWIO")
     wanted = windows.conv_in(x, w, (1, 1), (0,) * 4, (1, 1), 1, ("NHWC", "HWIO", "NHWC"))
     np.testing.assert_array_equal(ops.evaluate(call, feeds, native=True), wanted)
+
+
+def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_configured(ops):
+    batch = te.var("batch")
+    w = extremes((6, 8, 3, 3), "int8")
+    call = nn.conv2d(ops.var((batch, 8, 5, 6), "int8"), ops.var(w.shape, "int8"), padding=1)
+    chosen, tensors, _ = ops.implement(call)
+    assert chosen.name == "conv.bytes_shifted"
+    compute, schedule = chosen.configure({"rows": 2, "vectors": 1})
+    out = compute(call.attrs, tensors, call.type)
+    kernel = lw.build(schedule(call.attrs, (out,), (out,), HOST), [*tensors, out], target=HOST)
+    for count in (1, 3):
+        x, found = extremes((count, 8, 5, 6), "int8"), np.empty((count, 6, 5, 6), np.int32)
+        kernel(x, w, found)
+        np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))

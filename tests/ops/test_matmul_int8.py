@@ -5,6 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.compiler.selection import get_valid_implementations
 from loopwright.graph.types import tensor_type
 from loopwright.ops.matmul import dense, matmul
 
@@ -18,6 +19,10 @@ def extremes(shape, kind):
     """The smallest and largest values and those around 0, each in a third of the places or so."""
     limits = np.iinfo(kind)
     return rng.choice([limits.min, limits.max, limits.min + 1, 1, 0, limits.max - 1], shape).astype(kind)
+
+
+def offered(call, target):
+    return [candidate.implementation for candidate in get_valid_implementations(call, target)]
 
 
 def product(a, b):
@@ -91,6 +96,23 @@ def test_symbolic_rows_and_what_follows(ops):
         a, b, found = extremes((rows, 30), "uint8"), extremes((30, 20), "int8"), np.empty((rows, 20), np.float32)
         kernel(a, b, found)
         np.testing.assert_array_equal(found, np.maximum(product(a, b) * np.float32(0.5), 0))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_configuration_changes_the_tile_but_not_the_sums(ops, transposed):
+    a, b = extremes((10, 33), "int8"), extremes((33, 40), "int8")
+    weight = np.ascontiguousarray(b.T) if transposed else b
+    call = dense(ops.var(a.shape, "int8"), ops.var(weight.shape, "int8"), transposed=transposed)
+    chosen = next(i for i in offered(call, HOST) if i.name == "matmul.bytes")
+    with pytest.raises(lw.SelectionError, match="unknown 'lanes'"):
+        chosen.configure({"lanes": 3})
+    for config in ({"rows": 3, "vectors": 1, "pack": False}, {"rows": 4, "vectors": 2, "pack": True}):
+        compute, schedule = chosen.configure(config)
+        tensors = tuple(te.placeholder(x.type.shape, "int8") for x in call.args)
+        out = compute(call.attrs, tensors, call.type)
+        found = np.empty((10, 40), np.int32)
+        lw.build(schedule(call.attrs, (out,), (out,), HOST), [*tensors, out], target=HOST)(a, weight, found)
+        np.testing.assert_array_equal(found, product(a, b))
 
 
 @pytest.mark.parametrize(
