@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.dtype import BOOL, INT64, UINT8, DType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .reduce import reduced_shape
 from .registry import OpPattern, register_op
@@ -84,8 +85,7 @@ def _register(largest: bool) -> Callable[..., Call]:
     register_compute(op, _compute(largest))
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:
-        positive = normalize_axis(axis, tensor_of(x).ndim)
-        return op(x, attrs=ArgReduceAttrs(positive, bool(keepdims), bool(select_last_index)))
+        return op(x, attrs=ArgReduceAttrs(axis_of(name, x, axis), bool(keepdims), bool(select_last_index)))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"{description}. The first of equals, or the last by ``select_last_index``."

@@ -45,8 +45,8 @@ def _relation(types: Sequence[Type], attrs: BatchMatmulAttrs) -> Type:
         raise TypeInferenceError(f"a and b are batches of matrices, which have 3 axes, found {a} and {b}")
     rows, terms = _turned(a, attrs.transpose_a).shape[1:]
     same_terms, columns = _turned(b, attrs.transpose_b).shape[1:]
-    check_contraction(terms, same_terms)
-    return TensorType((*broadcast_shapes([a.shape[:1], b.shape[:1]]), rows, columns), kind)
+    check_contraction(terms, same_terms, "a", "b")
+    return TensorType((*broadcast_shapes([a.shape[:1], b.shape[:1]], ("a", "b")), rows, columns), kind)
 
 
 def _turned(kind: TensorType, transposed: bool) -> TensorType:

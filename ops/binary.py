@@ -36,7 +36,7 @@ def broadcast_relation(kinds: Sequence[str], result: DType | None = None) -> Rel
         a, b = (tensor_argument(t, n) for t, n in zip(types, NAMES, strict=True))
         same_dtype((a, b), NAMES)
         _check_kind(a, NAMES[0], kinds)
-        return TensorType(broadcast_shapes((a.shape, b.shape)), result or a.dtype)
+        return TensorType(broadcast_shapes((a.shape, b.shape), NAMES), result or a.dtype)
 
     return relation
 
@@ -178,7 +178,7 @@ def _power_relation(types: Sequence[Type], attrs: Any) -> Type:
     a, b = (tensor_argument(t, n) for t, n in zip(types, NAMES, strict=True))
     for argument, name in zip((a, b), NAMES, strict=True):
         _check_kind(argument, name, NUMBER_KINDS)
-    return TensorType(broadcast_shapes((a.shape, b.shape)), a.dtype)
+    return TensorType(broadcast_shapes((a.shape, b.shape), NAMES), a.dtype)
 
 
 POWER = _register("power", "a to the power of b, in the dtype of a", _power_relation, lambda a, b, attrs: _power(a, b))
@@ -228,7 +228,7 @@ def _prelu_relation(types: Sequence[Type], attrs: Any) -> Type:
     x, slope = (tensor_argument(t, n) for t, n in zip(types, ("x", "slope"), strict=True))
     same_dtype((x, slope), ("x", "slope"))
     _check_kind(x, "x", NUMBER_KINDS)
-    shape = broadcast_shapes((x.shape, slope.shape))
+    shape = broadcast_shapes((x.shape, slope.shape), ("x", "slope"))
     if len(shape) != x.ndim or any(a is not b for a, b in zip(shape, x.shape, strict=True)):
         raise TypeInferenceError(f"slope does not broadcast to the shape of x: {slope} and {x}")
     return x

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Expr, const_int
 from ..ir.simplify import simplify
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .registry import OpPattern, register_op
@@ -89,4 +90,4 @@ def concatenate(tensors: Sequence[Node], axis: int = 0) -> Call:
     """The tensors, at least one, one after the other along an axis."""
     if not tensors:
         raise TypeInferenceError("concatenate needs at least one tensor")
-    return CONCATENATE(*tensors, attrs=ConcatenateAttrs(normalize_axis(axis, tensor_of(tensors[0]).ndim)))
+    return CONCATENATE(*tensors, attrs=ConcatenateAttrs(axis_of("concatenate", tensors[0], axis)))

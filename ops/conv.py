@@ -21,6 +21,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
 from .accumulate import OUT_DTYPE, accumulator, is_byte, narrowed, product_dtype, widened
+from .arguments import PerAxis, naming, per_axis
 from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
 from .conv_batch_last import add_batch_last
 from .conv_channels_last import add_channels_last
@@ -31,17 +32,15 @@ from .conv_nchwc import add_blocked, blocked_uses
 from .cost import elements, moved, multiplied
 from .layout_rule import register_layout_rule
 from .registry import Op, OpPattern, register_op
-from .relations import naming, tensor_argument
+from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .window import (
     AutoPad,
-    PerAxis,
     axis_extents,
     check_ranks,
     checked_layout,
     known_window,
     padded,
-    per_axis,
     rank_in,
     resolve_padding,
     spatial_axes,

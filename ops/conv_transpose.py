@@ -22,21 +22,20 @@ from ..ir.target import Target
 from ..lowering.register_tile import RegisterTile, register_tile
 from ..lowering.schedule import Schedule
 from .accumulate import narrowed, widened
+from .arguments import PerAxis, naming, per_axis
 from .attrs import Attrs, all_non_negative, all_positive, attr, positive
 from .conv_flat import flatten, lanes_for, unflatten
 from .registry import Op, OpPattern, register_op
-from .relations import naming, same_dtype, tensor_argument
+from .relations import same_dtype, tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .tiling import schedule_around, schedule_core
 from .window import (
     AutoPad,
-    PerAxis,
     check_auto_pad,
     check_ranks,
     given_padding,
     inside,
     known_window,
-    per_axis,
     spatial_axes,
     spatial_rank,
 )

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Node
 from ..graph.types import Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, Axis, Expr, as_expr, const_int
 from .accumulate import widened
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
@@ -115,4 +116,4 @@ register_compute(CUMSUM, _compute)
 def cumsum(x: Node, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Call:
     """The sum of all elements up to each one along ``axis``; ``exclusive`` leaves out that one, ``reverse`` sums from
     the end."""
-    return CUMSUM(x, attrs=CumsumAttrs(normalize_axis(axis, tensor_of(x).ndim), bool(exclusive), bool(reverse)))
+    return CUMSUM(x, attrs=CumsumAttrs(axis_of("cumsum", x, axis), bool(exclusive), bool(reverse)))

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr, as_index, const_int
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
@@ -159,12 +160,12 @@ register_compute(GATHER_ND, _gather_nd_compute)
 
 def take(data: Node, indices: Node, axis: int = 0) -> Call:
     """``numpy.take``: ``data[..., indices, ...]`` on one axis."""
-    return TAKE(data, indices, attrs=TakeAttrs(normalize_axis(axis, tensor_of(data).ndim)))
+    return TAKE(data, indices, attrs=TakeAttrs(axis_of("take", data, axis, "data")))
 
 
 def gather_elements(data: Node, indices: Node, axis: int = 0) -> Call:
     """``numpy.take_along_axis``, but indices may be shorter than data on the other axes."""
-    return GATHER_ELEMENTS(data, indices, attrs=GatherElementsAttrs(normalize_axis(axis, tensor_of(data).ndim)))
+    return GATHER_ELEMENTS(data, indices, attrs=GatherElementsAttrs(axis_of("gather_elements", data, axis, "data")))
 
 
 def gather_nd(data: Node, indices: Node, batch_dims: int = 0) -> Call:

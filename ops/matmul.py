@@ -48,15 +48,16 @@ def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
     kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
     if a.ndim == 0 or b.ndim == 0:
         raise TypeInferenceError("a scalar has no axis to multiply over; use multiply")
-    check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2])
+    check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2], "a", "b")
     rows = a.shape[-2:-1]
     columns = b.shape[-1:] if b.ndim > 1 else ()
-    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]]), *rows, *columns), kind)
+    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]], ("a", "b")), *rows, *columns), kind)
 
 
-def check_contraction(a: Expr, b: Expr) -> None:
+def check_contraction(a: Expr, b: Expr, left: str, right: str) -> None:
+    """The axes to multiply over must agree in extent, as far as both are known."""
     if a is not b and const_int(a) is not None and const_int(b) is not None:
-        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} and {b}")
+        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} of {left} and {b} of {right}")
 
 
 def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -115,7 +116,7 @@ def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
     if x.ndim < 1 or weight.ndim != 2:
         raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
     columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
-    check_contraction(x.shape[-1], terms)
+    check_contraction(x.shape[-1], terms, "x", "weight")
     return TensorType((*x.shape[:-1], columns), kind)
 
 

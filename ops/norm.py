@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node, tensor_of
+from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, Axis, Expr, as_index, const_int
 from .accumulate import accumulator, widened
+from .arguments import axis_of
 from .attrs import Attrs, attr, one_of, positive
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
@@ -170,7 +171,7 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
     same_dtype([x, scale, bias], names)
     first = normalize_axis(attrs.axis, x.ndim)
     for kind, name in ((scale, "scale"), (bias, "bias")):
-        if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape]) != x.shape:
+        if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape], (name, "x")) != x.shape:
             raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
     return x
 
@@ -214,8 +215,7 @@ register_compute(LAYER_NORM, _layer_compute)
 
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
-    first = normalize_axis(axis, tensor_of(x).ndim)
-    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(first, float(epsilon)))
+    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), float(epsilon)))
 
 
 # nn.lrn
@@ -326,4 +326,4 @@ register_compute(LP_NORMALIZE, _lp_compute)
 
 def lp_normalize(x: Node, axis: int = -1, p: int = 2) -> Call:
     """x divided by its p-norm along ``axis``; 0 where that is 0."""
-    return LP_NORMALIZE(x, attrs=LpNormalizeAttrs(normalize_axis(axis, tensor_of(x).ndim), p))
+    return LP_NORMALIZE(x, attrs=LpNormalizeAttrs(axis_of("nn.lp_normalize", x, axis), p))

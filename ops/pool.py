@@ -19,6 +19,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Axis, Expr, as_index
 from ..ir.facts import NO_FACTS, prove
 from .accumulate import accumulator, widened
+from .arguments import PerAxis, naming, per_axis
 from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from .layout_rule import follow_layout, register_layout_rule
 from .registry import Op, OpPattern, register_op
@@ -27,11 +28,9 @@ from .strategy import Compute, Tensors, register_compute
 from .window import (
     LAYOUT,
     AutoPad,
-    PerAxis,
     axis_extents,
     check_ranks,
     inside,
-    per_axis,
     rank_in,
     resolve_padding,
     spatial_axes,
@@ -299,6 +298,7 @@ class _Window:
 
 
 def _window(
+    op: Op,
     x: Node,
     window: PerAxis,
     strides: PerAxis,
@@ -307,14 +307,15 @@ def _window(
     auto_pad: AutoPad,
     layout: str = "",
 ) -> _Window:
-    kind = tensor_of(x)
-    rank = rank_in(kind, layout)
-    axes = spatial_axes(rank)
-    found = axis_extents(kind, layout or f"NC{axes}", f"NC{axes}", "C", ("x", "layout"))
-    spatial = [found[axis] for axis in axes]
-    extents = per_axis(window, rank, "window")
-    steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
-    return _Window(extents, steps, resolve_padding(spatial, extents, steps, spread, padding, auto_pad), spread)
+    with naming(op.name, x):
+        kind = tensor_of(x)
+        rank = rank_in(kind, layout)
+        axes = spatial_axes(rank)
+        found = axis_extents(kind, layout or f"NC{axes}", f"NC{axes}", "C", ("x", "layout"))
+        spatial = [found[axis] for axis in axes]
+        extents = per_axis(window, rank, "window")
+        steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+        return _Window(extents, steps, resolve_padding(spatial, extents, steps, spread, padding, auto_pad), spread)
 
 
 def max_pool(
@@ -328,7 +329,7 @@ def max_pool(
     layout: str = "",
 ) -> Call:
     """The largest element of each window. Padding never wins."""
-    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    w = _window(MAX_POOL, x, window, strides, padding, dilation, auto_pad, layout)
     return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout))
 
 
@@ -343,7 +344,7 @@ def max_pool_with_indices(
     auto_pad: AutoPad = "NOTSET",
 ) -> Call:
     """``max_pool``, and where in x, flattened, each maximum is. The result is a tuple of both."""
-    w = _window(x, window, strides, padding, dilation, auto_pad)
+    w = _window(MAX_POOL_WITH_INDICES, x, window, strides, padding, dilation, auto_pad)
     attrs = MaxPoolIndicesAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, storage_order)
     return MAX_POOL_WITH_INDICES(x, attrs=attrs)
 
@@ -360,7 +361,7 @@ def avg_pool(
     layout: str = "",
 ) -> Call:
     """The mean of each window: of its elements in x, or with ``count_include_pad`` of those in the padding as well."""
-    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    w = _window(AVG_POOL, x, window, strides, padding, dilation, auto_pad, layout)
     attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, count_include_pad)
     return AVG_POOL(x, attrs=attrs)
 
@@ -377,5 +378,5 @@ def lp_pool(
     layout: str = "",
 ) -> Call:
     """The p-norm of each window, (Σ |x|ᵖ)^(1/p)."""
-    w = _window(x, window, strides, padding, dilation, auto_pad, layout)
+    w = _window(LP_POOL, x, window, strides, padding, dilation, auto_pad, layout)
     return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, p))

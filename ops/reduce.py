@@ -18,11 +18,12 @@ from ..ir.expr import ONE, Axis, Expr, Operand
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
+from .arguments import PerAxis, axes_of
 from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
 from .layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
 from .registry import Op, OpPattern, Relation, register_op
-from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
+from .relations import NUMBER_KINDS, normalize_axes, tensor_argument
 from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
@@ -39,15 +40,6 @@ class ReduceAttrs(Attrs):
 def reduced_shape(shape: Sequence[Expr], axes: Sequence[int], keepdims: bool) -> tuple[Expr, ...]:
     """The shape without the axes, or with extent 1 in their place."""
     return tuple(ONE if d in axes else e for d, e in enumerate(shape) if keepdims or d not in axes)
-
-
-def normalize_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """Axes counted from 0, ascending; None means all. ``TypeInferenceError`` for one that is not there, or twice."""
-    given = range(rank) if axes is None else (axes,) if isinstance(axes, int) else axes
-    made = sorted(normalize_axis(int(a), rank) for a in given)
-    if len(set(made)) != len(made):
-        raise TypeInferenceError(f"axes {tuple(given)} name an axis twice")
-    return tuple(made)
 
 
 def _relation(kinds: Sequence[str]) -> Relation:
@@ -227,8 +219,8 @@ def _reduction(
 def _maker(op: Op) -> Callable[..., Call]:
     """The function that makes calls of a reduction."""
 
-    def make(x: Node, axes: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
-        return op(x, attrs=ReduceAttrs(normalize_axes(axes, tensor_of(x).ndim), bool(keepdims)))
+    def make(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
+        return op(x, attrs=ReduceAttrs(axes_of(op.name, x, axes), bool(keepdims)))
 
     make.__name__ = make.__qualname__ = op.name
     make.__doc__ = f"{op.description}. ``axes``: None for all, () for none, which leaves each element by itself."
@@ -259,11 +251,11 @@ any = _reduction("any", "whether any element over axes is true", Reduction(ANY),
 all = _reduction("all", "whether all elements over axes are true", Reduction(ALL), ("bool",))
 
 
-def max(x: Node, axes: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
+def max(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
     """The largest element over axes, NaN if there is one; of bools, whether any is true."""
     return (any if tensor_of(x).dtype.is_bool else _max)(x, axes, keepdims)
 
 
-def min(x: Node, axes: int | Sequence[int] | None = None, keepdims: bool = False) -> Call:
+def min(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
     """The smallest element over axes, NaN if there is one; of bools, whether all are true."""
     return (all if tensor_of(x).dtype.is_bool else _min)(x, axes, keepdims)

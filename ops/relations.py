@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
@@ -21,29 +20,34 @@ def tensor_argument(kind: Type, name: str) -> TensorType:
     return kind
 
 
-def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:
     """The shape that numpy's rules give: aligned at the right, an extent of 1 stretches.
 
     A symbolic extent against another one must be the same expression; against a number other than 1, the number holds.
+    ``names`` are those of the arguments, for errors.
     """
     rank = max((len(s) for s in shapes), default=0)
     result: list[Expr] = []
     for dim in range(-rank, 0):
-        extents = [s[dim] for s in shapes if len(s) >= -dim]
-        chosen = extents[0]
-        for extent in extents[1:]:
-            chosen = _broadcast_extent(chosen, extent)
-        result.append(chosen)
+        having = [k for k, s in enumerate(shapes) if len(s) >= -dim]
+        decides = having[0]
+        for k in having[1:]:
+            chosen = _broadcast_extent(shapes[decides][dim], shapes[k][dim])
+            if chosen is None:
+                a, b = (f"{shapes[n][dim]}{f' of {names[n]}' if names else ''}" for n in (decides, k))
+                raise TypeInferenceError(f"extents {a} and {b} do not broadcast")
+            decides = k if chosen is shapes[k][dim] else decides
+        result.append(shapes[decides][dim])
     return tuple(result)
 
 
-def _broadcast_extent(a: Expr, b: Expr) -> Expr:
+def _broadcast_extent(a: Expr, b: Expr) -> Expr | None:
     if a is b or const_int(b) == 1:
         return a
     if const_int(a) == 1:
         return b
-    if (const_int(a) is not None and const_int(b) is not None) or (const_int(a) is None and const_int(b) is None):
-        raise TypeInferenceError(f"extents {a} and {b} do not broadcast")
+    if (const_int(a) is None) == (const_int(b) is None):
+        return None
     return b if const_int(a) is None else a
 
 
@@ -54,17 +58,16 @@ def normalize_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
+def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from 0, ascending. Raises ``TypeInferenceError`` for one that is not there, or twice."""
+    made = sorted(normalize_axis(axis, rank) for axis in axes)
+    if len(set(made)) != len(made):
+        raise TypeInferenceError(f"axes {tuple(axes)} name an axis twice")
+    return tuple(made)
+
+
 def same_dtype(types: Sequence[TensorType], names: Sequence[str]) -> None:
     """All arguments must have one dtype."""
     for kind, name in zip(types[1:], names[1:], strict=True):
         if kind.dtype is not types[0].dtype:
             raise TypeInferenceError(f"{names[0]} is {types[0].dtype}, but {name} is {kind.dtype}")
-
-
-@contextmanager
-def naming(operator: str) -> Iterator[None]:
-    """Where arguments are normalised, before there is a call: what does not fit is told with the operator's name."""
-    try:
-        yield
-    except TypeInferenceError as error:
-        raise TypeInferenceError(f"{operator}: {error}") from None

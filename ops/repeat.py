@@ -11,9 +11,10 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
+from .arguments import axis_of
 from .attrs import Attrs, all_non_negative, attr
 from .registry import OpPattern, register_op
-from .relations import broadcast_shapes, normalize_axis, tensor_argument
+from .relations import broadcast_shapes, tensor_argument
 from .reshape import expand_dims, reshape
 from .strategy import Tensors, register_compute
 
@@ -30,7 +31,7 @@ class TileAttrs(Attrs):
 
 def _broadcast_to_relation(types: Sequence[Type], attrs: BroadcastToAttrs) -> Type:
     x = tensor_argument(types[0], "x")
-    return TensorType(broadcast_shapes([x.shape, tuple(map(as_index, attrs.shape))]), x.dtype)
+    return TensorType(broadcast_shapes([x.shape, tuple(map(as_index, attrs.shape))], ("x", "the shape")), x.dtype)
 
 
 def _broadcast_to_compute(attrs: BroadcastToAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -102,7 +103,7 @@ def tile(x: Node, repeats: Sequence[int]) -> Call:
 def repeat(x: Node, times: int, axis: int) -> Node:
     """``numpy.repeat``: each element of an axis ``times`` times in a row."""
     kind = tensor_of(x)
-    at = normalize_axis(axis, kind.ndim)
+    at = axis_of("repeat", x, axis)
     stretched = broadcast_to(expand_dims(x, at + 1), (times, *(1,) * (kind.ndim - at - 1)))
     extents = [const_int(e) for e in kind.shape]
     if None in extents[at + 1 :]:

@@ -13,9 +13,10 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
+from .arguments import PerAxis, axes_of, integers, naming
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
-from .relations import normalize_axis, tensor_argument
+from .relations import normalize_axes, normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
 
 
@@ -226,16 +227,15 @@ def flatten(x: Node, axis: int = 1) -> Call:
     return reshape(x, (-1, columns) if not column_factors else (rows, -1), allow_zero=True)
 
 
-def squeeze(x: Node, axes: Sequence[int] | None = None) -> Call:
+def squeeze(x: Node, axes: PerAxis | None = None) -> Call:
     """x without the given axes, which have extent 1; without all axes of extent 1, if none are given."""
-    old = tensor_of(x).shape
     if axes is None:
-        axes = [axis for axis, extent in enumerate(old) if const_int(extent) == 1]
-    return SQUEEZE(x, attrs=AxesAttrs(tuple(sorted({normalize_axis(int(a), len(old)) for a in axes}))))
+        axes = [axis for axis, extent in enumerate(tensor_of(x).shape) if const_int(extent) == 1]
+    return SQUEEZE(x, attrs=AxesAttrs(axes_of("squeeze", x, axes)))
 
 
-def expand_dims(x: Node, axes: int | Sequence[int]) -> Call:
+def expand_dims(x: Node, axes: PerAxis) -> Call:
     """x with new axes of extent 1, so that they are these axes of the result."""
-    given = [axes] if isinstance(axes, int) else [int(a) for a in axes]
-    rank = tensor_of(x).ndim + len(given)
-    return EXPAND_DIMS(x, attrs=AxesAttrs(tuple(sorted(normalize_axis(a, rank) for a in given))))
+    with naming("expand_dims", x):
+        given = integers(axes, "axes")
+        return EXPAND_DIMS(x, attrs=AxesAttrs(normalize_axes(given, tensor_of(x).ndim + len(given))))

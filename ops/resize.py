@@ -18,10 +18,10 @@ import numpy.typing as npt
 from ..graph.node import Constant, Node, tensor_of
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
+from .arguments import axis_of
 from .binary import add, multiply
 from .gather import take
 from .matmul import dense
-from .relations import normalize_axis
 from .repeat import repeat
 from .select import where
 from .transpose import transpose
@@ -78,7 +78,7 @@ def resize(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
 
 def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
     kind = tensor_of(x)
-    axis = normalize_axis(change.axis, kind.ndim)
+    axis = axis_of("resize", x, change.axis)
     extent = const_int(kind.shape[axis])
     if extent is None:
         raise TypeInferenceError(f"resize needs known extents, found {kind}")

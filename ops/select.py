@@ -24,7 +24,7 @@ def _relation(types: Sequence[Type], attrs: Any) -> Type:
     if not condition.dtype.is_bool:
         raise TypeInferenceError(f"condition must be bool, found {condition.dtype}")
     same_dtype((a, b), NAMES[1:])
-    return TensorType(broadcast_shapes((condition.shape, a.shape, b.shape)), a.dtype)
+    return TensorType(broadcast_shapes((condition.shape, a.shape, b.shape), ("condition", "a", "b")), a.dtype)
 
 
 def _compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:

@@ -12,6 +12,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Expr, as_index, const_int, maximum, minimum
 from ..ir.facts import NO_FACTS
 from ..ir.simplify import simplify
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
@@ -98,9 +99,8 @@ def strided_slice(
     steps: Sequence[int] | None = None,
 ) -> Call:
     """``x[start:end:step]`` on the given axes (the first ones, by default); indices are clamped as numpy does."""
-    rank = tensor_of(x).ndim
     attrs = StridedSliceAttrs(
-        tuple(normalize_axis(int(a), rank) for a in (range(len(starts)) if axes is None else axes)),
+        tuple(axis_of("strided_slice", x, a) for a in (range(len(starts)) if axes is None else axes)),
         tuple(_clipped(s) for s in starts),
         tuple(_clipped(e) for e in ends),
         (1,) * len(starts) if steps is None else tuple(_clipped(s) for s in steps),
@@ -115,7 +115,7 @@ def _clipped(index: int) -> int:
 def split(x: Node, sections: Sequence[int], axis: int = 0) -> tuple[Call, ...]:
     """x cut along an axis into parts of the given extents, which must add up to the axis's: a slice each."""
     kind = tensor_of(x)
-    at = normalize_axis(axis, kind.ndim)
+    at = axis_of("split", x, axis)
     extent = const_int(kind.shape[at])
     if any(s < 0 for s in sections) or (extent is not None and sum(sections) != extent):
         raise TypeInferenceError(f"split of {kind}: sections {tuple(sections)} do not add up to axis {at}")

@@ -16,11 +16,12 @@ from ..ir.expr import Axis, Expr, Operand
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
+from .arguments import PerAxis, axes_of
 from .attrs import Attrs, all_non_negative, attr
 from .layout_rule import Held, follow_axes, moved_axes, register_layout_rule
-from .reduce import fold_axes, normalize_axes
+from .reduce import fold_axes
 from .registry import OpPattern, register_op
-from .relations import FLOAT_KINDS, tensor_argument
+from .relations import FLOAT_KINDS, normalize_axes, tensor_argument
 from .rows import MAX, SUM, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
 
@@ -104,8 +105,8 @@ def _register(name: str, description: str) -> Callable[..., Call]:
 
     register_layout_rule(op, follow_axes(_in_layout))
 
-    def make(x: Node, axis: int | Sequence[int] = -1) -> Call:
-        return op(x, attrs=SoftmaxAttrs(normalize_axes(axis, tensor_of(x).ndim)))
+    def make(x: Node, axis: PerAxis = -1) -> Call:
+        return op(x, attrs=SoftmaxAttrs(axes_of(name, x, axis)))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = (

@@ -10,9 +10,10 @@ from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from .arguments import axis_of
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
-from .relations import normalize_axis, tensor_argument
+from .relations import tensor_argument
 from .strategy import Tensors, register_compute
 
 
@@ -52,6 +53,6 @@ register_compute(TRANSPOSE, _compute)
 
 def transpose(x: Node, axes: Sequence[int] | None = None) -> Call:
     """x with axis k of the result being axis ``axes[k]`` of x; the axes reversed, if none are given."""
-    rank = tensor_of(x).ndim
-    order = tuple(reversed(range(rank))) if axes is None else tuple(normalize_axis(int(a), rank) for a in axes)
+    reverse = reversed(range(tensor_of(x).ndim))
+    order = tuple(axis_of("transpose", x, axis) for axis in (reverse if axes is None else axes))
     return TRANSPOSE(x, attrs=TransposeAttrs(order))

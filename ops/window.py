@@ -14,19 +14,10 @@ from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const, const_int
 from ..ir.simplify import simplify
+from .arguments import PerAxis, per_axis
 
 AutoPad: TypeAlias = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
-PerAxis: TypeAlias = int | Sequence[int]
-"""A number for each spatial axis, or one for all."""
 LAYOUT = "layout of x and of the result; empty: N, C, then the spatial axes"
-
-
-def per_axis(value: PerAxis, rank: int, name: str) -> tuple[int, ...]:
-    """One number for each of ``rank`` spatial axes. Raises ``TypeInferenceError`` if there are more or fewer."""
-    values = (value,) * rank if isinstance(value, int) else tuple(int(v) for v in value)
-    if len(values) != rank:
-        raise TypeInferenceError(f"{name} needs a number for each of the {rank} spatial axes, found {values}")
-    return values
 
 
 def spatial_rank(kind: TensorType, name: str = "x") -> int:

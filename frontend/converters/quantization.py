@@ -11,6 +11,7 @@ import numpy as np
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.dtype import DType, dtype
 from ...ops import reduce
+from ...ops.arguments import per_axis
 from ...ops.binary import add, divide, multiply, subtract
 from ...ops.conv import conv
 from ...ops.matmul import matmul
@@ -19,7 +20,7 @@ from ...ops.reshape import expand_dims
 from ...ops.select import where
 from ...ops.unary import cast
 from ...ops.unary import round as nearest
-from ...ops.window import known_window, per_axis, resolve_padding
+from ...ops.window import known_window, resolve_padding
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import element_type

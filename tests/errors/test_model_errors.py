@@ -217,7 +217,9 @@ def test_a_shape_that_depends_on_data():
 
 def test_types_that_do_not_fit_name_the_node():
     made = model([node("Add", ["x", "z"], ["y"], name="sum")], [value("x", (3,)), value("z", (4,))])
-    refused(made, r"node 'sum' \(Add\): add\(a: float32\[3\], b: float32\[4\]\): extents 3 and 4 do not broadcast")
+    refused(
+        made, r"node 'sum' \(Add\): add\(a: float32\[3\], b: float32\[4\]\): extents 3 of a and 4 of b do not broadcast"
+    )
 
 
 def test_shapes_that_are_given_wrongly():

@@ -78,7 +78,7 @@ def test_broadcast_to(ops, old, shape):
 
 
 def test_extents_that_do_not_broadcast_are_refused(ops):
-    with pytest.raises(TypeInferenceError, match="extents 3 and 4 do not broadcast"):
+    with pytest.raises(TypeInferenceError, match="extents 3 of x and 4 of the shape do not broadcast"):
         broadcast_to(ops.var((3,)), (4,))
 
 

@@ -80,7 +80,7 @@ def test_axes_that_do_not_fit_are_refused(ops):
         squeeze(x, [1])
     with pytest.raises(TypeInferenceError, match="axis 4 is not one of a tensor of rank 2"):
         squeeze(x, [4])
-    with pytest.raises(TypeInferenceError, match="not different axes of a result of rank 4"):
+    with pytest.raises(TypeInferenceError, match=r"axes \(1, 1\) name an axis twice"):
         expand_dims(x, [1, 1])
 
 

@@ -61,7 +61,7 @@ def test_types_and_pattern(ops):
     [
         (lambda v: where(v((2,)), v((2,)), v((2,))), "condition must be bool, found float32"),
         (lambda v: where(v((2,), "bool"), v((2,)), v((2,), "int8")), "a is float32, but b is int8"),
-        (lambda v: where(v((2,), "bool"), v((3,)), v((1,))), "extents 2 and 3 do not broadcast"),
+        (lambda v: where(v((2,), "bool"), v((3,)), v((1,))), "extents 2 of condition and 3 of a do not broadcast"),
         (lambda v: clip_by(v((2,)), v((), "float64")), "a is float32, but b is float64"),
     ],
 )
