@@ -1,6 +1,7 @@
 """The examples of the pages run, and print what they say. A page is one session, from top to bottom."""
 
 import doctest
+import logging
 import re
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def session(page):
     return doctest.DocTestParser().get_doctest("".join(lines), {}, page.name, str(page), 0)
 
 
+@pytest.fixture
+def levels_of_loggers():
+    """A page may set levels: other tests read the log too."""
+    loggers = [logging.getLogger(f"loopwright.{name}") for name in ("cache", "compile_engine", "records")]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("levels_of_loggers")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_the_examples_of_a_page_print_what_it_says(page):
     result = doctest.DocTestRunner().run(session(page))
