@@ -25,7 +25,7 @@ from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import foreign_code
 from .records import NO_RECORDS, TuningRecords
-from .tuning_record import workloads_of
+from .workload import workloads_of
 
 KIND = "function"
 MEMORY_ENTRIES = 256

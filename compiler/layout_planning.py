@@ -32,7 +32,7 @@ from ..ops.registry import Op
 from ..ops.reshape import expand_dims
 from .records import NO_RECORDS, TuningRecords
 from .selection import select_implementation
-from .tuning_record import workload_of
+from .workload import workload_of
 
 LOG = logging.getLogger("loopwright.layout_planning")
 WORTHWHILE = 0.98

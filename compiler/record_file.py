@@ -16,7 +16,8 @@ from typing import BinaryIO, Literal
 from filelock import FileLock
 
 from ..ir.errors import RecordError
-from .tuning_record import FORMAT, TuningRecord, canonical_json
+from .tuning_record import FORMAT, TuningRecord
+from .workload import canonical_json
 
 _log = logging.getLogger("loopwright.records")
 
@@ -70,7 +71,7 @@ def _parsed(lines: Iterable[bytes], path: str) -> Iterator[TuningRecord | Skippe
         else:
             try:
                 yield TuningRecord.from_json(data)
-            except RecordError as error:
+            except (RecordError, RecursionError) as error:
                 yield SkippedLine(path, number, "damaged", str(error))
 
 

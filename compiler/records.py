@@ -15,7 +15,8 @@ from ..codegen.seconds import seconds_text
 from ..ir.errors import RecordError
 from ..ir.target import Target
 from .record_file import SkippedLine, append_records, read_records
-from .tuning_record import TargetKey, TuningRecord, Workload, canonical_json
+from .tuning_record import TuningRecord
+from .workload import TargetKey, Workload, canonical_json
 
 
 class Level(IntEnum):

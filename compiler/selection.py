@@ -19,7 +19,7 @@ from ..ops.registry import Op
 from ..ops.strategy import OpImplementation, SpecializedCondition, strategy_of
 from .records import NO_RECORDS, Match, TuningRecords
 from .traced_schedule import require_fitting_trace
-from .tuning_record import workload_of
+from .workload import workload_of
 
 Verdict: TypeAlias = tuple[str, bool | None]
 """A clause of a condition as text, and whether it holds; None where symbolic extents leave that open."""

@@ -23,7 +23,7 @@ from ..ir.target import Target
 from .compile_function import compile_function
 from .function_cache import function_cache, function_key
 from .records import NO_RECORDS, TuningRecords
-from .tuning_record import workloads_of
+from .workload import workloads_of
 
 _log = logging.getLogger("loopwright.cache")
 LEAST_FOR_WORKERS = 6

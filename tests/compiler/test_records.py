@@ -11,7 +11,8 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.records import Level
-from loopwright.compiler.tuning_record import FORMAT, Workload, workload_of
+from loopwright.compiler.tuning_record import FORMAT
+from loopwright.compiler.workload import Workload, workload_of
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
 
@@ -162,18 +163,21 @@ def test_a_damaged_line_is_told_by_its_number_and_skipped(path, caplog):
     [
         (lambda r: r.pop("implementation"), "the record has no field 'implementation'"),
         (lambda r: r.update(confg={}), "the record has an unknown field 'confg'"),
-        (lambda r: r.update(implementation=3), "'implementation' should be a text, found 3"),
-        (lambda r: r.update(seconds=["1"]), "'seconds' should be a list, each a number, found '1' in it"),
+        (lambda r: r.update(implementation=3), "'implementation' of the record should be a string, found 3"),
+        (lambda r: r.update(seconds=["1"]), "'seconds' of the record should be an array of (a number), found [\"1\"]"),
         (lambda r: r.update(seconds=[]), "at least one and all positive"),
         (lambda r: r.update(seconds=[0.0]), "at least one and all positive"),
         (lambda r: r.update(seconds=[float("nan")]), "at least one and all positive"),
-        (lambda r: r.update(config=[]), "'config' should be an object"),
+        (lambda r: r.update(config=[]), "'config' of the record should be an object, found []"),
         (lambda r: r.update(trace={"version": 1}), "its trace is none"),
         (lambda r: r.update(config={}, trace=json.loads(trace().to_json())), "a config or a trace, not both"),
         (lambda r: r["workload"].pop("op"), "the workload has no field 'op'"),
-        (lambda r: r["workload"]["arguments"].append(7), "'arguments' should be a list, each an object, found 7"),
-        (lambda r: r["workload"]["arguments"][0].update(shape=[True]), "'shape' should be a list, each a whole number"),
-        (lambda r: r["target"].update(l1_bytes="32K"), "'l1_bytes' should be a whole number, found '32K'"),
+        (lambda r: r["workload"]["arguments"].append(7), "the argument should be an object, found 7"),
+        (
+            lambda r: r["workload"]["arguments"][0].update(shape=[True]),
+            "'shape' of the argument should be an array of (an integer), found [true]",
+        ),
+        (lambda r: r["target"].update(l1_bytes="32K"), "'l1_bytes' of the target should be an integer, found \"32K\""),
         (lambda r: r.update(format="1"), "a whole number as its 'format'"),
     ],
 )

@@ -35,3 +35,18 @@ def test_costs_that_are_none_are_refused(seconds):
 def test_a_config_that_json_cannot_hold_is_refused():
     with pytest.raises(lw.RecordError, match="a config is an object of JSON"):
         lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], config={"tile": object()})
+
+
+@pytest.mark.parametrize("seconds", [1e-3, None, ["fast"]])
+def test_costs_that_are_no_list_of_numbers_are_refused(seconds):
+    with pytest.raises(lw.RecordError, match="a list of seconds"):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", seconds)
+
+
+def test_a_trace_is_a_trace_and_a_name_a_name():
+    with pytest.raises(
+        lw.RecordError, match=r"a trace as s\.trace or lw\.Trace\.from_json\(text\) gives it, found 'split'"
+    ):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], trace="split")
+    with pytest.raises(lw.RecordError, match="the name of an implementation"):
+        lw.TuningRecord.of(call(), "native", None, [1e-3])
