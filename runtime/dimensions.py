@@ -97,6 +97,8 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
 
 def check_shape(spec: TensorSpec, shape: Shape) -> None:
     """Whether a shape fits an input by itself: its rank, and the extents that are numbers."""
+    if shape == spec.shape:
+        return
     fits = len(shape) == len(spec.shape) and all(
         extent == number for extent, number in zip(spec.shape, shape, strict=True) if isinstance(extent, int)
     )

@@ -22,7 +22,7 @@ from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError, RuntimeArgumentError, TargetError
 from .arrays import address_of, as_array
-from .dimensions import MAX_PLANS, Plan, Plans, check_shape
+from .dimensions import MAX_PLANS, Plans, check_shape
 from .foreign import why_not_here
 from .library import Library
 from .step_times import time_steps
@@ -151,14 +151,14 @@ class _Core:
         self._entry = _ENTRY(self._code.address())
         self._context = _CONTEXT.pack(threads)
         self._constants = [np.ascontiguousarray(c) for c in model.constants]
-        self._dtypes = [spec.dtype.to_numpy() for spec in model.outputs]
         self.plans = Plans(model)
-        self._plan: Plan | None = None
+        self._shapes: list[tuple[int, ...]] | None = None
+        self._outputs: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         self._arena = np.empty(0, np.uint8)
         self._fixed = b""
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
         if not model.dims:
-            self._lay_out(self.plans.plan(tuple(tuple(evaluate(e, {}) for e in spec.shape) for spec in model.inputs)))
+            self._lay_out([tuple(evaluate(e, {}) for e in spec.shape) for spec in model.inputs])
 
     def __str__(self) -> str:
         return (
@@ -182,18 +182,21 @@ class _Core:
 
     def _prepare(self, inputs: Sequence[Array]) -> list[Array]:
         """Arrays for the outputs, and the arena laid out, for inputs of these shapes."""
-        plan = self.plans.plan(tuple([array.shape for array in inputs]))
-        if plan is not self._plan:
-            self._lay_out(plan)
+        shapes = [array.shape for array in inputs]
+        if shapes != self._shapes:
+            self._lay_out(shapes)
         try:
-            return [np.empty(shape, kind) for shape, kind in zip(plan.outputs, self._dtypes, strict=True)]
+            return [np.empty(shape, kind) for shape, kind in self._outputs]
         except (MemoryError, ValueError):
-            raise OutOfMemoryError(f"{self._model.name}: there is no memory for outputs of {plan.outputs}") from None
+            shown = ", ".join(str(shape) for shape, _ in self._outputs)
+            raise OutOfMemoryError(f"{self._model.name}: there is no memory for outputs of {shown}") from None
 
-    def _lay_out(self, plan: Plan) -> None:
-        """The slots that do not change between runs of one plan: constants, intermediates, dimensions."""
-        if self._plan is None or self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
-            self._plan = None  # what a failure leaves behind is not taken for laid out
+    def _lay_out(self, shapes: list[tuple[int, ...]]) -> None:
+        """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
+        intermediates and dimensions."""
+        plan = self.plans.plan(tuple(shapes))
+        self._shapes = None  # what a failure leaves behind is not taken for laid out
+        if self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
             self._arena = np.empty(0, np.uint8)
             try:
                 self._arena = np.empty(plan.arena_bytes + ARENA_ALIGNMENT, np.uint8)
@@ -203,7 +206,9 @@ class _Core:
         places = (arena + offset for offset in plan.offsets)
         slots = (*(address_of(c) for c in self._constants), *places, *plan.dims)
         self._fixed = struct.pack(f"{len(slots)}q", *slots)
-        self._plan = plan
+        kinds = (spec.dtype.to_numpy() for spec in self._model.outputs)
+        self._outputs = list(zip(plan.outputs, kinds, strict=True))
+        self._shapes = shapes
 
     def _fail(self, code: int) -> None:
         number, low = (code >> CODE_BITS) - 1, code & ((1 << CODE_BITS) - 1)
