@@ -142,7 +142,7 @@ def const(value: object, name: str = "") -> Constant:
 def compile(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
     target: str | Target | None = "native",
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision = "standard",
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -151,12 +151,13 @@ def compile(
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
-    ``shapes`` gives the shapes of inputs, which must be known in the end. ``jobs`` is the number of processes that
-    compile (default: one a core); ``progress(done, total, name)`` is called after each function. ``precision`` is as
-    for ``build``. ``records`` are tuning records, or the path of their file: of the implementations whose costs they
-    know, the cheapest serves a call. ``layouts="keep"`` holds all tensors as the model has them; by default the
-    compiler may hold those between operators in layouts that cost less. ``lw.Engine(library)`` runs the result on the
-    target's kind of machine, ``library.save`` keeps it.
+    ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None, are for each run to choose,
+    and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
+    ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``. ``records`` are
+    tuning records, or the path of their file: of the implementations whose costs they know, the cheapest serves a call.
+    ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
+    in layouts that cost less. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save``
+    keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
@@ -170,7 +171,7 @@ def compile(
 def explain(
     subject: Library | Call | Function | ModelProto | bytes | str | os.PathLike[str],
     target: str | Target | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
 ) -> Explanation:
@@ -202,7 +203,7 @@ def explain(
 
 def fusion_report(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     target: str | Target | None = "native",
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
@@ -226,7 +227,7 @@ def fusion_report(
 
 
 def _graph_of(
-    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int]] | None
+    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int | None]] | None
 ) -> Function:
     return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes)
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..graph.node import Call, Function, Node, Var
-from ..graph.types import TensorType, given_shapes, tensor_type
+from ..graph.types import GivenShape, TensorType, given_shapes, tensor_type
 from ..graph.visit import rewrite
 from ..ir.errors import ModelError
 from ..ir.expr import const_int
 from ..ops.registry import Op
 
 
-def specialize(function: Function, given: Mapping[str, Sequence[int]] | None) -> Function:
-    """The function with these shapes for its inputs.
+def specialize(function: Function, given: Mapping[str, Sequence[int | None]] | None) -> Function:
+    """The function with these shapes for its inputs; an extent of None stays as it is.
 
     Raises ``ModelError`` for a name that is no input, and where a shape contradicts the input's declared type.
     """
@@ -46,12 +46,16 @@ def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
     )
 
 
-def _with_shape(param: Var, shape: Sequence[int]) -> Var:
+def _with_shape(param: Var, shape: GivenShape) -> Var:
     kind = param.type
     if not isinstance(kind, TensorType):
         raise ModelError(f"input {param.name} is a {kind}, which has no shape")
     numbers = [const_int(extent) for extent in kind.shape]
-    if len(shape) != len(numbers) or any(n not in (None, given) for n, given in zip(numbers, shape, strict=False)):
-        raise ModelError(f"input {param.name} is declared as {kind}, which the shape {tuple(shape)} contradicts")
-    made = tensor_type(tuple(shape), kind.dtype)
+    fits = len(shape) == len(numbers) and all(
+        None in (number, given) or number == given for number, given in zip(numbers, shape, strict=True)
+    )
+    if not fits:
+        raise ModelError(f"input {param.name} is declared as {kind}, which the shape {shape} contradicts")
+    extents = [own if given is None else given for own, given in zip(kind.shape, shape, strict=True)]
+    made = tensor_type(extents, kind.dtype)
     return param if made is kind else Var(param.name, made)

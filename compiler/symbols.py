@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..codegen.extents import Extent, extent_of
 from ..graph.node import Function, Var
-from ..graph.types import FunctionType, OptionalType, SequenceType, TensorType, TupleType, Type
+from ..graph.types import TensorType, Type, leaf_types
 from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
@@ -23,21 +23,9 @@ from ..ir.visit import free_vars, substitute
 Symbol = expr.Var
 
 
-def tensors_of(kind: Type) -> Iterator[TensorType]:
-    """The tensors that a value of a type consists of, in order."""
-    match kind:
-        case TensorType():
-            yield kind
-        case TupleType(fields):
-            for field in fields:
-                yield from tensors_of(field)
-        case SequenceType() | OptionalType() | FunctionType():
-            pass
-
-
 def extents_of(types: Iterable[Type]) -> Iterator[Expr]:
     """All extents of values of these types, in order."""
-    return (extent for kind in types for tensor in tensors_of(kind) for extent in tensor.shape)
+    return (extent for kind in types for tensor in leaf_types(kind) for extent in tensor.shape)
 
 
 def symbols_of(types: Iterable[Type]) -> tuple[Symbol, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..graph.node import Call, Constant, Function, Node, Tuple, Var
-from ..graph.types import TensorType, given_shapes
+from ..graph.types import GivenShape, TensorType, given_shapes
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from . import converters  # noqa: F401  enters them in the table
@@ -33,16 +33,16 @@ from .registry import find_converter, version_of
 from .shape_values import ShapeValues
 from .structure import check_graph, order_nodes, producers_of
 from .support import check_body, check_form, check_supported, opset_imports
-from .tensors import Symbols, check_size, check_type_size, element_type, tensor_value, value_type
+from .tensors import Symbols, bind_dimensions, check_size, check_type_size, element_type, tensor_value, value_type
 
 
 def from_onnx(
-    model: ModelProto | bytes | str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None
+    model: ModelProto | bytes | str | os.PathLike[str], shapes: Mapping[str, Sequence[int | None]] | None = None
 ) -> Function:
     """The graph of an ONNX model: a path, the bytes of a file, or a ``ModelProto``.
 
-    ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions
-    are as declared: numbers or symbols. The function's ``output_names`` are those of the model.
+    ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions,
+    and those given as None, are as declared: numbers or symbols. ``output_names`` are those of the model.
 
     Raises ``ModelError`` for a model that is damaged, or needs what is not supported.
     """
@@ -62,7 +62,7 @@ def from_onnx(
     return Function(params, body, output_names=names)
 
 
-def _parameters(graph: GraphProto, shapes: Mapping[str, Sequence[int]]) -> list[Var]:
+def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var]:
     """The inputs that are fed at run time: initializers, which early versions list as inputs too, are constants."""
     constants = {i.name for i in graph.initializer}
     fed = [i for i in graph.input if i.name not in constants]
@@ -71,9 +71,10 @@ def _parameters(graph: GraphProto, shapes: Mapping[str, Sequence[int]]) -> list[
         known = ", ".join(repr(i.name) for i in fed) or "none"
         raise ModelError(f"shapes= names {unknown[0]!r}, which is no input of the model; its inputs are {known}")
     symbols: Symbols = {}
-    first = sorted(fed, key=lambda i: i.name not in shapes)  # given extents of named dimensions hold for all inputs
-    types = {i.name: value_type(i.type, f"input {i.name!r}", symbols, shapes.get(i.name)) for i in first}
-    return [Var(i.name, types[i.name]) for i in fed]
+    for i in fed:
+        if i.name in shapes:
+            bind_dimensions(i.type, f"input {i.name!r}", symbols, shapes[i.name])
+    return [Var(i.name, value_type(i.type, f"input {i.name!r}", symbols, shapes.get(i.name))) for i in fed]
 
 
 def _check_sizes(graph: GraphProto) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, TypeProto, helper, numpy_helper
+from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
-from ..graph.types import TensorType, tensor_type
+from ..graph.types import GivenShape, TensorType, tensor_type
 from ..ir.build import index_var
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError, ModelError
@@ -56,46 +56,50 @@ def check_type_size(kind: TensorType, where: str) -> None:
     check_size(numbers, kind.dtype, where)
 
 
-def value_type(proto: TypeProto, where: str, symbols: Symbols, given: Sequence[int] | None = None) -> TensorType:
-    """The type of a declared value, with the extents ``given`` instead of the declared ones.
+def value_type(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape | None = None) -> TensorType:
+    """The type of a declared value, with the extents ``given`` instead of the declared ones; None leaves those be.
 
-    A named dimension is one symbol, everywhere in the model; a given extent of it is entered in ``symbols``.
+    A named dimension is one symbol, or a number from ``bind_dimensions``, everywhere in the model.
     """
-    if proto.WhichOneof("value") != "tensor_type":
-        raise ModelError(
-            f"{where} is a {proto.WhichOneof('value') or 'value without type'}; only tensors are supported"
-        )
-    declared = proto.tensor_type
+    declared = _declared(proto, where)
     kind = element_type(declared.elem_type, where)
     if not declared.HasField("shape") and given is None:
         raise ModelError(f"{where} is declared without a shape: give one by shapes=")
-    if given is not None and declared.HasField("shape") and len(given) != len(declared.shape.dim):
-        raise ModelError(f"{where} has {len(declared.shape.dim)} dimensions, but the shape given is {tuple(given)}")
-    if given is not None:
-        extents: list[Expr | int] = [int(extent) for extent in given]
-        for dim, extent in zip(declared.shape.dim, given, strict=declared.HasField("shape")):
-            if dim.dim_param:
-                _bind(symbols, dim.dim_param, int(extent), where)
-    else:
-        extents = [_extent(dim, where, k, symbols) for k, dim in enumerate(declared.shape.dim)]
+    dims = list(declared.shape.dim) if declared.HasField("shape") else [TensorShapeProto.Dimension()] * len(given or ())
+    if given is not None and len(given) != len(dims):
+        raise ModelError(f"{where} has {len(dims)} dimensions, but the shape given is {tuple(given)}")
+    wanted = given if given is not None else [None] * len(dims)
+    extents = [_extent(d, k, symbols) if n is None else n for k, (d, n) in enumerate(zip(dims, wanted, strict=True))]
     check_size([e for e in extents if isinstance(e, int)], kind, where)
     return tensor_type(extents, kind)
 
 
-def _extent(dim: Any, where: str, position: int, symbols: Symbols) -> Expr | int:
+def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape) -> None:
+    """Enter the extents that are given of named dimensions in ``symbols``."""
+    for dim, extent in zip(_declared(proto, where).shape.dim, given, strict=False):
+        if dim.dim_param and extent is not None:
+            bound = symbols.setdefault(dim.dim_param, as_index(extent))
+            if const_int(bound) != extent:
+                raise ModelError(
+                    f"{where}: the shapes given make dimension {dim.dim_param!r} both {bound} and {extent}"
+                )
+
+
+def _declared(proto: TypeProto, where: str) -> Any:
+    if proto.WhichOneof("value") != "tensor_type":
+        raise ModelError(
+            f"{where} is a {proto.WhichOneof('value') or 'value without type'}; only tensors are supported"
+        )
+    return proto.tensor_type
+
+
+def _extent(dim: TensorShapeProto.Dimension, position: int, symbols: Symbols) -> Expr | int:
     if dim.WhichOneof("value") == "dim_value":
         return int(dim.dim_value)
     if not dim.dim_param:
         return index_var(f"dim{position}")
     found = symbols.setdefault(dim.dim_param, index_var(dim.dim_param))
     return number if (number := const_int(found)) is not None else found
-
-
-def _bind(symbols: Symbols, name: str, extent: int, where: str) -> None:
-    bound = symbols.get(name)
-    if bound is not None and const_int(bound) not in (None, extent):
-        raise ModelError(f"{where}: the shapes given make dimension {name!r} both {bound} and {extent}")
-    symbols[name] = as_index(extent)
 
 
 def tensor_value(proto: TensorProto, where: str, folder: Path | None) -> npt.NDArray[Any]:

@@ -103,8 +103,12 @@ def leaf_types(kind: Type) -> tuple[TensorType, ...]:
             raise TypeInferenceError(f"expected a tensor, or a tuple of tensors, found a {kind}")
 
 
-def given_shapes(shapes: object) -> dict[str, tuple[int, ...]]:
-    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers.
+GivenShape: TypeAlias = tuple[int | None, ...]
+
+
+def given_shapes(shapes: object) -> dict[str, GivenShape]:
+    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, or None for
+    one that stays as it is declared.
 
     Raises ``ModelError`` for anything else; negative extents are for others to refuse.
     """
@@ -113,14 +117,14 @@ def given_shapes(shapes: object) -> dict[str, tuple[int, ...]]:
     return {name: _given_shape(name, shape) for name, shape in (shapes or {}).items()}
 
 
-def _given_shape(name: object, shape: object) -> tuple[int, ...]:
+def _given_shape(name: object, shape: object) -> GivenShape:
     wrong = ModelError(f"shapes= gives the input {name!r} the shape {shape!r}: write its extents, as in (1, 3)")
     if isinstance(shape, (str, bytes, Operand)) or not isinstance(shape, Iterable):
         raise wrong
     extents = tuple(shape)
-    if any(isinstance(extent, bool) or not hasattr(extent, "__index__") for extent in extents):
+    if any(e is not None and (isinstance(e, bool) or not hasattr(e, "__index__")) for e in extents):
         raise wrong
-    return tuple(int(extent) for extent in extents)
+    return tuple(None if extent is None else int(extent) for extent in extents)
 
 
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...graph.node import Node
 from ...ir.errors import ModelError
+from ...ir.expr import Expr, as_index
 from ...ops.relations import normalize_axis
 from ...ops.resize import Interpolation, Resized, resize
 from ..onnx_node import OnnxNode
@@ -65,11 +66,11 @@ def _resize(node: OnnxNode) -> Node:
         extrapolation_value=node.real("extrapolation_value", 0.0),
     )
     axes = [normalize_axis(a, node.rank) for a in node.ints("axes") or range(node.rank)]
-    scales, sizes = _floats(node, 2, "scales"), node.constant_ints(3, "sizes")
+    scales, sizes = _floats(node, 2, "scales"), node.extents(3, "sizes") if node.get(3) is not None else ()
     if bool(scales) == bool(sizes):
         raise ModelError(f"{node}: either scales or sizes must be given")
     crop = how.coordinates == "tf_crop_and_resize"
-    changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes or ())
+    changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes, keep=crop)
     if not crop:
         return resize(node[0], changes, how)
     region = _floats(node, 1, "roi") or ()
@@ -97,21 +98,28 @@ def _scaled(node: OnnxNode, axes: Sequence[int], scales: Sequence[float], keep: 
     ]
 
 
-def _sized(node: OnnxNode, axes: Sequence[int], sizes: Sequence[int]) -> list[Resized]:
-    """Sizes as they stand, or with one scale for all axes that they allow."""
-    _check_count(node, "sizes", axes, sizes)
-    extents = node.numbers([node.type().shape[axis] for axis in axes])
-    scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
+def _sized(node: OnnxNode, axes: Sequence[int], wanted: Sequence[int | Expr], keep: bool) -> list[Resized]:
+    """Sizes as they stand, or with one scale for all axes that they allow. An open extent may stay what it is.
+
+    ``keep``: also the axes whose extent stays, which must be known then.
+    """
+    _check_count(node, "sizes", axes, wanted)
     policy = node.string("keep_aspect_ratio_policy", "stretch")
+    own = node.type().shape
+    pairs = [(axis, as_index(size)) for axis, size in zip(axes, wanted, strict=True)]
+    changed = [(axis, size) for axis, size in pairs if keep or policy != "stretch" or size is not own[axis]]
+    axes, sizes = [axis for axis, _ in changed], node.numbers([size for _, size in changed])
+    extents = node.numbers([own[axis] for axis in axes])
+    scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
     if policy != "stretch":
         common = {"not_larger": min, "not_smaller": max}.get(policy)
         if common is None:
             raise node.unsupported(f"keep_aspect_ratio_policy {policy!r}")
         scales = [common(scales)] * len(axes)
-        sizes = [int(scale * extent + 0.5) for scale, extent in zip(scales, extents, strict=True)]
+        sizes = tuple(int(scale * extent + 0.5) for scale, extent in zip(scales, extents, strict=True))
     return [Resized(*change) for change in zip(axes, sizes, scales, strict=True)]
 
 
-def _check_count(node: OnnxNode, what: str, axes: Sequence[int], values: Sequence[float]) -> None:
+def _check_count(node: OnnxNode, what: str, axes: Sequence[int], values: Sequence[float | Expr]) -> None:
     if len(values) != len(axes):
         raise ModelError(f"{node}: {what} must have {len(axes)} numbers, found {len(values)}")

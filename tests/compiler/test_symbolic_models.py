@@ -57,6 +57,12 @@ def test_given_shapes_make_a_model_of_numbers(perceptron):
     assert (made.model.dims, made.inputs[0].shape) == ((), (3, 4))
 
 
+def test_part_of_a_shape_may_be_given():
+    x = lw.var("x", (N, H, W))
+    made = lw.compile(lw.Function([x], lw.nn.relu(x)), shapes={"x": (None, 5, None)}, jobs=1)
+    assert made.inputs[0].shape == ("N", 5, "W")
+
+
 def test_outputs_have_formulas_of_dimensions():
     x, weight = lw.var("x", (N, 3, H, W)), normal(4, 3, 3, 3)
     conv = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), strides=2, padding=1))
@@ -156,7 +162,7 @@ def chosen(library):
 
 
 def test_convolutions_of_an_open_batch_take_what_a_known_one_would(convolutions):
-    open_batch, known = (lw.compile(convolutions(n), jobs=1) for n in (N, 3))
+    open_batch, known = (lw.compile(convolutions(n), jobs=1, layouts="keep") for n in (N, 3))
     names = ["conv.shifted", "relu.generic", "conv.depthwise", "conv.pointwise", "conv_transpose.phased"]
     assert chosen(open_batch) == chosen(known) == names
     engine, expected = lw.Engine(open_batch), lw.Engine(known)

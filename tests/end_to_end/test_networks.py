@@ -185,3 +185,15 @@ def test_a_transformer_encoder(batch, length):
 def test_a_u_net(shape):
     image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     check(u_net(), {"image": image})
+
+
+def test_a_u_net_of_any_batch():
+    """Height and width decide the sizes that it computes; the batch stays open."""
+    model = u_net()
+    library = lw.compile(model, shapes={"image": (None, 3, 8, 12)})
+    assert library.inputs[0].shape == ("n", 3, 8, 12)
+    engine = lw.Engine(library)
+    for batch in (1, 3):
+        image = np.random.default_rng(batch).standard_normal((batch, 3, 8, 12)).astype(np.float32)
+        (expected,) = ReferenceEvaluator(model).run(None, {"image": image})
+        np.testing.assert_allclose(engine([image])[0], expected, atol=1e-4 * abs(expected).max(), rtol=0)

@@ -65,6 +65,10 @@ def test_a_named_dimension_is_one_symbol_and_holds_for_all_inputs():
     assert function.body.type is function.params[0].type is function.params[1].type
     given = lw.from_onnx(model, {"b": (4, 3)})
     assert [p.type.static_shape for p in given.params] == [(4, 3), (4, 3)]
+    part = lw.from_onnx(model, {"a": (None, 3)})
+    assert [str(p.type) for p in part.params] == ["float32[n, 3]"] * 2
+    both = lw.from_onnx(model, {"a": (None, 3), "b": (4, None)})
+    assert [p.type.static_shape for p in both.params] == [(4, 3), (4, 3)]
     assert [p.name for p in given.params] == ["a", "b"]
 
 
