@@ -23,7 +23,7 @@ from ..graph.types import Type
 from ..ir.dtype import DType
 from ..ir.expr import Axis, Expr, ExprLike, const_int
 from ..ir.target import Target
-from ..lowering.schedule import LoopView, Schedule
+from ..lowering.schedule import LoopView, Schedule, StageView
 from .cost import elements, moved
 from .layout_rule import Held, LayoutUse
 from .relations import tensor_argument
@@ -188,7 +188,7 @@ class Blocked:
         return channel_tile(*self.grid, blocks, self.target.vector_registers // vectors)
 
     def cost(self, types: Sequence[Type]) -> float:
-        """Cycles of the steps of all tiles, and those to go through memory; twice through x, if it is copied."""
+        """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         tile = self.tile
         channels = 1 if self.depthwise else (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
@@ -196,7 +196,7 @@ class Blocked:
         stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         slowdown = 1 if self.attrs.data.is_blocked else UNBLOCKED
-        copied = [x, x] if any(self.attrs.padding) else []
+        copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
         return slowdown * vectors * stripes * terms * _cycles(*self.grid, tile) + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -250,11 +250,14 @@ class Blocked:
         stage.vectorize(lane)
         for loop in (*rows, column, part):
             stage.unroll(loop)
-        stage.parallel(stage.fuse(n, chunk, stripe))
+        task = stage.fuse(n, chunk, stripe)
+        stage.parallel(task)
         schedule[sums].compute_at(stage, across)
         self._schedule_sums(schedule, sums)
         for tensor in borders:
-            _schedule_padded(schedule, tensor, attrs.data.is_blocked, target)
+            if self.depthwise:  # no other task needs the same channels
+                schedule[tensor].compute_at(stage, task)
+            _schedule_padded(schedule[tensor], attrs.data.is_blocked, target, not self.depthwise)
         return schedule
 
     def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
@@ -279,12 +282,11 @@ class Blocked:
         return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
 
 
-def _schedule_padded(schedule: Schedule, source: te.Tensor, blocked: bool, target: Target) -> None:
-    stage = schedule[source]
-    loops = stage.loops
-    if blocked:
-        stage.vectorize(loops[-1])
-    else:
-        _, lane = stage.split(loops[-1], factor=target.lanes(source.dtype))
-        stage.vectorize(lane)
-    stage.parallel(stage.fuse(*loops[:2]))
+def _schedule_padded(stage: StageView, blocked: bool, target: Target, parallel: bool) -> None:
+    *outer, last = stage.loops
+    lane = last
+    if not blocked:
+        _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
+    stage.vectorize(lane)
+    if parallel:
+        stage.parallel(stage.fuse(*outer[:2]))
