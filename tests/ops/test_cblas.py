@@ -126,8 +126,8 @@ def test_strict_precision_does_without_since_blas_sums_in_an_order_of_its_own():
     assert "matmul.cblas" not in chosen(library)
     (choice,) = library.functions[0].choices
     (refused,) = (c for c in choice.candidates if c.implementation == "matmul.cblas")
-    assert [str(clause) for clause in refused.clauses if not clause.holds] == [
-        "sums in the order of the definition (strict precision) fails"
+    assert [clause.text for clause in refused.clauses if not clause.holds] == [
+        "sums in the order of the definition (strict precision)"
     ]
     close(lw.Engine(library)([x, y])[0], x @ y)
 
@@ -135,11 +135,10 @@ def test_strict_precision_does_without_since_blas_sums_in_an_order_of_its_own():
 def test_explanations_show_it_chosen_and_refused():
     a, b = lw.var("a", (64, 32)), lw.var("b", (32, 48))
     function = lw.Function([a, b], lw.nn.matmul(a, b))
-    assert "→ matmul.cblas: highest priority 20" in str(lw.explain(function, target=TARGET))
+    assert "→ matmul.cblas" in str(lw.explain(function, target=TARGET))
     strict = str(lw.explain(function, target=TARGET, precision="strict"))
-    assert re.search(
-        r"matmul\.cblas +20 rejected: .*sums in the order of the definition \(strict precision\) fails", strict
-    )
+    assert "→ matmul.cblas" not in strict
+    assert re.search(r"matmul\.cblas .*rejected.*sums in the order of the definition \(strict precision\)", strict)
 
 
 def test_without_the_library_in_the_target_it_is_not_offered():
