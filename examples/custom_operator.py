@@ -76,4 +76,4 @@ def measured(name):
 records = lw.TuningRecords(measured(name) for name in ("rope.direct", "rope.tables"))
 scores = lw.nn.softmax(lw.nn.matmul(call, lw.nn.transpose(call, (0, 2, 1))), -1)
 library = lw.compile(lw.Function([q], scores), records=records)
-print(*(f"{c.op}: {c.implementation}, {c.reason}" for f in library.functions for c in f.choices), sep="\n")
+print(lw.explain(library))

@@ -17,7 +17,7 @@ from .accumulate import narrowed, widened
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
-from .strategy import Tensors, register_compute
+from .strategy import Tensors, register_compute, register_reduce_schedule
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ EINSUM = register_op(
     variadic=True,
 )
 register_compute(EINSUM, _compute)
+register_reduce_schedule(EINSUM)
 
 _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*\Z")
 _SPARE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -22,7 +22,7 @@ from .layout_rule import follow_layout, register_layout_rule
 from .pool import power_of_magnitude, root
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Compute, Tensors, register_compute
+from .strategy import Compute, Tensors, register_compute, register_reduce_schedule
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 LANES = 16
@@ -143,6 +143,7 @@ def _register(
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
     op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
     register_compute(op, compute)
+    register_reduce_schedule(op)
     register_layout_rule(op, follow_layout(_primal))
     return op
 

@@ -15,7 +15,7 @@ from .arguments import axis_of
 from .attrs import Attrs, attr, one_of, positive
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
-from .strategy import Tensors, register_compute
+from .strategy import Tensors, register_compute, register_reduce_schedule
 
 
 def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
@@ -149,6 +149,7 @@ INSTANCE_NORM = register_op(
     support_level=2,
 )
 register_compute(INSTANCE_NORM, _instance_compute)
+register_reduce_schedule(INSTANCE_NORM)
 
 
 def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Call:
@@ -211,6 +212,7 @@ LAYER_NORM = register_op(
     support_level=2,
 )
 register_compute(LAYER_NORM, _layer_compute)
+register_reduce_schedule(LAYER_NORM)
 
 
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
@@ -264,6 +266,7 @@ LRN = register_op(
     support_level=2,
 )
 register_compute(LRN, _lrn_compute)
+register_reduce_schedule(LRN)
 
 
 def lrn(x: Node, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Call:
@@ -322,6 +325,7 @@ LP_NORMALIZE = register_op(
     support_level=2,
 )
 register_compute(LP_NORMALIZE, _lp_compute)
+register_reduce_schedule(LP_NORMALIZE)
 
 
 def lp_normalize(x: Node, axis: int = -1, p: int = 2) -> Call:

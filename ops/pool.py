@@ -24,7 +24,7 @@ from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from .layout_rule import follow_layout, register_layout_rule
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Compute, Tensors, register_compute
+from .strategy import Compute, Tensors, register_compute, register_reduce_schedule
 from .window import (
     LAYOUT,
     AutoPad,
@@ -266,6 +266,7 @@ def _register(
         name, description, [("x", "[N, C, spatial…], or in its layout")], relation, pattern, attrs, support_level=2
     )
     register_compute(op, compute)
+    register_reduce_schedule(op)
     return op
 
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from ..ir.expr import const_int
 from ..ir.target import Target
-from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
+from ..lowering.default_schedule import is_inlined, schedule_stage
 from ..lowering.register_tile import RegisterTile
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..te.tensor import Tensor
+from .pattern_schedules import auto_inline_injective
 
 PACKED_USES = 4
 """Columns that are used by so many blocks of rows are worth copying together."""
@@ -33,7 +34,7 @@ def schedule_around(
     fits = whole and all(a is b for a, b in zip(outputs[0].shape, anchor.shape, strict=True))
     main = outputs[0] if fits else anchor
     names = {schedule[tensor].name for tensor in (*keep, main)}
-    inline_cheap_stages(schedule, names)
+    auto_inline_injective(schedule, (*keep, main))
     for stage in schedule.state.stages:
         if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
             schedule_stage(schedule[stage.name], target)

@@ -227,6 +227,23 @@ def test_an_operator_may_be_scheduled_as_another_pattern(op, kind, monkeypatch):
     assert seen == [kind]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lw.nn.max_pool(lw.var("x", (1, 2, 8, 8)), 2),
+        lw.nn.layer_norm(lw.var("x", (2, 8)), lw.var("scale", (8,)), lw.var("bias", (8,))),
+        lw.nn.einsum("ij->i", [lw.var("x", (2, 8))]),
+        lw.nn.argmax(lw.var("x", (2, 8)), 1),
+    ],
+    ids=lambda call: call.op.name,
+)
+def test_complex_operators_that_fold_are_scheduled_as_reductions(call, monkeypatch):
+    schedule = marked("reduce", [])
+    monkeypatch.setattr(st.reduce_schedule, "_functions", dict(st.reduce_schedule._functions) | {"edge": schedule})
+    offer = st.strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, EDGE)
+    assert next(made for _, made in offer.candidates()).schedule is schedule
+
+
 def test_schedules_are_registered_for_shared_computes_only():
     with pytest.raises(lw.LoopwrightError, match=r"nn\.dense shares no compute .*register_strategy\(nn\.dense"):
         st.register_schedule(get_op("nn.dense"), st.schedule_default, key="edge")
