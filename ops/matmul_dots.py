@@ -16,14 +16,18 @@ from ..ir.target import Target
 from ..lowering.default_schedule import schedule_freely
 from ..lowering.schedule import LoopView, Schedule, StageView
 from ..te.tensor import Tensor
-from .accumulate import accumulator, widened
+from .accumulate import accumulator, is_byte, widened
 from .panels import MatrixProduct, batch_index, largest_divisor
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors
 from .tiling import schedule_around
 
-FEW = 16
-"""With more rows or columns, a copy of the large factor in panels is used often enough."""
+FEW_ROWS = 16
+"""With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""
+FEW_ROWS_OF_BYTES = 8
+"""Of bytes, these are copied as words, and their products are faster in panels."""
+LANES_PER_COLUMN = 6
+"""With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
 LEAST_VECTORS = 2
 """Fewer vectors of terms than this are hardly worth the sum over lanes at their end."""
 
@@ -108,10 +112,17 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     small, large = _tile(const_int(few), const_int(many), target)
     tile = (small, large) if product.transposed else (large, small)
     dots = Dots(*tile, lanes, product.transposed)
-    with strategy.specialized(few <= FEW):
+    with strategy.specialized(few <= _most(product, lanes)):
         strategy.add_implementation(
             dots.compute, dots.schedule, "matmul.dots", plevel=17, keeps_order=not kind.is_float
         )
+
+
+def _most(product: MatrixProduct, lanes: int) -> int:
+    """How many rows, or columns, are few."""
+    if not product.transposed:
+        return max(1, lanes // LANES_PER_COLUMN)
+    return FEW_ROWS_OF_BYTES if is_byte(product.right.dtype) else FEW_ROWS
 
 
 def _tile(few: int | None, many: int | None, target: Target) -> tuple[int, int]:

@@ -54,7 +54,8 @@ FEW = {  # operator, shapes, the implementation
     "row by matrix": (matmul, (1, 40), (40, 70), "matmul.few_rows"),
     "rows by matrices": (matmul, (2, 3, 40), (2, 40, 33), "matmul.few_rows"),
     "matrix by column": (matmul, (37, 67), (67, 1), "matmul.dots"),
-    "matrices by columns": (matmul, (2, 24, 67), (67, 5), "matmul.dots"),
+    "matrices by columns": (matmul, (2, 24, 67), (67, 1), "matmul.dots"),
+    "matrix by columns": (matmul, (24, 67), (67, 5), "matmul.paneled"),
     "row by weight": (dense, (1, 67), (37, 67), "matmul.dots"),
     "rows by weight": (dense, (2, 6, 64), (40, 64), "matmul.dots"),
 }
@@ -66,7 +67,7 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
     op, a, b, name = FEW[case]
     x, y = (rng.integers(-128, 128, shape).astype(kind) for shape in (a, b))
     call = op(ops.var(a, kind), ops.var(b, kind))
-    own = name.replace("few_rows", "bytes_few_rows") if kind == "int8" else name
+    own = name.replace("paneled", "bytes").replace("few_rows", "bytes_few_rows") if kind == "int8" else name
     assert select_implementation(call, lw.resolve_target("native")).chosen.name == own
     wanted = x.astype(np.int64) @ (y.T if op is dense else y).astype(np.int64)
     np.testing.assert_array_equal(ops.apply(op, x, y, native=True), wanted)  # exact in float32, too
