@@ -228,14 +228,17 @@ CASES = {
             (
                 lambda x, name=name, axes=axes, keep=keep: getattr(nn, name)(x, axes, keepdims=keep),
                 lambda x, oracle=oracle, axes=axes, keep=keep: oracle(x, axis=axes, keepdims=keep),
-                np.abs(floats(2, 3, 9)) + 0.1,
+                np.abs(floats(*shape)) + 0.1,
             )
-            for axes, keep in (((2,), False), ((0, 1), True), ((0, 1, 2), False))
+            for axes, keep, shape in (
+                *((axes, keep, (2, 3, 9)) for axes, keep in (((2,), False), ((0, 1), True), ((0, 1, 2), False))),
+                ((1,), False, (2, 65)),
+            )
         ]
         for name, oracle in REDUCTIONS.items()
     },
-    "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(4, 3))],
-    "all": [(lambda x: nn.all(x, (0,)), lambda x: x.all(0), bools(2, 9))],
+    "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(*shape)) for shape in ((4, 3), (2, 65))],
+    "all": [(lambda x, d=d: nn.all(x, (d,)), lambda x, d=d: x.all(d), bools(2, 9 + 56 * d)) for d in (0, 1)],
     "argmax": [(lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(3, 8, 2))],
     "argmin": [(lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), integers(3, 2, 8))],
     "isnan": [(nn.isnan, np.isnan, np.array([np.nan, 1, np.inf], "f4"))],
@@ -284,9 +287,12 @@ CASES = {
     ],
     "softmax": [
         (lambda x: nn.softmax(x, -1), lambda x: softmax(x, -1), floats(2, 3, 19)),
+        (lambda x: nn.softmax(x, -1), lambda x: softmax(x, -1), floats(2, 65)),
         (lambda x: nn.softmax(x, 0), lambda x: softmax(x, 0), floats(4, 3)),
     ],
-    "log_softmax": [(lambda x: nn.log_softmax(x, -1), lambda x: np.log(softmax(x, -1)), floats(3, 19))],
+    "log_softmax": [
+        (lambda x: nn.log_softmax(x, -1), lambda x: np.log(softmax(x, -1)), floats(3, n)) for n in (19, 65)
+    ],
     "nn.batch_norm": [
         (
             batch_norm,
