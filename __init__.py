@@ -174,6 +174,7 @@ def explain(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
 ) -> Explanation:
     """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
     costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
@@ -192,13 +193,13 @@ def explain(
             softmax.rows     15 rejected (fails: 8 >= 64)
     """
     if isinstance(subject, Library):
-        if any(given is not None for given in (target, shapes, precision, records)):
+        if any(given is not None for given in (target, shapes, precision, records, layouts)):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
     settings = resolve_target(target), precision or "standard", records_from(records)
     if isinstance(subject, Call):
         return explain_call(subject, *settings)
-    return explain_graph(_graph_of(subject, shapes), *settings)
+    return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan")
 
 
 def fusion_report(

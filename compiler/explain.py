@@ -21,6 +21,7 @@ from ..graph.types import leaf_types
 from ..ir.target import Target
 from .choices import choice_of, choose
 from .graph_passes import run_graph_passes
+from .layout_planning import Layouts
 from .records import NO_RECORDS, TuningRecords
 from .selection import select_implementation
 from .units import Unit, units_of
@@ -85,10 +86,14 @@ def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
 
 
 def explain_graph(
-    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    function: Function,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    layouts: Layouts = "plan",
 ) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
-    graph = run_graph_passes(function, target, precision, _zeros, records=records)
+    graph = run_graph_passes(function, target, precision, _zeros, layouts, records)
     alike: dict[str, list[Unit]] = {}
     for unit in units_of(graph)[0]:
         alike.setdefault(graph_hash(unit.function), []).append(unit)

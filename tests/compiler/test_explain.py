@@ -103,6 +103,16 @@ def test_a_library_tells_the_same_after_it_was_compiled_saved_and_loaded(tmp_pat
     assert lw.explain(lw.load(tmp_path / "m.lwlib")) == before
 
 
+@pytest.mark.parametrize("layouts", ["plan", "keep"])
+def test_a_model_with_folded_constants_is_explained_as_it_is_compiled(layouts):
+    x = lw.var("x", (1, 16, 8, 8))
+    weights = [lw.const(np.ones((16, 16, 1, 1), np.float32)) for _ in range(2)]
+    y = lw.nn.conv2d(lw.nn.relu(lw.nn.conv2d(x, weights[0])), lw.nn.negative(weights[1]))
+    model = lw.Function([x], lw.nn.max_pool(y, 2))
+    library = lw.compile(model, TARGET, jobs=1, layouts=layouts)
+    assert lw.explain(model, TARGET, layouts=layouts) == lw.explain(library)
+
+
 def test_a_library_takes_no_further_arguments():
     library = lw.compile(lw.Function([X], lw.nn.relu(X)), jobs=1)
     with pytest.raises(lw.RuntimeArgumentError, match="as it was compiled"):
