@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..codegen.extents import extent_of
 from ..codegen.model import Intermediate, TensorSpec
-from ..graph.node import Constant, Function
+from ..graph.node import Constant, Function, Var
 from ..graph.types import TensorType, Type
 from ..ir.errors import ModelError
 from ..ir.expr import as_index
@@ -41,11 +41,19 @@ def place_values(
             if isinstance(value[0], Constant):
                 constants[value] = np.ascontiguousarray(value[0].value)
     fixed = dict.fromkeys([*((p, 0) for p in function.params), *results, *constants])
+    _check_known(function, units)
     lives = {value: life for value, life in _lifetimes(units).items() if value not in fixed}
     slots = {value: number for number, value in enumerate((*fixed, *lives))}
     dims = {symbol: len(slots) + number for number, symbol in enumerate(names)}
     intermediates = (_intermediate(type_of(value), *life, names) for value, life in lives.items())
     return Placement(slots, dims, tuple(constants.values()), tuple(intermediates))
+
+
+def _check_known(function: Function, units: Sequence[Unit]) -> None:
+    known = set(function.params)
+    for node, _ in (value for unit in units for value in unit.inputs):
+        if isinstance(node, Var) and node not in known:
+            raise ModelError(f"{node.name}: {node.type} is used, but is none of the parameters of {function.name}")
 
 
 def _lifetimes(units: Sequence[Unit]) -> dict[Value, tuple[int, int]]:

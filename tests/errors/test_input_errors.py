@@ -142,3 +142,9 @@ def test_reduce_axes_must_be_reduced_over(body):
     A, r, q = te.placeholder((8,), name="A"), te.reduce_axis((0, 8), name="r"), te.reduce_axis((0, 8), name="q")
     with pytest.raises(lw.ExpressionError, match=r"B uses the reduce axis [rq] without reducing over it: te.sum"):
         te.compute((8,), lambda i: body(A, r, q), name="B")
+
+
+def test_a_variable_that_is_no_parameter():
+    x, other = lw.var("x", (3,)), lw.var("other", (3,))
+    with pytest.raises(lw.ModelError, match=r"other: float32\[3\] is used, but is none of the parameters of main"):
+        lw.compile(lw.Function([x], lw.nn.add(x, other)), jobs=1)
