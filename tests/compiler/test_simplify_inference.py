@@ -36,6 +36,8 @@ def models():
     yield "after a convolution with bias", x, normalised(add(plain, constant(4, 1, 1)), 4)
     yield "alone", x, normalised(relu(x), 3)
     yield "after a convolution that others read", x, add(normalised(shared, 4), shared)
+    yield "after a weight with its filters last", x, normalised(conv(x, constant(3, 2, 3, 4), kernel_layout="HWIO"), 4)
+    yield "over rows, as channels are last", x, normalised(conv(x, constant(6, 3, 1, 1), out_layout="NHWC"), 6)
 
 
 @pytest.mark.parametrize(("x", "body"), [case[1:] for case in models()], ids=[case[0] for case in models()])
@@ -67,8 +69,9 @@ def reference(node, values):
             return (args[0] - mean) / np.sqrt(variance + node.attrs.epsilon) * scale + bias
         case "nn.conv2d":
             x, w = args
+            w = w.transpose(3, 2, 0, 1) if node.attrs.kernel_layout == "HWIO" else w
             pad = node.attrs.padding[0]
             x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
             windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
-            return np.einsum("nchwij,kcij->nkhw", windows, w)
+            return np.einsum(f"nchwij,kcij->{node.attrs.out.text.lower().replace('c', 'k')}", windows, w)
     raise AssertionError(node.op.name)
