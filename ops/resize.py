@@ -7,6 +7,7 @@ own: so its indices and weights are made once, in float64, rather than in each r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -16,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.node import Constant, Node, tensor_of
+from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
-from .arguments import axis_of
+from .arguments import axis_of, naming
 from .binary import add, multiply
 from .gather import take
 from .matmul import dense
+from .relations import normalize_axis
 from .repeat import repeat
 from .select import where
 from .transpose import transpose
@@ -67,7 +70,65 @@ class Resized:
     region: tuple[float, float] = (0.0, 1.0)
 
 
-def resize(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
+def resize(
+    x: Node,
+    sizes: Sequence[int] | None = None,
+    scales: float | Sequence[float] | None = None,
+    axes: Sequence[int] | None = None,
+    mode: Mode = "nearest",
+    coordinates: Coordinates = "half_pixel",
+    nearest: Nearest = "round_prefer_floor",
+    cubic_a: float = -0.75,
+    exclude_outside: bool = False,
+    antialias: bool = False,
+    regions: Sequence[tuple[float, float]] | None = None,
+    extrapolation_value: float = 0.0,
+) -> Node:
+    """x with the extents of ``axes``, all but the first two if left out, made ``sizes``, or multiplied by ``scales``.
+
+    One of the two is given; one scale is for all axes, and what scales give is rounded down. ``coordinates``,
+    ``nearest`` (how places are rounded) and the rest are as in ONNX; ``regions`` are the parts of the axes that
+    "tf_crop_and_resize" takes, whose begin is 0 and whose end is 1.
+    """
+    how = Interpolation(mode, coordinates, nearest, cubic_a, exclude_outside, antialias, extrapolation_value)
+    with naming("resize", x):
+        return resize_axes(x, _changes(tensor_of(x), sizes, scales, axes, regions), how)
+
+
+def _changes(
+    kind: TensorType,
+    sizes: Sequence[int] | None,
+    scales: float | Sequence[float] | None,
+    axes: Sequence[int] | None,
+    regions: Sequence[tuple[float, float]] | None,
+) -> list[Resized]:
+    chosen = range(2, kind.ndim) if axes is None else [normalize_axis(axis, kind.ndim) for axis in axes]
+    extents = [_known(kind, axis) for axis in chosen]
+    if isinstance(scales, (int, float)):
+        scales = [scales] * len(chosen)
+    for name, given in (("sizes", sizes), ("scales", scales), ("regions", regions)):
+        if given is not None and len(given) != len(chosen):
+            raise TypeInferenceError(f"{name} needs a value for each of {len(chosen)} axes, found {tuple(given)}")
+    if scales is not None and sizes is None:
+        if any(scale <= 0 for scale in scales):
+            raise TypeInferenceError(f"scales must be above 0, found {tuple(scales)}")
+        sizes = [math.floor(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
+    elif sizes is not None and scales is None:
+        scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
+    else:
+        raise TypeInferenceError("either sizes or scales must be given")
+    parts = regions or [(0.0, 1.0)] * len(chosen)
+    return [Resized(*change) for change in zip(chosen, sizes, scales, parts, strict=True)]
+
+
+def _known(kind: TensorType, axis: int) -> int:
+    extent = const_int(kind.shape[axis])
+    if extent is None:
+        raise TypeInferenceError(f"axis {axis} needs a known extent to be resized, found {kind}")
+    return extent
+
+
+def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
     """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
     kind = tensor_of(x)
     made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
@@ -79,9 +140,7 @@ def resize(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
 def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
     kind = tensor_of(x)
     axis = axis_of("resize", x, change.axis)
-    extent = const_int(kind.shape[axis])
-    if extent is None:
-        raise TypeInferenceError(f"resize needs known extents, found {kind}")
+    extent = _known(kind, axis)
     if extent == change.extent and change.scale == 1 and change.region == (0.0, 1.0):
         return x
     if extent == 0:

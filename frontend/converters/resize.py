@@ -11,7 +11,7 @@ from ...graph.node import Node
 from ...ir.errors import ModelError
 from ...ir.expr import Expr, as_index
 from ...ops.relations import normalize_axis
-from ...ops.resize import Interpolation, Resized, resize
+from ...ops.resize import Interpolation, Resized, resize_axes
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -35,7 +35,7 @@ def _upsample_9(node: OnnxNode) -> Node:
 def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
     mode: Any = node.string("mode", "nearest")
     how = Interpolation("linear" if mode == "bilinear" else mode, "asymmetric", "floor")
-    return resize(node[0], _scaled(node, range(node.rank), scales), how)
+    return resize_axes(node[0], _scaled(node, range(node.rank), scales), how)
 
 
 @converter("Resize", 10)
@@ -47,7 +47,7 @@ def _resize_10(node: OnnxNode) -> Node:
     made = node[0]
     for change in axes:
         how = Interpolation(mode, "asymmetric", "ceil" if change.scale < 1 else "floor")
-        made = resize(made, [change], how)
+        made = resize_axes(made, [change], how)
     return made
 
 
@@ -72,12 +72,12 @@ def _resize(node: OnnxNode) -> Node:
     crop = how.coordinates == "tf_crop_and_resize"
     changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes, keep=crop)
     if not crop:
-        return resize(node[0], changes, how)
+        return resize_axes(node[0], changes, how)
     region = _floats(node, 1, "roi") or ()
     if len(region) != 2 * len(axes):
         raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {len(region)}")
     parts = zip(changes, region[: len(axes)], region[len(axes) :], strict=True)
-    return resize(node[0], [Resized(c.axis, c.extent, c.scale, (b, e)) for c, b, e in parts], how)
+    return resize_axes(node[0], [Resized(c.axis, c.extent, c.scale, (b, e)) for c, b, e in parts], how)
 
 
 def _floats(node: OnnxNode, index: int, meaning: str) -> tuple[float, ...] | None:

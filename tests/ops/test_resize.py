@@ -8,7 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 from loopwright import TypeInferenceError, te
 from loopwright.ops.repeat import repeat
-from loopwright.ops.resize import Interpolation, Resized, resize
+from loopwright.ops.resize import Interpolation, Resized, resize, resize_axes
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -26,15 +26,45 @@ def test_repeat_of_a_symbolic_axis(ops):
 
 
 def test_whole_factors_repeat_without_a_table(ops):
-    made = resize(ops.var((1, 2, 3, 4)), [Resized(2, 6, 2.0)], Interpolation(coordinates="asymmetric", nearest="floor"))
+    made = resize_axes(
+        ops.var((1, 2, 3, 4)), [Resized(2, 6, 2.0)], Interpolation(coordinates="asymmetric", nearest="floor")
+    )
     assert made.op.name == "reshape"
-    assert resize(ops.var((1, 2, 3, 4)), [Resized(2, 3, 1.0)], Interpolation()).name == "x"
+    assert resize_axes(ops.var((1, 2, 3, 4)), [Resized(2, 3, 1.0)], Interpolation()).name == "x"
 
 
 def test_integers_are_truncated(ops):
     x = np.array([[0, 10, 20]], np.int32)
-    found = ops.apply(resize, x, axes=[Resized(1, 5, 5 / 3)], how=Interpolation("linear", "align_corners"))
+    found = ops.apply(resize_axes, x, axes=[Resized(1, 5, 5 / 3)], how=Interpolation("linear", "align_corners"))
     np.testing.assert_array_equal(found, [[0, 5, 10, 15, 20]])
+
+
+def test_sizes_and_scales_are_of_the_spatial_axes_unless_axes_are_given(ops):
+    x = ops.var((2, 3, 4, 6))
+    assert resize(x, (8, 9)).type.static_shape == (2, 3, 8, 9)
+    assert resize(x, scales=1.4).type.static_shape == (2, 3, 5, 8)
+    assert resize(x, scales=(2, 0.5), axes=(1, -1), mode="cubic").type.static_shape == (2, 6, 4, 3)
+    data = np.array([[[0, 2, 4]]], np.float32)
+    found = ops.apply(resize, data, sizes=(5,), mode="linear", coordinates="align_corners")
+    np.testing.assert_array_equal(found, [[[0, 1, 2, 3, 4]]])
+    cropped = {"coordinates": "tf_crop_and_resize", "regions": [(0.5, 1.5)], "extrapolation_value": 9.0}
+    np.testing.assert_array_equal(ops.apply(resize, data, sizes=(3,), mode="linear", **cropped), [[[2, 4, 9]]])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "resize\\(x: float32\\[1, 1, 3, 4\\]\\): either sizes or scales must be given"),
+        ({"sizes": (8, 8), "scales": 2.0}, "either sizes or scales"),
+        ({"sizes": (8,)}, "sizes needs a value for each of 2 axes, found \\(8,\\)"),
+        ({"scales": -1.0}, "scales must be above 0"),
+        ({"scales": 2.0, "axes": (7,)}, "axis 7 is not one of a tensor of rank 4"),
+        ({"scales": 2.0, "regions": [(0, 1)]}, "regions needs a value for each of 2 axes"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(ops, given, message):
+    with pytest.raises(TypeInferenceError, match=message):
+        resize(ops.var((1, 1, 3, 4)), **given)
 
 
 def test_misuse_is_refused(ops):
@@ -45,11 +75,11 @@ def test_misuse_is_refused(ops):
         (Interpolation(nearest="round"), "no rounding 'round'"),
     ):
         with pytest.raises(TypeInferenceError, match=message):
-            resize(x, [Resized(2, 5, 5 / 3)], how)
-    with pytest.raises(TypeInferenceError, match="needs known extents"):
-        resize(ops.var((te.var("n"),)), [Resized(0, 5, 2.0)], Interpolation())
+            resize_axes(x, [Resized(2, 5, 5 / 3)], how)
+    with pytest.raises(TypeInferenceError, match="axis 0 needs a known extent"):
+        resize_axes(ops.var((te.var("n"),)), [Resized(0, 5, 2.0)], Interpolation())
     with pytest.raises(TypeInferenceError, match="is empty"):
-        resize(ops.var((0,)), [Resized(0, 5, 2.0)], Interpolation())
+        resize_axes(ops.var((0,)), [Resized(0, 5, 2.0)], Interpolation())
 
 
 BEFORE, AFTER = (4, 7), (6, 3)
@@ -89,7 +119,7 @@ def check(ops, how):
     x = np.random.default_rng(0).normal(size=BEFORE).astype(np.float32)
     scales = [float(np.float32((after + 0.4) / before)) for before, after in zip(BEFORE, AFTER, strict=True)]
     axes = [Resized(k, AFTER[k], scales[k], REGION[k]) for k in range(2)]
-    found = ops.apply(resize, x, axes=axes, how=how)
+    found = ops.apply(resize_axes, x, axes=axes, how=how)
     np.testing.assert_allclose(found, reference(x, scales, how), rtol=1e-4, atol=1e-5)
 
 
