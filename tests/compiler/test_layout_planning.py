@@ -293,3 +293,11 @@ def test_a_rule_that_is_wrong_is_told():
         lw.LoopwrightError, match=r"layout rule of test.wrong says that its result is .* in layout AB4b"
     ):
         plan_layouts(lw.Function([x], call), TARGET)
+
+
+def test_a_call_that_records_know_is_left_as_it_is():
+    x = image()
+    first = conv(x, 64)
+    f = lw.Function([x], conv(nn.relu(first), 32))
+    records = lw.TuningRecords([lw.TuningRecord.of(first, TARGET, "conv.shifted", [1e-3])])
+    assert out_layouts(plan_layouts(f, TARGET, records=records).function) == ["NCHW", "NCHW8c"]
