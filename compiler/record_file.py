@@ -63,15 +63,15 @@ def _parsed(lines: Iterable[bytes], path: str) -> Iterator[TuningRecord | Skippe
         except (ValueError, RecursionError) as error:
             yield SkippedLine(path, number, "damaged", f"this is no JSON: {error}")
             continue
-        if not isinstance(data, dict) or type(data.get("format")) is not int:
-            yield SkippedLine(path, number, "damaged", "a record is a JSON object with a whole number as its 'format'")
+        if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
+            yield SkippedLine(path, number, "damaged", "a record is a JSON object with a number from 1 as its 'format'")
         elif data["format"] > FORMAT:
             problem = f"it has format {data['format']}, this version reads up to {FORMAT}: use a newer loopwright"
             yield SkippedLine(path, number, "newer", problem)
         else:
             try:
                 yield TuningRecord.from_json(data)
-            except (RecordError, RecursionError) as error:
+            except (RecordError, RecursionError, ValueError) as error:
                 yield SkippedLine(path, number, "damaged", str(error))
 
 
@@ -80,7 +80,7 @@ def append_records(path: str | os.PathLike[str], records: Iterable[TuningRecord]
 
     Raises ``RecordError`` where the file cannot be written.
     """
-    lines = b"".join(canonical_json(record.to_json()).encode() + b"\n" for record in records)
+    lines = b"".join(map(_line, records))
     try:
         with FileLock(f"{os.fspath(path)}.lock"), Path(path).open("a+b", buffering=0) as file:
             if _is_torn(file):  # a writer that crashed left half a line
@@ -91,6 +91,12 @@ def append_records(path: str | os.PathLike[str], records: Iterable[TuningRecord]
     except OSError as error:
         why = error.strerror or error
         raise RecordError(f"the tuning records {os.fspath(path)} cannot be written: {why}") from error
+
+
+def _line(record: object) -> bytes:
+    if not isinstance(record, TuningRecord):
+        raise RecordError(f"only tuning records are appended to a file of them, found {record!r}")
+    return canonical_json(record.to_json()).encode() + b"\n"
 
 
 def _is_torn(file: BinaryIO) -> bool:

@@ -70,7 +70,7 @@ class TuningRecord:
 
         Raises ``RecordError`` for what no record can hold.
         """
-        _check_given(implementation, trace)
+        _check_given(call, implementation, trace)
         workload = workload_of(call)
         if workload is None:
             raise RecordError(f"a record is of known shapes; {call.op.name} is called with {_types(call)}")
@@ -131,7 +131,9 @@ class TuningRecord:
         return made
 
 
-def _check_given(implementation: object, trace: object) -> None:
+def _check_given(call: object, implementation: object, trace: object) -> None:
+    if not isinstance(call, Call):
+        raise RecordError(f"a record is of a call of an operator, as lw.nn.relu(x) makes it, found {call!r}")
     if not isinstance(implementation, str):
         raise RecordError(f"a record has the name of an implementation, found {implementation!r}")
     if not isinstance(trace, Trace | None):

@@ -63,8 +63,9 @@ def workloads_of(function: Function) -> list[Workload]:
 
 
 def canonical_json(value: object) -> str:
-    """JSON text that equal values share, whatever the order of their fields."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """JSON text that equal values share, whatever the order of their fields. Raises ``ValueError`` where JSON has none,
+    as for NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,16 @@ class Function(NodeBase):
 Node: TypeAlias = Var | Constant | Call | Tuple | TupleGet | Function
 
 
+def check_node(given: object) -> None:
+    """Raises ``TypeInferenceError`` for an argument that is no node, as where an array is passed for a constant."""
+    if not isinstance(given, NodeBase):
+        found = type(given).__name__
+        raise TypeInferenceError(f"expected a node, found a {found}: use lw.var for inputs, lw.const for values")
+
+
 def tensor_of(node: Node) -> TensorType:
-    """The node's type, which must be a tensor's. Raises ``TypeInferenceError`` if it is not."""
+    """The node's type, which must be a tensor's. Raises ``TypeInferenceError`` if it is not, or if this is no node."""
+    check_node(node)
     if not isinstance(node.type, TensorType):
         raise TypeInferenceError(f"expected a tensor, found a {node.type}")
     return node.type

@@ -122,6 +122,6 @@ def parse_target_line(line: str) -> TargetOptions:
         cpu=options.get("-mcpu"),
         attributes=attributes,
         threads=int(threads),
-        libs=tuple(lib for lib in options.get("-libs", "").split(",") if lib),
+        libs=tuple(dict.fromkeys(lib for lib in options.get("-libs", "").split(",") if lib)),
         kind=words[0],
     )

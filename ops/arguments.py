@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from ..graph.node import Node, tensor_of
+from ..graph.node import Node, NodeBase, tensor_of
 from ..ir.errors import TypeInferenceError
 from .relations import normalize_axes, normalize_axis
 
@@ -25,7 +25,7 @@ def naming(op: str, x: Node | None = None, name: str = "x") -> Iterator[None]:
     try:
         yield
     except TypeInferenceError as error:
-        argument = "" if x is None else f"({name}: {x.type})"
+        argument = f"({name}: {x.type})" if isinstance(x, NodeBase) else ""
         raise TypeInferenceError(f"{op}{argument}: {error}") from None
 
 

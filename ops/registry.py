@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from ..graph.node import Call, Node, OpBase
+from ..graph.node import Call, Node, OpBase, check_node
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, TypeInferenceError
 from .attrs import Attrs
@@ -93,6 +93,11 @@ class Op(OpBase):
         if len(args) < least or (len(args) > least and not self.variadic):
             expected = ", ".join(a.name for a in self.arguments)
             raise TypeInferenceError(f"{self.name} takes the arguments {expected}, found {len(args)}")
+        for name, arg in zip(self._names(len(args)), args, strict=True):
+            try:
+                check_node(arg)
+            except TypeInferenceError as error:
+                raise TypeInferenceError(f"{self.name}: {name}: {error}") from None
         if self.attrs is None and attrs is not None:
             raise TypeInferenceError(f"{self.name} has no attributes, found {attrs}")
         if self.attrs is not None and type(attrs) is not self.attrs:

@@ -14,7 +14,7 @@ from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const, const_int
 from ..ir.simplify import simplify
-from .arguments import PerAxis, per_axis
+from .arguments import PerAxis, integers, per_axis
 
 AutoPad: TypeAlias = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 LAYOUT = "layout of x and of the result; empty: N, C, then the spatial axes"
@@ -82,9 +82,8 @@ def check_ranks(rank: int, **values: tuple[int, ...]) -> None:
 
 def given_padding(padding: PerAxis, rank: int) -> tuple[int, ...]:
     """Begins and ends, of one number, of one per axis (for both sides), or of begins and ends."""
-    if not isinstance(padding, int) and len(padding) == 2 * rank:
-        return tuple(int(p) for p in padding)
-    return per_axis(padding, rank, "padding") * 2
+    given = integers(padding, "padding")
+    return given if len(given) == 2 * rank else per_axis(padding, rank, "padding") * 2
 
 
 def check_auto_pad(auto_pad: AutoPad) -> None:

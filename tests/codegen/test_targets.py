@@ -119,3 +119,10 @@ def test_features_that_the_cpu_implies_but_the_target_lacks_are_switched_off():
 def test_unknown_names_are_errors_with_suggestions(spec, message):
     with pytest.raises(TargetError, match=message):
         resolve_target(spec)
+
+
+def test_a_library_that_is_named_twice_counts_once():
+    pytest.importorskip("scipy")
+    once, twice = (resolve_target(f"llvm -mcpu=x86-64 -libs={libs}") for libs in ("cblas", "cblas,cblas"))
+    assert once == twice
+    assert str(once) == str(twice)

@@ -178,7 +178,10 @@ def test_a_damaged_line_is_told_by_its_number_and_skipped(path, caplog):
             "'shape' of the argument should be an array of (an integer), found [true]",
         ),
         (lambda r: r["target"].update(l1_bytes="32K"), "'l1_bytes' of the target should be an integer, found \"32K\""),
-        (lambda r: r.update(format="1"), "a whole number as its 'format'"),
+        (lambda r: r.update(format="1"), "a number from 1 as its 'format'"),
+        (lambda r: r.update(format=-3), "a number from 1 as its 'format'"),
+        (lambda r: r.update(config={"rows": float("nan")}), "not JSON compliant"),
+        (lambda r: r["workload"].update(attributes={"alpha": float("inf")}), "not JSON compliant"),
     ],
 )
 def test_what_is_wrong_with_a_line_is_told(path, change, problem):

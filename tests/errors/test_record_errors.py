@@ -32,9 +32,10 @@ def test_costs_that_are_none_are_refused(seconds):
         lw.TuningRecord.of(call(), "native", "softmax.rows", seconds)
 
 
-def test_a_config_that_json_cannot_hold_is_refused():
+@pytest.mark.parametrize("value", [object(), float("nan"), float("inf")])
+def test_a_config_that_json_cannot_hold_is_refused(value):
     with pytest.raises(lw.RecordError, match="a config is an object of JSON"):
-        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], config={"tile": object()})
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], config={"tile": value})
 
 
 @pytest.mark.parametrize("seconds", [1e-3, None, ["fast"]])
@@ -50,3 +51,15 @@ def test_a_trace_is_a_trace_and_a_name_a_name():
         lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], trace="split")
     with pytest.raises(lw.RecordError, match="the name of an implementation"):
         lw.TuningRecord.of(call(), "native", None, [1e-3])
+
+
+def test_a_record_is_of_a_call():
+    with pytest.raises(lw.RecordError, match="a record is of a call of an operator"):
+        lw.TuningRecord.of(lw.var("x", (4, 8)), "native", "softmax.rows", [1e-3])
+
+
+def test_what_is_appended_is_a_record(tmp_path):
+    made = lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3])
+    with pytest.raises(lw.RecordError, match="only tuning records are appended to a file of them, found 'softmax'"):
+        lw.TuningRecords.append(tmp_path / "tuned.jsonl", made, "softmax")
+    assert not (tmp_path / "tuned.jsonl").exists()

@@ -78,3 +78,25 @@ def test_a_number_stands_for_all_axes():
 
 def test_axes_may_be_numbers_and_arrays_of_numpy():
     assert nn.sum(x, np.array([-1])).type is nn.sum(x, np.int64(1)).type is nn.sum(x, 1).type
+
+
+def test_paddings_may_be_numbers_and_arrays_of_numpy():
+    weight = lw.var("weight", (4, 8, 3, 3))
+    kinds = [nn.conv2d(image, weight, padding=p).type for p in (1, np.int64(1), np.array([1, 1]), (1, 1, 1, 1))]
+    assert all(kind is kinds[0] for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("make", "op"),
+    [
+        (lambda: nn.matmul(x, np.ones((6, 2), np.float32)), "nn.matmul: b"),
+        (lambda: nn.dense(None, x), "nn.dense: x"),
+        (lambda: nn.relu([1.0]), "relu: x"),
+        (lambda: nn.softmax("x"), "softmax"),
+        (lambda: nn.conv2d(image, np.ones((4, 8, 3, 3), np.float32)), "nn.conv"),
+        (lambda: nn.max_pool(None, 2), "nn.max_pool"),
+    ],
+)
+def test_what_is_no_node(make, op):
+    with pytest.raises(lw.TypeInferenceError, match=rf"^{op}: expected a node, found a \w+: use lw.var for inputs"):
+        make()
