@@ -28,7 +28,7 @@ class PadAttrs(Attrs):
         "constant",
         one_of("constant", "edge", "reflect", "wrap"),
     )
-    value: float = attr("the constant", 0.0)
+    value: float | bool = attr("the constant", 0.0)
 
 
 def _relation(types: Sequence[Type], attrs: PadAttrs) -> Type:
@@ -123,7 +123,9 @@ def _in_layout(attrs: PadAttrs, given: Held) -> PadAttrs | None:
 register_layout_rule(PAD, follow_axes(_in_layout))
 
 
-def pad(x: Node, before: Sequence[int], after: Sequence[int], mode: str = "constant", value: float = 0.0) -> Node:
+def pad(
+    x: Node, before: Sequence[int], after: Sequence[int], mode: str = "constant", value: float | bool = 0.0
+) -> Node:
     """x with elements added before and after each axis; a negative count takes elements away."""
     rank = tensor_of(x).ndim
     if not len(before) == len(after) == rank:
