@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ..graph.node import Call, Constant, Function, Node, tensor_of
 from ..graph.visit import inputs, post_order, users, with_inputs
-from ..ops.conv import CONVS, ConvAttrs
+from ..ops.conv.attrs import ConvAttrs
+from ..ops.conv.conv import CONVS
 from ..ops.registry import Op, get_op
 
 Array = npt.NDArray[Any]

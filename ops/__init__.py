@@ -5,11 +5,9 @@ Importing this package registers them all.
 
 from . import (
     argreduce,
-    batch_matmul,
     binary,
     concatenate,
     conv,
-    conv_transpose,
     creation,
     cumsum,
     einsum,
@@ -35,11 +33,9 @@ from . import (
 
 __all__ = [
     "argreduce",
-    "batch_matmul",
     "binary",
     "concatenate",
     "conv",
-    "conv_transpose",
     "creation",
     "cumsum",
     "einsum",

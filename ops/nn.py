@@ -1,7 +1,6 @@
 """What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module."""
 
 from .argreduce import argmax, argmin
-from .batch_matmul import batch_matmul
 from .binary import (
     add,
     bitwise_and,
@@ -28,14 +27,15 @@ from .binary import (
     subtract,
 )
 from .concatenate import concatenate
-from .conv import conv, conv1d, conv2d, conv3d
-from .conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
+from .conv.conv import conv, conv1d, conv2d, conv3d
+from .conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .creation import arange, full, one_hot
 from .einsum import einsum
 from .gather import gather_elements, gather_nd, take
 from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from .layout_transform import layout_transform
-from .matmul import dense, matmul
+from .matmul.batch_matmul import batch_matmul
+from .matmul.matmul import dense, matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices

@@ -23,7 +23,7 @@ from ..ir.expr import const_int
 from .arguments import axis_of, naming
 from .binary import add, multiply
 from .gather import take
-from .matmul import dense
+from .matmul.matmul import dense
 from .relations import normalize_axis
 from .repeat import repeat
 from .select import where

@@ -6,7 +6,7 @@ the key ``edge9``, so other targets never meet them.
 
 import loopwright as lw
 from loopwright.ir.target_kind import TargetKind
-from loopwright.ops.matmul import DENSE
+from loopwright.ops.matmul.matmul import DENSE
 from loopwright.ops.strategy import auto_inline_injective, inherited_strategy, register_schedule, register_strategy
 from loopwright.ops.tiling import schedule_around
 from loopwright.ops.trilu import TRILU

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...graph.node import Node, TupleGet, tensor_of
-from ...ops import conv, conv_transpose, global_pool, pool
+from ...ops import global_pool, pool
 from ...ops.binary import add
+from ...ops.conv import conv
+from ...ops.conv import transpose as conv_transpose
 from ...ops.window import known_window
 from ..onnx_node import OnnxNode
 from ..registry import converter, register

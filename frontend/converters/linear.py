@@ -7,7 +7,7 @@ import numpy as np
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.binary import add, multiply
 from ...ops.einsum import einsum
-from ...ops.matmul import dense, matmul
+from ...ops.matmul.matmul import dense, matmul
 from ...ops.transpose import transpose
 from ..onnx_node import OnnxNode
 from ..registry import converter

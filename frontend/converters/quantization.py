@@ -13,8 +13,8 @@ from ...ir.dtype import DType, dtype
 from ...ops import reduce
 from ...ops.arguments import per_axis
 from ...ops.binary import add, divide, multiply, subtract
-from ...ops.conv import conv
-from ...ops.matmul import matmul
+from ...ops.conv.conv import conv
+from ...ops.matmul.matmul import matmul
 from ...ops.pad import pad
 from ...ops.reshape import expand_dims
 from ...ops.select import where

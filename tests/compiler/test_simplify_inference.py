@@ -10,7 +10,7 @@ from loopwright.compiler.simplify_inference import simplify_inference
 from loopwright.graph import Call, Constant, Function, Var, tensor_type
 from loopwright.graph.visit import post_order
 from loopwright.ops.binary import add
-from loopwright.ops.conv import conv
+from loopwright.ops.conv.conv import conv
 from loopwright.ops.norm import batch_norm
 from loopwright.ops.unary import relu
 from loopwright.runtime.engine import Engine

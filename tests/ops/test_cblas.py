@@ -9,7 +9,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
-from loopwright.ops import cblas
+from loopwright.ops.matmul import cblas
 from loopwright.runtime import symbols
 
 pytest.importorskip("scipy")

@@ -11,7 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
-from loopwright.ops.conv import conv
+from loopwright.ops.conv.conv import conv
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

@@ -8,8 +8,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection import select_implementation
-from loopwright.ops.conv import conv2d
-from loopwright.ops.conv_nchwc import ChannelTile, channel_tile
+from loopwright.ops.conv.conv import conv2d
+from loopwright.ops.conv.nchwc import ChannelTile, channel_tile
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

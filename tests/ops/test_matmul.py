@@ -10,7 +10,7 @@ from loopwright.compiler.selection import select_implementation
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.matmul import dense, matmul
+from loopwright.ops.matmul.matmul import dense, matmul
 from loopwright.te import var as dimension
 
 SHAPES = [

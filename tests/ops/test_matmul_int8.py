@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import get_valid_implementations
 from loopwright.graph.types import tensor_type
-from loopwright.ops.matmul import dense, matmul
+from loopwright.ops.matmul.matmul import dense, matmul
 
 HOST = lw.resolve_target("native")
 RUNNABLE = [t for t in ("native", "x86-64-v4", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]

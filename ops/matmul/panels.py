@@ -2,7 +2,7 @@
 
     sums[batch…, row, tile, column] = Σ left[batch…, row, t] · panels[batch…, tile, t, column]
 
-``matmul_paneled.py`` and ``matmul_int8.py`` say what is multiplied; ``tiling.py`` schedules it.
+``paneled.py`` and ``int8.py`` say what is multiplied; ``ops/tiling.py`` schedules it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .. import te
-from ..graph.types import TensorType, Type
-from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
-from ..ir.simplify import simplify
-from ..ir.target import Target
-from ..lowering.register_tile import RegisterTile
-from ..lowering.schedule import Schedule
-from ..te.tensor import Tensor
-from .relations import tensor_argument
-from .strategy import Tensors
-from .tiling import schedule_product
+from ... import te
+from ...graph.types import TensorType, Type
+from ...ir.expr import ZERO, Axis, Expr, as_index, const_int
+from ...ir.simplify import simplify
+from ...ir.target import Target
+from ...lowering.register_tile import RegisterTile
+from ...lowering.schedule import Schedule
+from ...te.tensor import Tensor
+from ..relations import tensor_argument
+from ..strategy import Tensors
+from ..tiling import schedule_product
 
 MANY_ROWS = 64
 """What is assumed of an unknown number of rows."""

@@ -10,26 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .. import te
-from ..graph.layout import Layout, source_index
-from ..graph.types import TensorType, Type
-from ..ir.errors import SelectionError
-from ..ir.expr import Axis, Expr, as_index, const_int
-from ..ir.target import Target
-from ..lowering.default_schedule import schedule_stage
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
-from .conv_flat import flatten, unflatten
-from .relations import tensor_argument
-from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from .tile_config import check_config, configured_flag, configured_tile
-from .tiling import PACKED_USES, schedule_around, schedule_core
-from .window import known_window, padded, spatial_axes
-
-if TYPE_CHECKING:
-    from .conv import ConvAttrs
+from ... import te
+from ...graph.layout import Layout, source_index
+from ...graph.types import TensorType, Type
+from ...ir.errors import SelectionError
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.default_schedule import schedule_stage
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import Schedule
+from ..relations import tensor_argument
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..tile_config import check_config, configured_flag, configured_tile
+from ..tiling import PACKED_USES, schedule_around, schedule_core
+from ..window import known_window, padded, spatial_axes
+from .attrs import ConvAttrs
+from .flat import flatten, unflatten
 
 UNROLLED_CHANNELS = 4
 """Sums over so few channels are unrolled."""

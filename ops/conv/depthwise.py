@@ -9,25 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from .. import te
-from ..graph.layout import Layout, source_index
-from ..graph.types import TensorType, Type
-from ..ir.expr import ZERO, Axis, Expr, as_index, const_int
-from ..ir.target import Target
-from ..lowering.default_schedule import schedule_stage
-from ..lowering.schedule import LoopView, Schedule, StageView
-from .condition import clause
-from .conv_flat import lanes_for
-from .cost import elements, moved, multiplied
-from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
-from .tiling import schedule_around
-from .window import inside, known_window, padded, spatial_axes
-
-if TYPE_CHECKING:
-    from .conv import ConvAttrs
+from ... import te
+from ...graph.layout import Layout, source_index
+from ...graph.types import TensorType, Type
+from ...ir.expr import ZERO, Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.default_schedule import schedule_stage
+from ...lowering.schedule import LoopView, Schedule, StageView
+from ..condition import clause
+from ..cost import elements, moved, multiplied
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors
+from ..tiling import schedule_around
+from ..window import inside, known_window, padded, spatial_axes
+from .attrs import ConvAttrs
+from .flat import lanes_for
 
 MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""

@@ -14,25 +14,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from .. import te
-from ..graph.layout import Layout
-from ..graph.types import TensorType, Type
-from ..ir.errors import SelectionError
-from ..ir.expr import Axis, Expr, as_index
-from ..ir.target import Target
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
-from .cost import elements, moved, multiplied
-from .relations import tensor_argument
-from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from .tile_config import check_config, configured_flag, configured_tile
-from .tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
-from .window import inside, known_window, spatial_axes
-
-if TYPE_CHECKING:
-    from .conv import ConvAttrs
+from ... import te
+from ...graph.layout import Layout
+from ...graph.types import TensorType, Type
+from ...ir.errors import SelectionError
+from ...ir.expr import Axis, Expr, as_index
+from ...ir.target import Target
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import Schedule
+from ..cost import elements, moved, multiplied
+from ..relations import tensor_argument
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..tile_config import check_config, configured_flag, configured_tile
+from ..tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
+from ..window import inside, known_window, spatial_axes
+from .attrs import ConvAttrs
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""

@@ -12,24 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
-from .. import te
-from ..graph.node import Call, Node, tensor_of
-from ..graph.types import TensorType, Type
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import ZERO, Axis, Compare, Expr, as_index, const_int
-from ..ir.simplify import simplify
-from ..ir.target import Target
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
-from .accumulate import narrowed, widened
-from .arguments import PerAxis, naming, per_axis
-from .attrs import Attrs, all_non_negative, all_positive, attr, positive
-from .conv_flat import flatten, lanes_for, unflatten
-from .registry import Op, OpPattern, register_op
-from .relations import same_dtype, tensor_argument
-from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .tiling import schedule_around, schedule_core
-from .window import (
+from ... import te
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.errors import TypeInferenceError
+from ...ir.expr import ZERO, Axis, Compare, Expr, as_index, const_int
+from ...ir.simplify import simplify
+from ...ir.target import Target
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import Schedule
+from ..accumulate import narrowed, widened
+from ..arguments import PerAxis, naming, per_axis
+from ..attrs import Attrs, all_non_negative, all_positive, attr, positive
+from ..registry import Op, OpPattern, register_op
+from ..relations import same_dtype, tensor_argument
+from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
+from ..tiling import schedule_around, schedule_core
+from ..window import (
     AutoPad,
     check_auto_pad,
     check_ranks,
@@ -39,6 +38,7 @@ from .window import (
     spatial_axes,
     spatial_rank,
 )
+from .flat import flatten, lanes_for, unflatten
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Phased:
     """For known extents: a convolution of stride 1 for each of the phases that outputs fall into.
 
     Output o is s·m + phase - pad. The taps that reach a phase are those with r·dilation = phase + s·shift, which read
-    x at m - shift. All spatial axes are flattened, as in ``conv_flat.py``.
+    x at m - shift. All spatial axes are flattened, as in ``flat.py``.
     """
 
     attrs: ConvTransposeAttrs

@@ -14,26 +14,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from .. import te
-from ..graph.layout import NCHW, OIHW, Layout
-from ..graph.node import Call
-from ..graph.types import Type
-from ..ir.dtype import DType
-from ..ir.expr import Axis, Expr, ExprLike, const_int
-from ..ir.target import Target
-from ..lowering.schedule import LoopView, Schedule, StageView
-from .cost import elements, moved
-from .layout_rule import Held, LayoutUse
-from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
-from .tiling import MANY_TASKS, schedule_around
-from .window import known_window, padded
-
-if TYPE_CHECKING:
-    from .conv import ConvAttrs
-
+from ... import te
+from ...graph.layout import NCHW, OIHW, Layout
+from ...graph.node import Call
+from ...graph.types import Type
+from ...ir.dtype import DType
+from ...ir.expr import Axis, Expr, ExprLike, const_int
+from ...ir.target import Target
+from ...lowering.schedule import LoopView, Schedule, StageView
+from ..cost import elements, moved
+from ..layout_rule import Held, LayoutUse
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors
+from ..tiling import MANY_TASKS, schedule_around
+from ..window import known_window, padded
+from .attrs import ConvAttrs
 
 UNBLOCKED = 1.15
 """How much longer a convolution takes, as measured, where a step of the sum leads to another plane of the image."""

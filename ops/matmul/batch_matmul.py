@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .. import te
-from ..graph.node import Call, Node
-from ..graph.types import TensorType, Type
-from ..ir.dtype import DType
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import Axis, Expr
-from ..ir.target import Target
-from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
-from .attrs import Attrs, attr
+from ... import te
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.dtype import DType
+from ...ir.errors import TypeInferenceError
+from ...ir.expr import Axis, Expr
+from ...ir.target import Target
+from ..accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from ..attrs import Attrs, attr
+from ..implementation import Compute
+from ..registry import OpPattern, register_op
+from ..relations import broadcast_shapes, tensor_argument
+from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .cblas import add_cblas
-from .implementation import Compute
 from .matmul import add_products, check_contraction
 from .panels import batch_index
-from .registry import OpPattern, register_op
-from .relations import broadcast_shapes, tensor_argument
-from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 
 # 1. Attributes.
 

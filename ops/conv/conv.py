@@ -3,38 +3,30 @@
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
 In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
-stand in files of their own: ``conv_flat`` for N, C, …; ``conv_channels_last`` for N, …, C; ``conv_batch_last`` for
-…, C, N; ``conv_nchwc`` for blocked channels; ``conv_depthwise``; ``conv_int8``.
+stand in files of their own: ``flat`` for N, C, …; ``channels_last`` for N, …, C; ``batch_last`` for
+…, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
-from .. import te
-from ..graph.layout import Layout, source_index
-from ..graph.node import Call, Constant, Node, tensor_of
-from ..graph.types import TensorType, Type
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import Axis, Expr, as_index, const_int
-from ..ir.target import Target
-from .accumulate import OUT_DTYPE, accumulator, is_byte, narrowed, product_dtype, widened
-from .arguments import PerAxis, naming, per_axis
-from .attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive
-from .conv_batch_last import add_batch_last
-from .conv_channels_last import add_channels_last
-from .conv_depthwise import add_depthwise
-from .conv_flat import add_flat
-from .conv_int8 import add_byte_conv, in_words
-from .conv_nchwc import add_blocked, blocked_uses
-from .cost import elements, moved, multiplied
-from .layout_rule import register_layout_rule
-from .registry import Op, OpPattern, register_op
-from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .window import (
+from ... import te
+from ...graph.layout import Layout, source_index
+from ...graph.node import Call, Constant, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.errors import TypeInferenceError
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ..accumulate import accumulator, is_byte, narrowed, product_dtype, widened
+from ..arguments import PerAxis, naming, per_axis
+from ..cost import elements, moved, multiplied
+from ..layout_rule import register_layout_rule
+from ..registry import Op, OpPattern, register_op
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
+from ..window import (
     AutoPad,
     axis_extents,
     check_ranks,
@@ -46,73 +38,13 @@ from .window import (
     spatial_axes,
     window_shape,
 )
-
-# Attributes
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvAttrs(Attrs):
-    """Of all ranks; the class of each rank has the defaults."""
-
-    strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
-    padding: tuple[int, ...] = attr("zeros around the spatial axes: all begins, then all ends", check=all_non_negative)
-    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
-    groups: int = attr("number of groups that the channels are split in", default=1, check=positive)
-    channels: int | None = attr("number of filters; None: as many as weight has", None, optional(positive))
-    kernel_size: tuple[int, ...] | None = attr("extents of the window; None: weight's", None, optional(all_positive))
-    data_layout: str = attr("layout of x")
-    kernel_layout: str = attr("layout of weight; O are the filters, I the channels of a group")
-    out_layout: str = attr("layout of the result; empty: that of x", default="")
-    out_dtype: str = attr(OUT_DTYPE, default="")
-
-    rank: ClassVar[int]
-    """The number of spatial axes."""
-
-    @property
-    def data(self) -> Layout:
-        return Layout(self.data_layout)
-
-    @property
-    def kernel(self) -> Layout:
-        return Layout(self.kernel_layout)
-
-    @property
-    def out(self) -> Layout:
-        return Layout(self.out_layout or self.data_layout)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conv1DAttrs(ConvAttrs):
-    rank = 1
-
-    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1,))
-    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0))
-    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1,))
-    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCW")
-    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIW")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conv2DAttrs(ConvAttrs):
-    rank = 2
-
-    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1))
-    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0))
-    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1))
-    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCHW")
-    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIHW")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conv3DAttrs(ConvAttrs):
-    rank = 3
-
-    strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1, 1))
-    padding: tuple[int, ...] = inherited(ConvAttrs, "padding", default=(0, 0, 0, 0, 0, 0))
-    dilation: tuple[int, ...] = inherited(ConvAttrs, "dilation", default=(1, 1, 1))
-    data_layout: str = inherited(ConvAttrs, "data_layout", default="NCDHW")
-    kernel_layout: str = inherited(ConvAttrs, "kernel_layout", default="OIDHW")
-
+from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
+from .batch_last import add_batch_last
+from .channels_last import add_channels_last
+from .depthwise import add_depthwise
+from .flat import add_flat
+from .int8 import add_byte_conv, in_words
+from .nchwc import add_blocked, blocked_uses
 
 # Type relation
 

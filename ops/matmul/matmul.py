@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .. import te
-from ..graph.node import Call, Constant, Node, tensor_of
-from ..graph.types import TensorType, Type
-from ..ir.dtype import DType
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import Axis, Expr, const_int
-from ..ir.target import Target
-from .accumulate import OUT_DTYPE, narrowed, product_dtype, widened
-from .attrs import Attrs, attr
+from ... import te
+from ...graph.node import Call, Constant, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.dtype import DType
+from ...ir.errors import TypeInferenceError
+from ...ir.expr import Axis, Expr, const_int
+from ...ir.target import Target
+from ..accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from ..attrs import Attrs, attr
+from ..registry import OpPattern, register_op
+from ..relations import broadcast_shapes, tensor_argument
+from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .cblas import add_cblas
-from .matmul_dots import add_dots
-from .matmul_int8 import add_bytes
-from .matmul_paneled import add_paneled
+from .dots import add_dots
+from .int8 import add_bytes
+from .paneled import add_paneled
 from .panels import batch_index, matrix_product
-from .registry import OpPattern, register_op
-from .relations import broadcast_shapes, tensor_argument
-from .strategy import OpStrategy, Tensors, register_strategy, schedule_default
 
 # What all products of matrices have.
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import te
-from ..graph.types import Type
-from ..ir.expr import Axis, Expr
-from ..ir.target import Target
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
+from ... import te
+from ...graph.types import Type
+from ...ir.expr import Axis, Expr
+from ...ir.target import Target
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import Schedule
+from ..relations import tensor_argument
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..tile_config import check_config, configured_flag, configured_tile
+from ..tiling import PACKED_USES
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
-from .relations import tensor_argument
-from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from .tile_config import check_config, configured_flag, configured_tile
-from .tiling import PACKED_USES
 
 
 @dataclass(frozen=True, slots=True)

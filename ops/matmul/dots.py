@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import te
-from ..graph.types import Type
-from ..ir.expr import Axis, Expr, const_int
-from ..ir.target import Target
-from ..lowering.default_schedule import schedule_freely
-from ..lowering.schedule import LoopView, Schedule, StageView
-from ..te.tensor import Tensor
-from .accumulate import accumulator, is_byte, widened
+from ... import te
+from ...graph.types import Type
+from ...ir.expr import Axis, Expr, const_int
+from ...ir.target import Target
+from ...lowering.default_schedule import schedule_freely
+from ...lowering.schedule import LoopView, Schedule, StageView
+from ...te.tensor import Tensor
+from ..accumulate import accumulator, is_byte, widened
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors
+from ..tiling import schedule_around
 from .panels import MatrixProduct, batch_index, largest_divisor
-from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors
-from .tiling import schedule_around
 
 FEW_ROWS = 16
 """With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""

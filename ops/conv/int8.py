@@ -1,6 +1,6 @@
 """Implementations of convolutions for 8-bit integers: sums in int32, four channels at a time, in words of four bytes.
 
-In words, a convolution of bytes is one of numbers: its spatial axes are flattened as ``conv_flat.py`` does it. Weights
+In words, a convolution of bytes is one of numbers: its spatial axes are flattened as ``flat.py`` does it. Weights
 whose layout has the channels of a word side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
 With few channels in a group, words would be mostly empty; there, bytes are multiplied as int32.
 """
@@ -10,27 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .. import te
-from ..graph.layout import Layout, rearranged
-from ..graph.node import Constant, tensor_of
-from ..graph.types import TensorType, Type
-from ..ir.expr import Axis, Expr, as_index, const_int
-from ..ir.target import Target
-from ..lowering.default_schedule import schedule_freely
-from ..lowering.register_tile import register_tile
-from ..lowering.schedule import Schedule
-from ..te.tensor import Tensor
-from .accumulate import is_byte
-from .byte_words import BYTES, ByteProduct, count_words, word
-from .conv_flat import Flat, Pointwise, Shifted, Terms, unflatten
-from .relations import tensor_argument
-from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from .window import known_window, spatial_axes
-
-if TYPE_CHECKING:
-    from .conv import ConvAttrs
+from ... import te
+from ...graph.layout import Layout, rearranged
+from ...graph.node import Constant, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.default_schedule import schedule_freely
+from ...lowering.register_tile import register_tile
+from ...lowering.schedule import Schedule
+from ...te.tensor import Tensor
+from ..accumulate import is_byte
+from ..byte_words import BYTES, ByteProduct, count_words, word
+from ..relations import tensor_argument
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..window import known_window, spatial_axes
+from .attrs import ConvAttrs
+from .flat import Flat, Pointwise, Shifted, Terms, unflatten
 
 LEAST_CHANNELS = 3
 """Words of fewer channels, the rest filled up with zeros, are slower than one product a channel."""

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .. import te
-from ..graph.types import Type
-from ..ir.expr import Axis, Expr, as_index
-from ..ir.target import Target
-from ..lowering.default_schedule import schedule_freely
-from ..lowering.register_tile import RegisterTile, register_tile
-from ..lowering.schedule import Schedule
-from .accumulate import is_byte
-from .byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
+from ... import te
+from ...graph.types import Type
+from ...ir.expr import Axis, Expr, as_index
+from ...ir.target import Target
+from ...lowering.default_schedule import schedule_freely
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import Schedule
+from ..accumulate import is_byte
+from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
+from ..relations import tensor_argument
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..tile_config import check_config, configured_flag, configured_tile
 from .panels import (
     FEW_ROWS,
     MatrixProduct,
@@ -25,9 +28,6 @@ from .panels import (
     schedule_panels,
     sum_panels,
 )
-from .relations import tensor_argument
-from .strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from .tile_config import check_config, configured_flag, configured_tile
 
 
 @dataclass(frozen=True, slots=True)

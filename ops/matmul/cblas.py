@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import te
-from ..graph.types import TensorType, Type
-from ..ir.buffer import Buffer
-from ..ir.build import make_buffer
-from ..ir.expr import ONE, ZERO, Expr, const_int, maximum, minimum
-from ..ir.extern import Region, extern_function
-from ..ir.simplify import simplify
-from ..ir.stmt import Stmt
-from ..ir.target import Target
-from .condition import clause
-from .relations import tensor_argument
-from .strategy import OpStrategy, Tensors, schedule_default
+from ... import te
+from ...graph.types import TensorType, Type
+from ...ir.buffer import Buffer
+from ...ir.build import make_buffer
+from ...ir.expr import ONE, ZERO, Expr, const_int, maximum, minimum
+from ...ir.extern import Region, extern_function
+from ...ir.simplify import simplify
+from ...ir.stmt import Stmt
+from ...ir.target import Target
+from ..condition import clause
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors, schedule_default
 
 LIBRARY = "cblas"
 CBLAS_LEVEL = 20

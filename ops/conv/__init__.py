@@ -1,0 +1,7 @@
+"""Convolutions: ``attrs.py`` and ``conv.py``, or ``transpose.py``, have the steps of the operators, the other files an
+implementation each.
+"""
+
+from . import conv, transpose
+
+__all__ = ["conv", "transpose"]
