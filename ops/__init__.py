@@ -1,4 +1,5 @@
-"""Operators: one file a family, with all steps of each operator; and what they share.
+"""Operators: one file a family, or a folder if it has many implementations, with all steps of each operator; and what
+they share.
 
 Importing this package registers them all.
 """
