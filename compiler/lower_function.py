@@ -15,8 +15,8 @@ from ..codegen.options import Precision
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, TupleType, leaf_types
 from ..graph.visit import post_order
-from ..ir.errors import ScheduleError
-from ..ir.expr import Expr
+from ..ir.errors import ScheduleError, SelectionError
+from ..ir.expr import Expr, const_int
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
@@ -129,8 +129,29 @@ def _computes(
 
 
 def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    made = implementation.compute(call.attrs, inputs, call.type)
-    return made if isinstance(made, tuple) else (made,)
+    """What the implementation computes. Raises ``SelectionError`` where that is not of the call's type: whoever reads
+    the result goes by it."""
+    given = implementation.compute(call.attrs, inputs, call.type)
+    made = given if isinstance(given, tuple) else (given,)
+    kinds = leaf_types(call.type)
+    if len(made) != len(kinds) or not all(map(_fits, made, kinds)):
+        found = ", ".join(map(_type_text, made)) or "nothing"
+        raise SelectionError(
+            f"{implementation.name} of {call.op.name} should compute {call.type}, but it gives {found}"
+        )
+    return made
+
+
+def _fits(made: object, kind: TensorType) -> bool:
+    """Whether a tensor has the dtype and the shape of a type, as far as both are known."""
+    if not isinstance(made, Tensor) or made.dtype is not kind.dtype or len(made.shape) != kind.ndim:
+        return False
+    extents = ((const_int(a), const_int(b)) for a, b in zip(made.shape, kind.shape, strict=True))
+    return all(a is None or b is None or a == b for a, b in extents)
+
+
+def _type_text(made: object) -> str:
+    return str(TensorType(made.shape, made.dtype)) if isinstance(made, Tensor) else repr(made)
 
 
 def _placeholders(param: Var) -> list[Tensor]:

@@ -39,6 +39,8 @@ class GenericFunction(Generic[F]):
         """
 
         def add(function: F) -> F:
+            if not callable(function):
+                raise LoopwrightError(f"{self.purpose} for {key!r} should be a function, found {function!r}")
             note(function)
             with self._lock:
                 present = self._functions.get(key)
@@ -77,4 +79,5 @@ def where(function: object) -> str:
     """The place of a function in words: its module and name."""
     if isinstance(function, GenericFunction):
         return repr(function)
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+    name = getattr(function, "__qualname__", None)
+    return repr(function) if name is None else f"{getattr(function, '__module__', '?')}.{name}"

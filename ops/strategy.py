@@ -164,6 +164,8 @@ def register_strategy(
     """
     if fstrategy is None:
         return _decorator(partial(register_strategy, op, key=key, level=level, override=override))
+    if not isinstance(op, Op):
+        raise LoopwrightError(f"a strategy is registered for an operator, as get_op(name) gives it, not for {op!r}")
     purpose = f"the strategy of {op.name} at level {level}"
     with _lock:
         levels = _strategies.setdefault(op.name, {})
@@ -201,6 +203,9 @@ class _SharedCompute:
     op: Op
     schedules: GenericFunction[ScheduleFunction]
 
+    def __repr__(self) -> str:
+        return f"the shared compute {where(self.compute)}"
+
     def __call__(self, attrs: Any, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         key = self.schedules.key_for(target)
         variant = "generic" if key is None or key == DEFAULT_KEY else key
@@ -220,6 +225,9 @@ class _OfTarget:
     """A schedule that stands for that of a generic function."""
 
     schedules: GenericFunction[ScheduleFunction]
+
+    def __repr__(self) -> str:
+        return self.schedules.purpose
 
     def of(self, target: Target) -> ScheduleFunction:
         return self.schedules.for_target(target)
@@ -298,7 +306,10 @@ def strategy_of(op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target
     function = _deciding(op, target)
     if function is None:
         raise SelectionError(f"operator {op.name} has no implementation for {target.cpu}")
-    return function(attrs, inputs, result, target)
+    made = function(attrs, inputs, result, target)
+    if not isinstance(made, OpStrategy):
+        raise SelectionError(f"the strategy {where(function)} of {op.name} should return an OpStrategy, found {made!r}")
+    return made
 
 
 def foreign_code(op: Op, target: Target) -> str:

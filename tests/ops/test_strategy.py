@@ -178,6 +178,48 @@ def test_an_operator_without_a_strategy_for_the_target_says_so(op):
         offered(op)
 
 
+def test_what_a_strategy_returns_is_an_op_strategy(op):
+    st.register_strategy(op, lambda attrs, inputs, result, target: None)
+    with pytest.raises(lw.SelectionError, match=rf"the strategy .*lambda> of {op.name} should return an OpStrategy"):
+        offered(op)
+
+
+def test_strategies_are_functions_of_operators(op):
+    with pytest.raises(lw.LoopwrightError, match=r"for an operator, as get_op\(name\) gives it, not for 'nn.relu'"):
+        st.register_strategy("nn.relu", offering("a"))
+    with pytest.raises(lw.LoopwrightError, match=f"the strategy of {op.name} .* should be a function, found 3"):
+        st.register_strategy(op, 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        (lambda attrs, inputs, result: te.compute((3,), lambda i: inputs[0][i], name="short"), r"float32\[3\]"),
+        (
+            lambda attrs, inputs, result: te.compute((4,), lambda i: te.cast(inputs[0][i], "float64"), name="wide"),
+            "float64",
+        ),
+        (lambda attrs, inputs, result: (compute(attrs, inputs, result),) * 2, r"float32\[4\], float32\[4\]"),
+        (lambda attrs, inputs, result: None, "None"),
+    ],
+)
+def test_a_compute_gives_what_the_relation_says(op, wrong, found):
+    st.register_compute(op, wrong, name="wrong.one")
+    x = lw.var("x", (4,))
+    with pytest.raises(
+        lw.SelectionError, match=rf"wrong.one of {op.name} should compute float32\[4\], but it gives .*{found}"
+    ):
+        lw.compile(lw.Function([x], op(x)))
+
+
+def test_errors_say_which_compute_is_there_already(op):
+    st.register_compute(op, compute)
+    with pytest.raises(
+        lw.LoopwrightError, match=r"already, as the shared compute .*test_strategy.compute, and now as "
+    ):
+        st.register_compute(op, compute)
+
+
 # register_compute, register_schedule
 
 
