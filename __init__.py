@@ -196,7 +196,8 @@ def explain(
         if any(given is not None for given in (target, shapes, precision, records, layouts)):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
-    settings = resolve_target(target), precision or "standard", records_from(records)
+    checked = CodegenOptions(precision=precision or "standard").precision
+    settings = resolve_target(target), checked, records_from(records)
     if isinstance(subject, Call):
         return explain_call(subject, *settings)
     return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan")

@@ -132,3 +132,8 @@ def test_the_json_holds_all_that_is_shown():
         "verdict": "rejected",
     }
     assert choice["candidates"][1] == rows
+
+
+def test_a_precision_that_is_none_is_refused():
+    with pytest.raises(lw.TargetError, match="there is no precision 'exact'"):
+        lw.explain(lw.nn.relu(lw.var("x", (4,))), precision="exact")
