@@ -108,6 +108,8 @@ class OpStrategy:
         ``configure(config)`` gives the compute and the schedule with the config of a tuning record. Records and
         explanations tell implementations by their names: one that is taken is a ``SelectionError``.
         """
+        if not name or not isinstance(plevel, int):
+            raise SelectionError(f"an implementation has a name and a whole plevel, found {name!r} and {plevel!r}")
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
         made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost)

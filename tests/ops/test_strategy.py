@@ -80,6 +80,12 @@ def test_a_scope_ends_where_an_error_leaves_it():
     assert [s.condition for s in strategy.specializations] == [None]
 
 
+@pytest.mark.parametrize(("name", "plevel"), [("", 10), (None, 10), ("a", "high"), ("a", 1.5)])
+def test_an_implementation_has_a_name_and_a_whole_priority(name, plevel):
+    with pytest.raises(lw.SelectionError, match=rf"a name and a whole plevel, found {name!r} and {plevel!r}"):
+        st.OpStrategy().add_implementation(compute, st.schedule_default, name, plevel)
+
+
 def test_two_implementations_of_one_name_are_refused():
     strategy = st.OpStrategy()
     strategy.add_implementation(compute, st.schedule_default, "a")
