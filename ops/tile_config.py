@@ -14,26 +14,27 @@ MAX_SUMS = 128
 
 
 def configured_tile(config: Mapping[str, Any], tile: RegisterTile) -> RegisterTile:
-    """The tile with the ``rows`` and ``vectors`` of a config, where it gives them.
+    """The tile with the ``rows`` and ``vectors`` of a config, where it gives them; it gives nothing else.
 
-    Raises ``SelectionError`` for numbers that are none, and for tiles that are far too large.
+    Raises ``SelectionError`` for unknown names, numbers that are none, and tiles that are far too large.
     """
+    _check_names(config, "rows", "vectors")
     rows, vectors = (_positive(config, name, getattr(tile, name)) for name in ("rows", "vectors"))
     if rows * vectors > MAX_SUMS:
         raise SelectionError(f"a tile of {rows} rows of {vectors} vectors is too large; at most {MAX_SUMS} are taken")
     return replace(tile, rows=rows, vectors=vectors)
 
 
-def configured_flag(config: Mapping[str, Any], name: str, default: bool) -> bool:
-    """The true or false that a config gives, if it does. Raises ``SelectionError`` for anything else."""
-    value = config.get(name, default)
-    if not isinstance(value, bool):
-        raise SelectionError(f"the config's {name!r} should be true or false, found {value!r}")
-    return value
+def configured_panels(config: Mapping[str, Any], tile: RegisterTile, pack: bool) -> tuple[RegisterTile, bool]:
+    """As ``configured_tile``, and whether a factor is packed into panels as wide as it: ``pack``, true or false."""
+    _check_names(config, "rows", "vectors", "pack")
+    packed = config.get("pack", pack)
+    if not isinstance(packed, bool):
+        raise SelectionError(f"the config's 'pack' should be true or false, found {packed!r}")
+    return configured_tile({name: value for name, value in config.items() if name != "pack"}, tile), packed
 
 
-def check_config(config: Mapping[str, Any], *names: str) -> None:
-    """Raises ``SelectionError`` where a config has a name that is not one of these."""
+def _check_names(config: Mapping[str, Any], *names: str) -> None:
     for name in config:
         if name not in names:
             raise SelectionError(f"the config has an unknown {name!r}; there are {', '.join(names)}")

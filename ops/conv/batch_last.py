@@ -22,7 +22,7 @@ from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from ..tile_config import check_config, configured_tile
+from ..tile_config import configured_tile
 from ..tiling import schedule_around, schedule_core
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
@@ -106,7 +106,6 @@ class BatchLast:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` and ``vectors`` of a tuning record."""
-        check_config(config, "rows", "vectors")
         tile = configured_tile(config, self.tile)
         if self.filters // self.attrs.groups % tile.rows and self.attrs.groups > 1:
             raise SelectionError(f"the config's tile of {tile.rows} filters straddles groups")

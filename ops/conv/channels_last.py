@@ -23,7 +23,7 @@ from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from ..tile_config import check_config, configured_flag, configured_tile
+from ..tile_config import configured_panels
 from ..tiling import PACKED_USES, schedule_around, schedule_core
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
@@ -183,8 +183,7 @@ class ChannelsLast:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        check_config(config, "rows", "vectors", "pack")
-        tile, pack = configured_tile(config, self.tile), configured_flag(config, "pack", self.packed)
+        tile, pack = configured_panels(config, self.tile, self.packed)
         made = replace(self, given_tile=tile, given_pack=pack)
         if not made.within_groups:
             raise SelectionError(f"the config's tile of {tile.columns} filters straddles groups")

@@ -27,7 +27,7 @@ from ...lowering.schedule import Schedule
 from ..cost import elements, moved, multiplied
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from ..tile_config import check_config, configured_flag, configured_tile
+from ..tile_config import configured_panels, configured_tile
 from ..tiling import PACKED_USES, schedule_around, schedule_core, schedule_product
 from ..window import inside, known_window, spatial_axes
 from .attrs import ConvAttrs
@@ -199,9 +199,8 @@ class Pointwise:
         return made.compute, made.schedule
 
     def with_config(self, config: Mapping[str, Any]) -> Pointwise:
-        check_config(config, "rows", "vectors", "pack")
-        pack = configured_flag(config, "pack", self.pack)
-        return replace(self, tile=_filter_tile(config, self.tile, self.flat), pack=pack)
+        tile, pack = configured_panels(config, self.tile, self.pack)
+        return replace(self, tile=_within_group(tile, self.flat), pack=pack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +282,14 @@ class Shifted:
         return made.compute, made.schedule
 
     def with_config(self, config: Mapping[str, Any]) -> Shifted:
-        check_config(config, "rows", "vectors")
-        return replace(self, tile=_filter_tile(config, self.tile, self.flat))
+        return replace(self, tile=_within_group(configured_tile(config, self.tile), self.flat))
 
 
-def _filter_tile(config: Mapping[str, Any], tile: RegisterTile, flat: Flat) -> RegisterTile:
-    """The tile of a config, whose rows are filters of one group."""
-    made = configured_tile(config, tile)
-    if flat.group_filters % made.rows:
-        raise SelectionError(f"the config's {made.rows} rows do not divide the {flat.group_filters} filters of a group")
-    return made
+def _within_group(tile: RegisterTile, flat: Flat) -> RegisterTile:
+    """The tile of a config, whose rows must be filters of one group."""
+    if flat.group_filters % tile.rows:
+        raise SelectionError(f"the config's {tile.rows} rows do not divide the {flat.group_filters} filters of a group")
+    return tile
 
 
 def lanes_for(extent: int, lanes: int) -> int:

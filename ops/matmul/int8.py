@@ -17,7 +17,7 @@ from ..accumulate import is_byte
 from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from ..tile_config import check_config, configured_flag, configured_tile
+from ..tile_config import configured_panels
 from .panels import (
     FEW_ROWS,
     MatrixProduct,
@@ -74,9 +74,8 @@ class BytePaneled:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        check_config(config, "rows", "vectors", "pack")
-        tile = configured_tile(config, self.tile)
-        made = replace(self, tile=tile, pack=configured_flag(config, "pack", self.pack))
+        tile, pack = configured_panels(config, self.tile, self.pack)
+        made = replace(self, tile=tile, pack=pack)
         return made.compute, made.schedule
 
 

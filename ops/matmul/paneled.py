@@ -14,7 +14,7 @@ from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
-from ..tile_config import check_config, configured_flag, configured_tile
+from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
 
@@ -43,9 +43,8 @@ class Paneled:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        check_config(config, "rows", "vectors", "pack")
-        tile = configured_tile(config, self.tile)
-        made = replace(self, tile=tile, pack=configured_flag(config, "pack", self.pack))
+        tile, pack = configured_panels(config, self.tile, self.pack)
+        made = replace(self, tile=tile, pack=pack)
         return made.compute, made.schedule
 
 
