@@ -15,15 +15,15 @@ from ..graph.node import Function
 from ..graph.structural import graph_hash
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
-from .function_cache import function_cache, function_key
+from .function_cache import function_cache
 from .lower_function import lower_function
 from .records import NO_RECORDS, TuningRecords
 
 
 def compile_function(
-    function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
+    key: str, function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
 ) -> CompiledFunction:
-    """Lower and compile a closed function made by ``as_function``."""
+    """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
     func, choices = lower_function(function, target, symbol, options.precision, records)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
@@ -32,5 +32,5 @@ def compile_function(
         function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object, code.externs
     )
     if options.cache:
-        function_cache.put(function_key(function, target, options, records), made, target)
+        function_cache.put(key, made, target)
     return made

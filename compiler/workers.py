@@ -55,7 +55,7 @@ def compile_all(
         done.update(_compile_in_workers(missing, target, options, jobs, progress, records))
     else:
         for key, function in missing.items():
-            done[key] = compile_function(function, target, options, records)
+            done[key] = compile_function(key, function, target, options, records)
             progress(function.name)
     kept = function_cache.info()
     counts = len(functions) - len(missing), len(missing), kept.entries, kept.limit
@@ -83,7 +83,7 @@ def _compile_in_workers(
         finally:
             idle.put(worker)
         if made is None:
-            made = compile_function(functions[key], target, options, records)
+            made = compile_function(key, functions[key], target, options, records)
         elif options.cache:
             function_cache.keep(key, made)  # the worker has put it on disk
         progress(functions[key].name)
@@ -158,7 +158,7 @@ def _answer(request: bytes) -> CompiledFunction | Exception | None:
     except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
         return None
     try:
-        return compile_function(function, target, options, records)
+        return compile_function(key, function, target, options, records)
     except LoopwrightError as error:
         return error
     except Exception as error:  # whatever it is, the parent must hear of it
