@@ -2,7 +2,7 @@
 
 Operators say by their layout rules (``ops/layout_rule.py``) in which ways a call can be made, and implementations
 what they cost (``ops/cost.py``). Where a value is wanted in another layout than it has, a transform stands between,
-which has a cost as well; constants are transformed when the model is compiled, for nothing.
+which has a cost as well; constants are transformed, and packed, when the model is compiled, for nothing.
 
 Dynamic programming: forwards, a table for each value holds the least cost at which it can be had in each layout;
 backwards, from the results on, each value takes the layout that is best for it and for all that use it. Along chains
@@ -26,7 +26,7 @@ from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.expr import ONE
 from ..ir.target import Target
 from ..ops.cost import moved
-from ..ops.layout_rule import Held, LayoutUse, layout_rule_of
+from ..ops.layout_rule import Held, LayoutUse, Packed, layout_rule_of
 from ..ops.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs, layout_transform
 from ..ops.registry import Op
 from ..ops.reshape import expand_dims
@@ -42,6 +42,8 @@ Layouts: TypeAlias = Literal["plan", "keep"]
 """Whether a model's layouts are planned, or kept as they are."""
 State: TypeAlias = Held | None
 """How a value is held; None: as it is."""
+Wanted: TypeAlias = Held | Packed | None
+"""How a value is to be passed; only a constant can be packed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class _Planner:
 
     def ways(self, call: Call, states: Sequence[Sequence[State]]) -> tuple[Way, ...]:
         """The ways to make a call whose arguments can be had in these states; first the call as it is."""
-        found = [Way(LayoutUse((None,) * len(call.args), call.attrs, None), self.cost(call))]
+        found = [Way(_as_it_is(call), self.cost(call))]
         assert isinstance(call.op, Op)
         rule = layout_rule_of(call.op)
         if rule is None or self._is_tuned(call):
@@ -158,10 +160,11 @@ class _Planner:
         workload = workload_of(call)
         return workload is not None and bool(self.records.lookup(workload, self.target))
 
-    def move(self, node: Node, state: State, wanted: State) -> float:
+    def move(self, node: Node, state: State, wanted: Wanted) -> float:
         """What it costs to have a value in another state than it is in."""
         if state == wanted or isinstance(node, Constant):
             return 0.0
+        assert not isinstance(wanted, Packed)
         value: Node = _stand_in(node, state) if wanted is None else _of_rank(node, state, wanted.primal.ndim)
         total = 0.0
         for source, destination in _steps(state, wanted):
@@ -171,15 +174,24 @@ class _Planner:
         return total
 
 
+def _as_it_is(call: Call) -> LayoutUse:
+    return LayoutUse((None,) * len(call.args), call.attrs, None)
+
+
 def _suits(call: Call, use: LayoutUse) -> bool:
-    held = zip((*use.arguments, use.result), (*(a.type for a in call.args), call.type), strict=True)
-    return all(state is None or state.suits(kind) for state, kind in held)
+    held = zip((*use.arguments, use.result), (*call.args, call), strict=True)
+    return all(
+        isinstance(node, Constant) if isinstance(state, Packed) else state is None or state.suits(node.type)
+        for state, node in held
+    )
 
 
-def _stand_in(node: Node, state: State) -> Node:
+def _stand_in(node: Node, state: Wanted) -> Node:
     """A variable of the type that a value has in a state; a constant as it is may be looked at."""
     if state is None:
         return node
+    if isinstance(state, Packed):
+        return Var("x", state.type)
     assert isinstance(node.type, TensorType)
     return Var("x", state.type_of(node.type))
 
@@ -198,8 +210,9 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
 
     Raises ``LoopwrightError`` if the result is not held so: then the operator's rule is wrong.
     """
-    assert isinstance(call.op, Op)
-    made = call.op(*args, attrs=use.attrs, origin=call.origin)
+    op = use.op or call.op
+    assert isinstance(op, Op)
+    made = op(*args, attrs=use.attrs, origin=call.origin)
     assert isinstance(call.type, TensorType) or use.result is None
     expected = (
         use.result.type_of(call.type) if use.result is not None and isinstance(call.type, TensorType) else call.type
@@ -207,7 +220,7 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
     if made.type is not expected:
         raise LoopwrightError(
             f"the layout rule of {call.op.name} says that its result is {expected} in layout {use.result}, "
-            f"but the operator gives {made.type}"
+            f"but {op.name} gives {made.type}"
         )
     return made
 
@@ -248,7 +261,7 @@ class _Table:
         """What a call costs with all that it needs."""
         return way.cost + sum(self.had(a, held) for a, held in zip(call.args, way.use.arguments, strict=True))
 
-    def had(self, node: Node, wanted: State) -> float:
+    def had(self, node: Node, wanted: Wanted) -> float:
         """The least cost of a value in a state, for one of its users."""
         share = max(1, self.uses[node])
         return min(cost / share + self.planner.move(node, state, wanted) for state, cost in self.least[node].items())
@@ -260,9 +273,9 @@ class _Decided:
 
     ways: dict[Node, Way] = field(default_factory=dict)
     states: dict[Node, State] = field(default_factory=dict)
-    wanted: dict[Node, dict[State, None]] = field(default_factory=dict)
+    wanted: dict[Node, dict[Wanted, None]] = field(default_factory=dict)
 
-    def want(self, node: Node, state: State) -> None:
+    def want(self, node: Node, state: Wanted) -> None:
         self.wanted.setdefault(node, {})[state] = None
 
     def cost(self, planner: _Planner) -> float:
@@ -277,7 +290,7 @@ def _decide(order: Sequence[Node], table: _Table, result: Node) -> _Decided:
     for node in reversed(order):
         wanted = decided.wanted[node]
 
-        def cost(state: State, node: Node = node, wanted: dict[State, None] = wanted) -> float:
+        def cost(state: State, node: Node = node, wanted: dict[Wanted, None] = wanted) -> float:
             return table.least[node][state] + sum(table.planner.move(node, state, w) for w in wanted)
 
         state = min(table.least[node], key=cost)
@@ -296,9 +309,9 @@ def _decide(order: Sequence[Node], table: _Table, result: Node) -> _Decided:
 def _rebuilt(order: Sequence[Node], decided: _Decided, result: Node) -> Node:
     """The graph with each call made in the way that was decided, and transforms between."""
     made: dict[Node, Node] = {}
-    arranged: dict[tuple[Node, State], Node] = {}
+    arranged: dict[tuple[Node, Wanted], Node] = {}
 
-    def have(node: Node, wanted: State) -> Node:
+    def have(node: Node, wanted: Wanted) -> Node:
         if (node, wanted) not in arranged:
             arranged[node, wanted] = _arranged(made[node], decided.states[node], wanted)
         return arranged[node, wanted]
@@ -307,15 +320,17 @@ def _rebuilt(order: Sequence[Node], decided: _Decided, result: Node) -> Node:
         if isinstance(node, Call):
             use = decided.ways[node].use
             args = tuple(have(a, held) for a, held in zip(node.args, use.arguments, strict=True))
-            as_it_is = use.result is None and use.attrs == node.attrs
-            made[node] = with_inputs(node, args) if as_it_is else remade(node, use, args)
+            made[node] = with_inputs(node, args) if use == _as_it_is(node) else remade(node, use, args)
         else:
             made[node] = with_inputs(node, tuple(have(used, None) for used in inputs(node)))
     return have(result, None)
 
 
-def _arranged(node: Node, state: State, wanted: State) -> Node:
+def _arranged(node: Node, state: State, wanted: Wanted) -> Node:
     """A value that is in one state, in another; one of lower rank gets leading axes first."""
+    if isinstance(wanted, Packed):
+        assert isinstance(node, Constant)
+        return wanted.packed(node)
     if wanted is not None and state is None:
         assert isinstance(node.type, TensorType)
         missing = wanted.primal.ndim - node.type.ndim
@@ -334,4 +349,5 @@ def _with_leading_axes(node: Node, count: int) -> Node:
 
 def _shown(way: Way) -> str:
     held = ", ".join("-" if state is None else str(state) for state in way.use.arguments)
-    return f"({held}) → {'-' if way.use.result is None else way.use.result}: {way.cost:.0f}"
+    op = "" if way.use.op is None else way.use.op.name
+    return f"{op}({held}) → {'-' if way.use.result is None else way.use.result}: {way.cost:.0f}"

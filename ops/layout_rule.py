@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from ..graph.layout import Layout
-from ..graph.node import Call
+from ..graph.node import Call, Constant
 from ..graph.types import TensorType, Type
 from ..ir.errors import LoopwrightError
 from ..ir.expr import ONE, Expr
@@ -52,13 +55,35 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Packed:
+    """How a constant is passed: in the form that ``make`` gives it, once, when the model is compiled.
+
+    ``make`` is a value: constants are packed once for all that are equal to it. ``type`` is that of what it gives.
+    """
+
+    make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    type: TensorType
+
+    def __str__(self) -> str:
+        return str(self.make)
+
+    def packed(self, constant: Constant) -> Constant:
+        """Raises ``LoopwrightError`` if the rule that asks for it is wrong about the type."""
+        made = Constant(np.ascontiguousarray(self.make(constant.value)), constant.name)
+        if made.type is not self.type:
+            raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {made.type}")
+        return made
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutUse:
     """A way to make a call: how each argument is held (None: as it is), the attributes that the operator then has, and
-    how its result is held."""
+    how its result is held. ``op`` is another operator that is called instead, such as one for packed weights."""
 
-    arguments: tuple[Held | None, ...]
+    arguments: tuple[Held | Packed | None, ...]
     attrs: Any
     result: Held | None
+    op: Op | None = None
 
 
 LayoutRule: TypeAlias = Callable[[Call, Held | None, Target], Iterable[LayoutUse]]
@@ -87,7 +112,7 @@ def same_layout(call: Call, given: Held | None, target: Target) -> Iterable[Layo
     result = call.type
     if given is None or not isinstance(result, TensorType) or result.ndim != given.primal.ndim:
         return
-    arguments: list[Held | None] = []
+    arguments: list[Held | Packed | None] = []
     for argument in call.args:
         kind = argument.type
         if not isinstance(kind, TensorType):

@@ -14,7 +14,7 @@ from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
 from loopwright.graph.visit import post_order
 from loopwright.ops.attrs import Attrs, attr
-from loopwright.ops.layout_rule import Held, LayoutUse, register_layout_rule
+from loopwright.ops.layout_rule import Held, LayoutUse, Packed, register_layout_rule
 from loopwright.ops.registry import Argument, Op, OpPattern
 from loopwright.ops.strategy import OpStrategy, register_strategy, schedule_default
 
@@ -281,6 +281,86 @@ def test_a_chain_costs_the_least_that_is_possible(seed):
     least, kept = cheapest(costs), sum(step[0][0] for step in costs)
     assert plan.before == pytest.approx(kept)
     assert plan.after == pytest.approx(least if least <= 0.98 * kept else kept)
+
+
+# An operator that adds a row, and one that adds a row which was packed: both as many cycles as attributes say.
+
+
+@dataclass(frozen=True)
+class AddRowAttrs(Attrs):
+    cost: float = attr("what a call costs", default=0.0)
+    packed_cost: float = attr("what it costs with a packed row", default=0.0)
+
+
+@dataclass(frozen=True)
+class Doubled:
+    """Packs a row as two of it."""
+
+    copies: int = 2
+
+    def __call__(self, row):
+        return np.stack([row] * self.copies)
+
+
+def _add_row_op(name, used_cost):
+    op = Op(
+        name, "", (Argument("x", ""), Argument("row", "")), AddRowAttrs, lambda types, attrs: types[0], OpPattern.OPAQUE
+    )
+
+    def compute(attrs, inputs, result):
+        x, row = inputs
+        read = (lambda j: row[j]) if row.ndim == 1 else (lambda j: row[1, j])
+        return te.compute(x.shape, lambda i, j: x[i, j] + read(j))
+
+    @register_strategy(op, override=True)
+    def strategy(attrs, inputs, result, target):
+        made = OpStrategy()
+        made.add_implementation(compute, schedule_default, name, cost=getattr(attrs, used_cost))
+        return made
+
+    return op
+
+
+ADD_ROW, ADD_PACKED_ROW = _add_row_op("test.add_row", "cost"), _add_row_op("test.add_packed_row", "packed_cost")
+
+
+def _add_row_uses(call, given, target, copies=2):
+    packed = Packed(Doubled(copies), tensor_type((2, *call.args[1].type.shape), "float32"))
+    yield LayoutUse((None, packed), call.attrs, None, op=ADD_PACKED_ROW)
+
+
+@pytest.fixture
+def add_row():
+    register_layout_rule(ADD_ROW, _add_row_uses, override=True)
+    return ADD_ROW
+
+
+def test_a_constant_is_packed_where_the_operator_for_it_costs_less(add_row):
+    x, row = lw.var("x", (3, 5)), lw.const(np.arange(5, dtype="float32"))
+    call = add_row(add_row(x, row, attrs=AddRowAttrs(9.0, 5.0)), row, attrs=AddRowAttrs(5.0, 9.0))
+    plan = plan_layouts(lw.Function([x], call), TARGET)
+    assert (plan.before, plan.after) == (14.0, 10.0)
+    assert [made.op.name for made in calls(plan.function)] == ["test.add_packed_row", "test.add_row"]
+    (packed,) = (n for n in post_order(plan.function.body) if isinstance(n, Constant) and n.value.ndim == 2)
+    np.testing.assert_array_equal(packed.value, np.stack([row.value] * 2))
+    assert "test.add_packed_row(-, Doubled(copies=2)) → -: 5 *" in str(plan)
+    value = np.random.default_rng(0).standard_normal((3, 5), dtype="float32")
+    (result,) = lw.Engine(lw.compile(lw.Function([x], call), target="native"))({"x": value})
+    np.testing.assert_array_equal(result, value + row.value + row.value)
+
+
+def test_only_constants_are_packed(add_row):
+    x, row = lw.var("x", (3, 5)), lw.var("row", (5,))
+    f = lw.Function([x, row], add_row(x, row, attrs=AddRowAttrs(9.0, 5.0)))
+    assert plan_layouts(f, TARGET).function is f
+
+
+def test_a_rule_that_is_wrong_about_what_it_packs_is_told(add_row):
+    register_layout_rule(add_row, lambda *given: _add_row_uses(*given, copies=3), override=True)
+    x, row = lw.var("x", (3, 5)), lw.const(np.zeros(5, "float32"))
+    call = add_row(x, row, attrs=AddRowAttrs(9.0, 5.0))
+    with pytest.raises(lw.LoopwrightError, match=r"Doubled\(copies=3\) should pack .* to .*\[2, 5\].*, but it gives"):
+        plan_layouts(lw.Function([x], call), TARGET)
 
 
 def test_a_rule_that_is_wrong_is_told():
