@@ -25,7 +25,7 @@ from loopwright.codegen.machine import data_layout, optimize, target_machine
 from loopwright.codegen.small_floats import narrow, narrow_double, widen
 from loopwright.codegen.types import memory_element, value_type
 from loopwright.codegen.vector_math import emit_intrinsic
-from loopwright.ir.dtype import BOOL, FLOAT32, FLOAT64, DType, dtype
+from loopwright.ir.dtype import FLOAT32, FLOAT64, DType, dtype
 from loopwright.ir.intrinsics import INTRINSICS
 from loopwright.ir.target import Target
 
@@ -51,7 +51,7 @@ def _signature(name: str, kind: DType) -> tuple[list[DType], DType, Emit]:
     if conversion:
         return [conversion[0]], conversion[1], conversion[2]
     intrinsic = INTRINSICS[name]
-    result = BOOL if intrinsic.returns_bool else kind.element
+    result = intrinsic.result or kind.element
     return [kind.element] * intrinsic.arity, result, lambda b, a, k, t: emit_intrinsic(b, name, a, k, t)
 
 

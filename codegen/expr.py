@@ -12,7 +12,6 @@ from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.dtype import INT32
 from ..ir.errors import InternalError
 from ..ir.expr import (
     Binary,
@@ -40,6 +39,7 @@ from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
 from .checks import Checks
+from .dot2 import dot2, pair
 from .dot4 import dot4
 from .facts import Facts
 from .memory import MemoryEmitter
@@ -177,6 +177,10 @@ class ExprEmitter:
                 values = [self.value(a) for a in args]
                 if name == "dot4":
                     return dot4(self.builder, self.target, same_lanes(values[0], 0), *values)
+                if name == "dot2":
+                    return dot2(self.builder, self.target, self.options, None, *values)
+                if name == "pair":
+                    return pair(self.builder, *values)
                 return emit_intrinsic(self.builder, name, values, args[0].dtype, self.target)
             case Load(buffer, indices, mask):
                 where = None if mask is None or is_const(mask, 1) else self.value(mask)
@@ -234,12 +238,16 @@ class ExprEmitter:
         return narrow_small(self.builder, self.target, result, kind)
 
     def _contraction(self, node: Binary) -> Binary | Call | None:
-        """The product that this sum or difference takes in: as one fma, if precision and target allow it, or a dot4."""
-        if node.op == "+" and node.dtype.element is INT32:
-            return next((s for s in (node.b, node.a) if isinstance(s, Call) and s.name == "dot4"), None)
+        """The product that this sum or difference takes in: a dot4; unless precision is strict, a dot2, or for targets
+        with fma a product of two factors."""
+        strict = self.options.precision == "strict"
+        taken = ("dot4",) if strict else ("dot4", "dot2")
+        for side in (node.b, node.a):
+            if node.op == "+" and isinstance(side, Call) and side.name in taken:
+                return side
         if node.op not in ("+", "-") or not node.dtype.is_float or node.dtype.bits == 16:
             return None
-        if self.options.precision == "strict" or not self.target.has_fma:
+        if strict or not self.target.has_fma:
             return None
         for side in (node.b, node.a):
             if isinstance(side, Binary) and side.op == "*":
@@ -250,6 +258,8 @@ class ExprEmitter:
         x, y = (self.value(f) for f in _factors(product))
         other = self.value(_other(node, product))
         if isinstance(product, Call):
+            if product.name == "dot2":
+                return dot2(self.builder, self.target, self.options, other, x, y)
             return dot4(self.builder, self.target, other, x, y)
         if node.op == "-":
             if product is node.b:

@@ -15,24 +15,24 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import BOOL, INT32, DType
+from .dtype import BFLOAT16, BOOL, FLOAT32, INT32, DType
 from .errors import ExpressionError
 from .expr import Call, Expr, ExprLike, as_expr, broadcast_to
 from .rounding import round_fraction, round_to_float
 
 Array: TypeAlias = npt.NDArray[Any]
-Domain = Literal["float", "number", "int", "int32"]
+Domain = Literal["float", "number", "int", "int32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """``domain`` says which dtypes the arguments may have (all the same); the result is bool or of their dtype."""
+    """``domain`` says which dtypes the arguments may have (all the same); the result is of theirs, or ``result``."""
 
     name: str
     arity: int
     domain: Domain
     reference: Callable[..., Array]
-    returns_bool: bool = False
+    result: DType | None = None
     doc: str = ""
 
 
@@ -50,6 +50,24 @@ def _dot4(a: Array, b: Array) -> Array:
     wide = (np.ascontiguousarray(x).reshape(-1).view(kind).astype(np.int32) for x, kind in ((a, "u1"), (b, "i1")))
     sums: Array = np.multiply(*wide).reshape(-1, 4).sum(axis=1, dtype=np.int32).reshape(a.shape)
     return sums
+
+
+def _bits(x: Array) -> Array:
+    """The bits of bfloat16 numbers."""
+    bits: Array = x.astype(np.float32).view(np.uint32)
+    return bits >> 16
+
+
+def _pair(low: Array, high: Array) -> Array:
+    words: Array = _bits(low) | _bits(high) << 16
+    return words.view(np.int32)
+
+
+def _dot2(a: Array, b: Array) -> Array:
+    words = [np.ascontiguousarray(x).view(np.uint32) for x in (a, b)]
+    high = np.multiply(*((w & 0xFFFF0000).view(np.float32) for w in words))
+    low = np.multiply(*((w << 16).view(np.float32) for w in words))
+    return np.asarray(high + low)
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -81,13 +99,17 @@ _TABLE = (
     Intrinsic("ceil", 1, "float", np.ceil),
     Intrinsic("trunc", 1, "float", np.trunc),
     Intrinsic("round", 1, "float", np.rint, doc="to the nearest integer, ties to even"),
-    Intrinsic("isnan", 1, "float", np.isnan, returns_bool=True),
-    Intrinsic("isinf", 1, "float", np.isinf, returns_bool=True),
-    Intrinsic("isfinite", 1, "float", np.isfinite, returns_bool=True),
+    Intrinsic("isnan", 1, "float", np.isnan, BOOL),
+    Intrinsic("isinf", 1, "float", np.isinf, BOOL),
+    Intrinsic("isfinite", 1, "float", np.isfinite, BOOL),
     Intrinsic("fma", 3, "float", lambda a, b, c: a * b + c, doc="a * b + c, rounded once"),
     Intrinsic("copysign", 2, "float", np.copysign),
     Intrinsic("popcount", 1, "int", _popcount, doc="number of bits that are 1"),
     Intrinsic("dot4", 2, "int32", _dot4, doc="sum of the products of a's 4 bytes, unsigned, with b's 4 bytes, signed"),
+    Intrinsic("pair", 2, "bfloat16", _pair, INT32, doc="the bits of two numbers in a word, those of a in the low half"),
+    Intrinsic(
+        "dot2", 2, "int32", _dot2, FLOAT32, doc="sum of the products of a's 2 numbers, as pair has them, with b's"
+    ),
 )
 
 INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in _TABLE}
@@ -101,6 +123,8 @@ def _in_domain(kind: DType, domain: Domain) -> bool:
             return kind.is_data_int
         case "int32":
             return kind.element is INT32
+        case "bfloat16":
+            return kind.element is BFLOAT16
         case "number":
             return kind.is_float or kind.is_data_int or kind.is_index
 
@@ -115,7 +139,7 @@ def evaluate(name: str, kind: DType, *args: npt.ArrayLike) -> Array:
             intrinsic.reference(*(np.asarray(a, object if kind.is_index else kind.to_numpy()) for a in args))
         )
     result = np.asarray(intrinsic.reference(*(np.asarray(a).astype(np.float64) for a in args)))
-    return result if intrinsic.returns_bool else round_to_float(kind)(result)
+    return round_to_float(kind)(result) if intrinsic.result is None else result
 
 
 def _fma(kind: DType, *args: npt.ArrayLike) -> Array:
@@ -148,5 +172,5 @@ def call(name: str, *args: ExprLike) -> Expr:
         if value.dtype.element is not kind.element or not _in_domain(kind, intrinsic.domain):
             raise ExpressionError(f"{name} takes {intrinsic.domain} values of one dtype, found {value.dtype}: {value}")
     lanes = max(value.dtype.lanes for value in made)
-    result = BOOL if intrinsic.returns_bool else kind.element
+    result = intrinsic.result or kind.element
     return Call(name, tuple(broadcast_to(v, lanes) for v in made), result.with_lanes(lanes))

@@ -235,3 +235,17 @@ def dot4(a: ExprLike, b: ExprLike) -> Expr:
     Where a sum of these is kept in int32, targets with the instruction (AVX-512 VNNI, AVX-VNNI) take one for 4 terms.
     """
     return call("dot4", a, b)
+
+
+def pair(low: ExprLike, high: ExprLike) -> Expr:
+    """The bits of two bfloat16 in an int32, ``low`` in the lower half, as neighbours lie in memory: for ``dot2``."""
+    return call("pair", low, high)
+
+
+def dot2(a: ExprLike, b: ExprLike) -> Expr:
+    """a₀ · b₀ + a₁ · b₁ in float32, over the bfloat16 numbers of two int32 which ``pair`` gives.
+
+    A float32 sum of these takes first the product of the high halves, then that of the low ones; with AVX512-BF16, by
+    one instruction for both, to which denormal numbers are 0. In strict precision they are added up first, exactly so.
+    """
+    return call("dot2", a, b)
