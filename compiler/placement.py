@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from ..codegen.aligned import aligned
 from ..codegen.extents import extent_of
 from ..codegen.model import Intermediate, TensorSpec
 from ..graph.node import Constant, Function, Var
@@ -39,7 +39,7 @@ def place_values(
     for unit in units:
         for value in unit.inputs:
             if isinstance(value[0], Constant):
-                constants[value] = np.ascontiguousarray(value[0].value)
+                constants[value] = aligned(value[0].value)
     fixed = dict.fromkeys([*((p, 0) for p in function.params), *results, *constants])
     _check_known(function, units)
     lives = {value: life for value, life in _lifetimes(units).items() if value not in fixed}

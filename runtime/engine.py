@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.abi import OUT_OF_MEMORY
+from ..codegen.aligned import aligned
 from ..codegen.entry import CODE_BITS
 from ..codegen.extents import evaluate
 from ..codegen.jit import LoadedCode
@@ -150,7 +151,7 @@ class _Core:
         self._code = LoadedCode(model.entry, objects, model.target, model_symbols(model))
         self._entry = _ENTRY(self._code.address())
         self._context = _CONTEXT.pack(threads)
-        self._constants = [np.ascontiguousarray(c) for c in model.constants]
+        self._constants = [aligned(c) for c in model.constants]
         self.plans = Plans(model)
         self._shapes: list[tuple[int, ...]] | None = None
         self._outputs: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
