@@ -74,10 +74,18 @@ class Intermediate:
     last: int
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A value between steps that lies in intermediate number ``base``, from byte ``begin`` on."""
+
+    base: int
+    begin: Extent
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
-    """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, then
-    the values of ``dims``, the dimensions that each run may choose.
+    """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, slices
+    of these, then the values of ``dims``, the dimensions that each run may choose.
 
     ``least`` are the dimensions that may not be just any number. ``extents`` are those of the model's values that
     several dimensions decide: none may come out negative.
@@ -92,6 +100,7 @@ class CompiledModel:
     outputs: tuple[TensorSpec, ...]
     constants: tuple[npt.NDArray[Any], ...]
     intermediates: tuple[Intermediate, ...]
+    slices: tuple[Slice, ...]
     steps: tuple[ModelStep, ...]
     entry: str
     entry_object: bytes
@@ -103,10 +112,12 @@ class CompiledModel:
         return tuple({step.function.symbol: step.function for step in self.steps}.values())
 
     def arena(self, dims: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
-        """The offset of each intermediate for these dimensions, and the size of the arena, in bytes."""
+        """The offsets of the intermediates and of the slices for these dimensions, and the size of the arena, in
+        bytes."""
         values = {
             number: Lifetime(evaluate(value.size, dims), value.first, value.last)
             for number, value in enumerate(self.intermediates)
         }
         offsets, size = plan_memory(values)
-        return tuple(offsets[number] for number in values), size
+        slices = (offsets[part.base] + evaluate(part.begin, dims) for part in self.slices)
+        return (*(offsets[number] for number in values), *slices), size

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from ..graph.node import Call
 from ..graph.types import TensorType, Type
+from ..ops.memory_view import RunsOfResult, memory_view
 from ..ops.registry import Op, OpPattern
 
 MAX_CALLS = 48
@@ -33,8 +34,16 @@ _WORDS = {
 
 
 def pattern_of(call: Call) -> OpPattern:
+    """The pattern of the operator; but what only puts values that are computed side by side needs no code at all, if
+    these are written where they belong: it stays by itself."""
     assert isinstance(call.op, Op)
-    return call.op.pattern
+    return OpPattern.OPAQUE if is_assembled(call) else call.op.pattern
+
+
+def is_assembled(call: Call) -> bool:
+    """Whether the result is the results of other calls, one after the other in memory."""
+    computed = len(dict.fromkeys(a for a in call.args if isinstance(a, Call))) == len(call.args)
+    return computed and isinstance(memory_view(call), RunsOfResult)
 
 
 def obstacle(
@@ -96,6 +105,8 @@ def describe(call: Call) -> str:
 
 def alone(call: Call) -> str:
     """What is said of an operator that is fused with nothing."""
+    if is_assembled(call):
+        return f"{call.op.name} needs no code: what it is given is written side by side in memory"
     return f"{describe(call)}: it is a function of its own"
 
 

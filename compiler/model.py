@@ -22,6 +22,7 @@ from .placement import Placement, place_values, tensor_spec
 from .records import NO_RECORDS, TuningRecords
 from .symbols import checked_extents, dimension_names
 from .units import Unit, type_of, units_of
+from .views import find_views
 from .workers import compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
@@ -52,6 +53,7 @@ def compile_model(
     graph = run_graph_passes(function, target, options.precision, evaluate, layouts, records)
     dims = dimension_names(graph.params)
     units, results = units_of(graph)
+    units, views = find_views(units, results)
     distinct: dict[str, Function] = {}
     keys = []
     for unit in units:
@@ -67,7 +69,7 @@ def compile_model(
 
     compiled = compile_all(distinct, target, options, count, note, records)
     _log_choices(compiled[key] for key in distinct)
-    plan = place_values(graph, units, results, dims)
+    plan = place_values(graph, units, results, views, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
     names = function.output_names or tuple(f"output{k}" for k in range(len(results)))
@@ -81,6 +83,7 @@ def compile_model(
         tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(names, results, strict=True)),
         plan.constants,
         plan.intermediates,
+        plan.slices,
         tuple(steps),
         entry.entry,
         entry.object,

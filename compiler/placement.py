@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..codegen.aligned import aligned
 from ..codegen.extents import extent_of
-from ..codegen.model import Intermediate, TensorSpec
+from ..codegen.model import Intermediate, Slice, TensorSpec
 from ..graph.node import Constant, Function, Var
 from ..graph.types import TensorType, Type
 from ..ir.errors import ModelError
@@ -19,22 +19,29 @@ from ..ir.expr import as_index
 from ..ir.simplify import simplify
 from .symbols import Symbol
 from .units import Unit, Value, type_of
+from .views import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """The slot of each value, those of intermediates last, and behind them the slots of the symbolic dimensions."""
+    """The slot of each value, those of intermediates and of slices of them last, and behind them the slots of the
+    symbolic dimensions."""
 
     slots: dict[Value, int]
     dims: dict[Symbol, int]
     constants: tuple[npt.NDArray[Any], ...]
     intermediates: tuple[Intermediate, ...]
+    slices: tuple[Slice, ...]
 
 
 def place_values(
-    function: Function, units: Sequence[Unit], results: Sequence[Value], names: Mapping[Symbol, str]
+    function: Function,
+    units: Sequence[Unit],
+    results: Sequence[Value],
+    views: Mapping[Value, View],
+    names: Mapping[Symbol, str],
 ) -> Placement:
-    """``names`` has the symbolic dimensions of the function."""
+    """``views`` has the values that lie in others, ``names`` the symbolic dimensions of the function."""
     constants: dict[Value, npt.NDArray[Any]] = {}
     for unit in units:
         for value in unit.inputs:
@@ -42,11 +49,19 @@ def place_values(
                 constants[value] = aligned(value[0].value)
     fixed = dict.fromkeys([*((p, 0) for p in function.params), *results, *constants])
     _check_known(function, units)
-    lives = {value: life for value, life in _lifetimes(units).items() if value not in fixed}
+    lives = {value: life for value, life in _lifetimes(units, views).items() if value not in fixed}
     slots = {value: number for number, value in enumerate((*fixed, *lives))}
-    dims = {symbol: len(slots) + number for number, symbol in enumerate(names)}
+    places = {value: number for number, value in enumerate(lives)}
+    slices: list[Slice] = []
+    for value, view in views.items():
+        if view.base in places:
+            slots[value] = len(fixed) + len(lives) + len(slices)
+            slices.append(Slice(places[view.base], extent_of(view.begin, names)))
+        else:
+            slots[value] = slots[view.base]  # of what is not ours to place, a view has the same beginning
+    dims = {symbol: len(fixed) + len(lives) + len(slices) + number for number, symbol in enumerate(names)}
     intermediates = (_intermediate(type_of(value), *life, names) for value, life in lives.items())
-    return Placement(slots, dims, tuple(constants.values()), tuple(intermediates))
+    return Placement(slots, dims, tuple(constants.values()), tuple(intermediates), tuple(slices))
 
 
 def _check_known(function: Function, units: Sequence[Unit]) -> None:
@@ -56,15 +71,17 @@ def _check_known(function: Function, units: Sequence[Unit]) -> None:
             raise ModelError(f"{node.name}: {node.type} is used, but is none of the parameters of {function.name}")
 
 
-def _lifetimes(units: Sequence[Unit]) -> dict[Value, tuple[int, int]]:
-    """The step that writes each value, and the last one that reads it."""
+def _lifetimes(units: Sequence[Unit], views: Mapping[Value, View]) -> dict[Value, tuple[int, int]]:
+    """Of each value that has memory of its own, the first step that writes to it, and the last one that reads it."""
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
     for number, unit in enumerate(units):
         for value in unit.outputs:
-            first[value] = last[value] = number
+            base = views[value].base if value in views else value
+            first.setdefault(base, number)
+            last[base] = number
         for value in unit.inputs:
-            last[value] = number
+            last[views[value].base if value in views else value] = number
     return {value: (number, last[value]) for value, number in first.items()}
 
 

@@ -43,13 +43,20 @@ def units_of(function: Function) -> tuple[list[Unit], list[Value]]:
     for node in _fields(function.body):
         value = _value(node)
         if value not in written or value in results:
-            symbols = symbols_of([type_of(value)])
-            param = Var("p0", renamed(type_of(value), by_position(symbols)))
-            copy: Value = (Tuple((node,)), 0)
-            units.append(Unit(Function((param,), param, "copy"), _named(symbols), (value,), (copy,), ()))
-            value = copy
+            units.append(copy_of(value))
+            (value,) = units[-1].outputs
         results.append(value)
     return units, results
+
+
+def copy_of(value: Value) -> Unit:
+    """The unit that makes another value of the same elements."""
+    kind = type_of(value)
+    symbols = symbols_of([kind])
+    param = Var("p0", renamed(kind, by_position(symbols)))
+    node, index = value
+    copied = TupleGet(node, index) if isinstance(node.type, TupleType) else node
+    return Unit(Function((param,), param, "copy"), _named(symbols), (value,), ((Tuple((copied,)), 0),), ())
 
 
 def _named(symbols: Sequence[Symbol]) -> dict[str, Symbol]:

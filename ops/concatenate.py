@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import te
-from ..graph.node import Call, Node
+from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ZERO, Expr, const_int
+from ..ir.expr import ONE, ZERO, Expr, const_int
 from ..ir.simplify import simplify
 from .arguments import axis_of
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
+from .memory_view import RunsOfResult, register_memory_rule
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
@@ -46,12 +48,18 @@ def _same(a: Expr, b: Expr, axis: int) -> Expr:
     raise TypeInferenceError(f"the tensors have extents {a} and {b} on axis {axis}")
 
 
+def _starts(extents: Sequence[Expr]) -> list[Expr]:
+    """Where each tensor begins on the axis that they follow each other on."""
+    starts: list[Expr] = [ZERO]
+    for extent in extents[:-1]:
+        starts.append(simplify(starts[-1] + extent))
+    return starts
+
+
 def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     assert isinstance(result, TensorType)
     axis = attrs.axis
-    starts: list[Expr] = [ZERO]
-    for x in inputs[:-1]:
-        starts.append(simplify(starts[-1] + x.shape[axis]))
+    starts = _starts([x.shape[axis] for x in inputs])
 
     def element(*i: te.Axis) -> Expr:
         def read(k: int) -> Expr:
@@ -84,6 +92,19 @@ def _in_layout(attrs: ConcatenateAttrs, given: Held) -> ConcatenateAttrs:
 
 
 register_layout_rule(CONCATENATE, follow_axes(_in_layout))
+
+
+def _in_memory(call: Call) -> RunsOfResult | None:
+    """Where the axis is the outermost one that has several elements, the tensors follow each other in memory."""
+    shape = tensor_of(call).shape
+    if any(const_int(extent) != 1 for extent in shape[: call.attrs.axis]):
+        return None
+    stride = math.prod(shape[call.attrs.axis + 1 :], start=ONE)
+    starts = _starts([tensor_of(x).shape[call.attrs.axis] for x in call.args])
+    return RunsOfResult(tuple(simplify(start * stride) for start in starts))
+
+
+register_memory_rule(CONCATENATE, _in_memory)
 
 
 def concatenate(tensors: Sequence[Node], axis: int = 0) -> Call:

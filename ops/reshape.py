@@ -15,6 +15,7 @@ from ..ir.expr import ONE, ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from .arguments import PerAxis, axes_of, integers, naming
 from .attrs import Attrs, attr
+from .memory_view import RunOfArgument, register_memory_rule
 from .registry import OpPattern, register_op
 from .relations import normalize_axes, normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
@@ -198,6 +199,7 @@ EXPAND_DIMS = register_op(
 )
 for _op in (RESHAPE, SQUEEZE, EXPAND_DIMS):
     register_compute(_op, _compute_reshaped)
+    register_memory_rule(_op, lambda call: RunOfArgument(ZERO))
 
 
 def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:

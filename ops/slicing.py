@@ -14,6 +14,7 @@ from ..ir.facts import NO_FACTS
 from ..ir.simplify import simplify
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .memory_view import RunOfArgument, register_memory_rule
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
@@ -89,6 +90,23 @@ STRIDED_SLICE = register_op(
     support_level=3,
 )
 register_compute(STRIDED_SLICE, _compute)
+
+
+def _in_memory(call: Call) -> RunOfArgument | None:
+    """A part of the outermost axis that has several elements is a run of them, if all other axes are whole."""
+    shape = tensor_of(call.args[0]).shape
+    outer = True
+    begin: Expr = ZERO
+    for extent, (first, count, step) in zip(shape, _ranges(shape, call.attrs), strict=True):
+        begin = begin * extent + first
+        backwards_or_gaps = step != 1 and const_int(count) != 1
+        if backwards_or_gaps or (count is not extent and not outer):
+            return None
+        outer = outer and const_int(count) == 1
+    return RunOfArgument(simplify(begin))
+
+
+register_memory_rule(STRIDED_SLICE, _in_memory)
 
 
 def strided_slice(

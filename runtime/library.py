@@ -22,11 +22,11 @@ from ..codegen.choice import Choice
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.host import resolve_target
-from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, TensorSpec
+from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, Slice, TensorSpec
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 
-FORMAT = 3
+FORMAT = 4
 _MANIFEST = "manifest.json"
 
 
@@ -120,6 +120,7 @@ def _write(model: CompiledModel, file: Any) -> None:
         "least": [asdict(least) for least in model.least],
         "extents": [extent_json(extent) for extent in model.extents],
         "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
+        "slices": [[part.base, extent_json(part.begin)] for part in model.slices],
         "entry": model.entry,
         "functions": functions,
         "constants": constants,
@@ -166,6 +167,7 @@ def _read(archive: zipfile.ZipFile) -> CompiledModel:
         tuple(_spec(s) for s in manifest["outputs"]),
         constants,
         tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in manifest["intermediates"]),
+        tuple(Slice(base, extent_from_json(begin)) for base, begin in manifest["slices"]),
         steps,
         manifest["entry"],
         members["entry.o"],
