@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import te
 from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ONE, Axis, Expr, as_index, const_int
+from ..ir.expr import Axis, Expr, Operand, as_index, const_int
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .accumulate import accumulator, widened
 from .arguments import axis_of
 from .attrs import Attrs, attr, one_of, positive
+from .reduce import Term, fold_axes
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
-from .strategy import Tensors, register_compute, register_reduce_schedule
+from .rows import SUM, extent_of, long_rows, schedule_rows
+from .strategy import (
+    Compute,
+    OpStrategy,
+    Tensors,
+    register_compute,
+    register_reduce_schedule,
+    register_strategy,
+    schedule_default,
+)
 
 
 def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
@@ -38,24 +50,41 @@ def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequen
             raise TypeInferenceError(f"{name} must be of floats, found {kind.dtype}")
 
 
-def _mean(x: te.Tensor, axes: Sequence[int], term: Sequence[te.Tensor], name: str) -> te.Tensor:
-    """The mean over ``axes`` of x; of (x - m)² if ``term`` is the means m. Its shape is that of the other axes."""
-    reduced = {d: te.reduce_axis((0, x.shape[d]), name=f"r{d}") for d in axes}
-    kept = [d for d in range(x.ndim) if d not in reduced]
-    count: Expr = ONE
-    for d in axes:
-        count = count * x.shape[d]
+def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[te.Tensor, te.Tensor]:
+    """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
+    cancels where the mean is large."""
+    axes = range(first, x.ndim)
+    count = extent_of([x.shape[d] for d in axes])
 
-    def total(*i: Axis) -> Expr:
-        place = {**dict(zip(kept, i, strict=True)), **reduced}
-        value = widened(x[tuple(place[d] for d in range(x.ndim))])
-        if term:
-            distance = value - term[0][tuple(i)]
-            value = distance * distance
-        return te.sum(value, axis=list(reduced.values()))
+    def mean(term: Term, name: str) -> te.Tensor:
+        sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, by_rows)
+        return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
 
-    sums = te.compute([x.shape[d] for d in kept], total, name=f"{name}.sum")
-    return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
+    means = mean(lambda i: widened(x[i]), f"{name}.mean")
+
+    def square(i: tuple[Operand, ...]) -> Expr:
+        distance = widened(x[i]) - means[i[:first]]
+        return distance * distance
+
+    return means, mean(square, f"{name}.variance")
+
+
+def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: TensorType) -> OpStrategy:
+    """Normalisation over the axes of x from ``first`` on, row by row, in lanes where they are long enough."""
+
+    def schedule(attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        follows = len(outputs) == 1 and outputs[0].ndim == x.ndim
+        return (
+            schedule_rows(anchor, outputs, range(first), target)
+            if follows
+            else schedule_default(attrs, anchor, outputs, target)
+        )
+
+    made = OpStrategy()
+    made.add_implementation(compute(False), schedule, f"nn.{name}.generic")
+    with made.specialized(long_rows(range(first, x.ndim), x.shape)):
+        made.add_implementation(compute(True), schedule, f"nn.{name}.rows", plevel=15)
+    return made
 
 
 # nn.batch_norm
@@ -120,23 +149,24 @@ def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
     return x
 
 
-def _instance_compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x, scale, bias = inputs
-    axes = range(2, x.ndim)
-    kind = accumulator(x.dtype)
-    mean = _mean(x, axes, (), "instance_norm.mean")
-    variance = _mean(x, axes, (mean,), "instance_norm.variance")
+def _instance_compute(by_rows: bool) -> Compute:
+    def compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale, bias = inputs
+        kind = accumulator(x.dtype)
+        mean, variance = _moments(x, 2, "instance_norm", by_rows)
 
-    def factor(n: Axis, c: Axis) -> Expr:
-        return te.cast(scale[c], kind) / te.sqrt(variance[n, c] + attrs.epsilon)
+        def factor(n: Axis, c: Axis) -> Expr:
+            return te.cast(scale[c], kind) / te.sqrt(variance[n, c] + attrs.epsilon)
 
-    factors = te.compute(x.shape[:2], factor, name="instance_norm.factor")
+        factors = te.compute(x.shape[:2], factor, name="instance_norm.factor")
 
-    def element(n: Axis, c: Axis, *o: Axis) -> Expr:
-        centered = te.cast(x[(n, c, *o)], kind) - mean[n, c]
-        return te.cast(centered * factors[n, c] + te.cast(bias[c], kind), x.dtype)
+        def element(n: Axis, c: Axis, *o: Axis) -> Expr:
+            centered = te.cast(x[(n, c, *o)], kind) - mean[n, c]
+            return te.cast(centered * factors[n, c] + te.cast(bias[c], kind), x.dtype)
 
-    return te.compute(x.shape, element, name="instance_norm")
+        return te.compute(x.shape, element, name="instance_norm")
+
+    return compute
 
 
 INSTANCE_NORM = register_op(
@@ -148,8 +178,11 @@ INSTANCE_NORM = register_op(
     EpsilonAttrs,
     support_level=2,
 )
-register_compute(INSTANCE_NORM, _instance_compute)
-register_reduce_schedule(INSTANCE_NORM)
+
+
+@register_strategy(INSTANCE_NORM)
+def _instance_strategy(attrs: EpsilonAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    return _by_rows("instance_norm", _instance_compute, 2, tensor_argument(inputs[0], "x"))
 
 
 def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Call:
@@ -177,23 +210,26 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
     return x
 
 
-def _layer_compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x, scale, bias = inputs
-    first = normalize_axis(attrs.axis, x.ndim)
-    axes = range(first, x.ndim)
-    kind = accumulator(x.dtype)
-    mean = _mean(x, axes, (), "layer_norm.mean")
-    variance = _mean(x, axes, (mean,), "layer_norm.variance")
-    inverse = te.compute(
-        variance.shape, lambda *i: te.const(1, kind) / te.sqrt(variance[i] + attrs.epsilon), name="layer_norm.inverse"
-    )
+def _layer_compute(by_rows: bool) -> Compute:
+    def compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale, bias = inputs
+        first = normalize_axis(attrs.axis, x.ndim)
+        kind = accumulator(x.dtype)
+        mean, variance = _moments(x, first, "layer_norm", by_rows)
+        inverse = te.compute(
+            variance.shape,
+            lambda *i: te.const(1, kind) / te.sqrt(variance[i] + attrs.epsilon),
+            name="layer_norm.inverse",
+        )
 
-    def element(*i: Axis) -> Expr:
-        rows = i[:first]
-        normal = (te.cast(x[i], kind) - mean[rows]) * inverse[rows]
-        return te.cast(normal * _stretched(scale, i) + _stretched(bias, i), x.dtype)
+        def element(*i: Axis) -> Expr:
+            rows = i[:first]
+            normal = (te.cast(x[i], kind) - mean[rows]) * inverse[rows]
+            return te.cast(normal * _stretched(scale, i) + _stretched(bias, i), x.dtype)
 
-    return te.compute(x.shape, element, name="layer_norm")
+        return te.compute(x.shape, element, name="layer_norm")
+
+    return compute
 
 
 def _stretched(tensor: te.Tensor, i: Sequence[Axis]) -> Expr:
@@ -211,8 +247,12 @@ LAYER_NORM = register_op(
     LayerNormAttrs,
     support_level=2,
 )
-register_compute(LAYER_NORM, _layer_compute)
-register_reduce_schedule(LAYER_NORM)
+
+
+@register_strategy(LAYER_NORM)
+def _layer_strategy(attrs: LayerNormAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x = tensor_argument(inputs[0], "x")
+    return _by_rows("layer_norm", _layer_compute, normalize_axis(attrs.axis, x.ndim), x)
 
 
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:

@@ -24,7 +24,7 @@ from .binary import divide_element
 from .layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axes, tensor_argument
-from .rows import MAX, MIN, PROD, SUM, Fold, fold_rows, innermost, long_rows, schedule_rows
+from .rows import MAX, MIN, PROD, SUM, Fold, extent_of, fold_rows, long_rows, row_span, schedule_rows, unravel
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
 Term = Callable[[tuple[Operand, ...]], Expr]
@@ -95,16 +95,16 @@ def fold_axes(
 ) -> te.Tensor:
     """The fold of ``term`` over the axes; the result lacks them.
 
-    ``by_rows``: the innermost axis, one of them, is folded in lanes; see ``rows.py``.
+    ``by_rows``: the innermost axes, which are among them, are folded in lanes; see ``rows.py``.
     """
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
         return te.compute(kept, lambda *i: term(i), name=name)
-    last = innermost(shape)
+    span = row_span(axes, shape) if by_rows else ()
     reduced: dict[int, Operand] = {}
     others = []
     for d in axes:
-        if not (by_rows and d == last):
+        if d not in span:
             others.append(te.reduce_axis((0, shape[d]), name=f"r{d}"))
             reduced[d] = others[-1]
 
@@ -113,7 +113,12 @@ def fold_axes(
         return term(tuple(places[d] if d in places else next(own) for d in range(len(shape))))
 
     if by_rows:
-        return fold_rows(name, kept, shape[last], fold, lambda row, k: element(row, {**reduced, last: k}), others)
+        box = [shape[d] for d in span]
+
+        def in_row(row: Sequence[Operand], k: Expr) -> Expr:
+            return element(row, {**reduced, **dict(zip(span, unravel(k, box), strict=True))})
+
+        return fold_rows(name, kept, extent_of(box), fold, in_row, others)
     return te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
 
 

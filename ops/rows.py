@@ -1,4 +1,4 @@
-"""Reductions along the innermost axis, row by row: each lane folds every LANES-th element, then the lanes are folded.
+"""Reductions along the innermost axes, row by row: each lane folds every LANES-th element, then the lanes are folded.
 
 Shared by the operators that reduce rows. Vector lanes thus run over neighbours in memory; the order of folding is fixed
 by LANES, so that results do not depend on the machine.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 
 from .. import te
 from ..ir.expr import ONE, Axis, Expr, const_int
@@ -19,9 +21,11 @@ from ..lowering.state import Stage
 from ..te.tensor import ComputeOp
 from .strategy import Tensors
 
-LANES = 32
+LANES = 64
+"""Four of the longest vectors: as many sums side by side hide how long an addition takes."""
 _LANES_SUFFIX = ".lanes"
-LEAST_EXTENT = 2 * LANES
+_HALF_SUFFIX = ".half"
+LEAST_EXTENT = LANES
 """Shorter rows are folded as they stand: what the lanes save, their folding would cost."""
 
 
@@ -56,15 +60,21 @@ def fold_rows(
         return fold.reduce(term(i[:-1], k), axis=(*others, block), where=None if whole else k < extent)
 
     lanes = te.compute((*rows, LANES), lane, name=f"{name}{_LANES_SUFFIX}")
+    width = LANES
+    while width > 2:
+        width //= 2
+        lanes = _halved(lanes, width, fold, f"{name}{_HALF_SUFFIX}{width}")
+    return te.compute(rows, lambda *row: fold.combine(lanes[(*row, 0)], lanes[(*row, 1)]), name=name)
 
-    def pairwise(*row: Axis) -> Expr:
-        values: list[Expr] = [lanes[(*row, k)] for k in range(LANES)]
-        while len(values) > 1:
-            half = len(values) // 2
-            values = [fold.combine(a, b) for a, b in zip(values[:half], values[half:], strict=True)]
-        return values[0]
 
-    return te.compute(rows, pairwise, name=name)
+def _halved(lanes: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
+    """Each lane of the lower half folded with one of the upper half."""
+
+    def pair(*i: Axis) -> Expr:
+        *row, k = i
+        return fold.combine(lanes[(*row, k)], lanes[(*row, k + width)])
+
+    return te.compute((*lanes.shape[:-1], width), pair, name=name)
 
 
 def innermost(shape: Sequence[Expr]) -> int:
@@ -72,10 +82,32 @@ def innermost(shape: Sequence[Expr]) -> int:
     return next((d for d in reversed(range(len(shape))) if const_int(shape[d]) != 1), len(shape) - 1)
 
 
-def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Expr | bool:
-    """The clause that the innermost axis is one of ``axes``, and long enough to be folded in lanes."""
+def row_span(axes: Sequence[int], shape: Sequence[Expr]) -> tuple[int, ...]:
+    """The innermost axes that are reduced as one, since their elements are neighbours: several if all are constants."""
     last = innermost(shape)
-    return last in axes and shape[last] >= LEAST_EXTENT
+    if last not in axes:
+        return ()
+    first = last
+    while first - 1 in axes and None not in map(const_int, shape[first - 1 : last + 1]):
+        first -= 1
+    return tuple(range(first, last + 1))
+
+
+def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Expr | bool:
+    """The clause that the innermost axes are among ``axes``, and long enough to be folded in lanes."""
+    span = row_span(axes, shape)
+    return bool(span) and extent_of([shape[d] for d in span]) >= LEAST_EXTENT
+
+
+def extent_of(shape: Sequence[Expr]) -> Expr:
+    """How many elements a box has."""
+    return simplify(reduce(mul, shape, ONE))
+
+
+def unravel(k: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The place of element ``k`` of a box in row-major order."""
+    *outer, last = shape
+    return (*unravel(k // last, outer), k % last) if outer else (k,)
 
 
 def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
@@ -97,11 +129,12 @@ def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], ta
         if stage.is_input or stage.name == output.name or is_inlined(schedule.state, stage.name):
             continue
         belongs = stage.name in own or _has_axes_of(stage, op)
-        if row is not None and belongs and _read_inside(schedule, stage, inside):
+        if belongs and _read_inside(schedule, stage, inside):
             axis = _spanned(stage, op, row_axes, stage.name in own)
             if axis is not None:
                 _schedule_inside(schedule[stage.name], axis, target)
-            schedule[stage.name].compute_at(output, row)
+            if row is not None:
+                schedule[stage.name].compute_at(output, row)
             inside.add(stage.name)
         else:
             schedule_stage(schedule[stage.name], target)
@@ -125,8 +158,11 @@ def _schedule_output(output: StageView, op: ComputeOp, row_axes: Sequence[int], 
 
 def _has_a_value_a_row(stage: Stage, output: ComputeOp) -> bool:
     """Whether a stage would be computed again for each element of a row if it were inlined."""
-    folds_lanes = any(tensor.name.endswith(_LANES_SUFFIX) for tensor in stage.op.inputs)
-    return folds_lanes or stage.tensors[0].ndim < len(output.axis)
+    return _folds_lanes(stage) or stage.tensors[0].ndim < len(output.axis)
+
+
+def _folds_lanes(stage: Stage) -> bool:
+    return any(_LANES_SUFFIX in tensor.name or _HALF_SUFFIX in tensor.name for tensor in stage.op.inputs)
 
 
 def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
@@ -140,7 +176,7 @@ def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
 def _spanned(stage: Stage, output: ComputeOp, row_axes: Sequence[int], own: bool) -> Axis | None:
     """The axis of a stage whose elements, in one row, are neighbours; None where a row has one element of it."""
     axes = stage.compute.axis
-    if stage.name.endswith(_LANES_SUFFIX):
+    if _LANES_SUFFIX in stage.name or _HALF_SUFFIX in stage.name:
         return axes[-1]
     d = innermost(stage.tensors[0].shape)
     if own:
@@ -163,10 +199,19 @@ def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> None:
     assert isinstance(op, ComputeOp)
     outer, lanes = _vectorize(stage, axis, target)
     if stage.name.endswith(_LANES_SUFFIX):
-        stage.reorder(*op.reduce_axis, outer, lanes)
+        block, vector = stage.split(outer, factor=_sums_at_once(op, target))
+        stage.reorder(block, *op.reduce_axis, vector, lanes)
+        stage.unroll(vector)
+    elif _HALF_SUFFIX in stage.name:
         stage.unroll(outer)
     elif op.reduction is not None:
         stage.reorder(outer, *op.reduce_axis, lanes)
+
+
+def _sums_at_once(op: ComputeOp, target: Target) -> int:
+    """How many vectors of lanes are folded in one pass over a row: half of the registers hold sums at most."""
+    vectors = -(-LANES // min(target.lanes(t.dtype) for t in op.outputs))
+    return min(vectors, target.vector_registers // 2)
 
 
 def _vectorize(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, LoopView]:

@@ -53,6 +53,19 @@ def test_layer_norm(ops, axis, weights, native):
     np.testing.assert_allclose(found, (wide - mean) / np.sqrt(variance + 1e-5) * scale + bias, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("make", "shape", "first"), [(layer_norm, (3, 100), 1), (instance_norm, (2, 3, 9, 11), 2)])
+def test_long_rows_are_normalised_in_lanes_and_large_means_cancel_nothing(ops, make, shape, first):
+    x = normal(*shape) + 1000
+    scale, bias = (normal(100), normal(100)) if make is layer_norm else (normal(3), normal(3))
+    call = make(*(ops.var(a.shape) for a in (x, scale, bias)))
+    assert ops.implement(call)[0].name == f"{call.op.name}.rows"
+    wide, axes = x.astype(np.float64), tuple(range(first, x.ndim))
+    normalised = (wide - wide.mean(axis=axes, keepdims=True)) / np.sqrt(wide.var(axis=axes, keepdims=True) + 1e-5)
+    s, b = (scale, bias) if make is layer_norm else (along_channels(scale, 4), along_channels(bias, 4))
+    found = ops.apply(make, x, scale, bias, native=True)
+    np.testing.assert_allclose(found, normalised * s + b, rtol=1e-3, atol=1e-3)
+
+
 @BOTH
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
 def test_lrn(ops, size, native):
