@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..ir.expr import FALSE, TRUE, Expr, Logical
-from ..ir.facts import Facts
+from ..ir.facts import Facts, nonnegative
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 from ..ops.strategy import OpImplementation
 from .selection import Candidate, Selection
-from .symbols import nonnegative
 
 MAX_KERNELS = 4
 """So many kernels a function holds at most, the one for all shapes among them: each costs code and time to compile."""

@@ -16,8 +16,7 @@ from ..ir import expr
 from ..ir.build import index_var
 from ..ir.errors import ModelError
 from ..ir.expr import Expr, as_index, const_int
-from ..ir.facts import NO_FACTS, Facts, prove
-from ..ir.interval import Interval
+from ..ir.facts import nonnegative, prove
 from ..ir.visit import free_vars, substitute
 
 Symbol = expr.Var
@@ -79,11 +78,3 @@ def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Ex
     extents = extents_of(node.type for node in post_order(function.body))
     open_ones = dict.fromkeys(e for e in extents if const_int(e) is None)
     return tuple(extent_of(e, names) for e in open_ones if not prove(as_index(e) >= 0, facts))
-
-
-def nonnegative(symbols: Iterable[Symbol]) -> Facts:
-    """What is known of dimensions."""
-    facts = NO_FACTS
-    for symbol in symbols:
-        facts = facts.with_interval(symbol, Interval(0, None))
-    return facts

@@ -6,7 +6,7 @@ Loops give ranges, ``if`` conditions give inequalities. The simplifier carries f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from .expr import (
@@ -223,6 +223,14 @@ class Facts:
 
 
 NO_FACTS = Facts()
+
+
+def nonnegative(variables: Iterable[Var]) -> Facts:
+    """That none of these is negative, as no extent is."""
+    facts = NO_FACTS
+    for var in variables:
+        facts = facts.with_interval(var, Interval(0, None))
+    return facts
 
 
 def entry_facts(func: PrimFunc) -> Facts:

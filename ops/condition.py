@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from ..ir.errors import SelectionError
 from ..ir.expr import Compare, Const, Expr, Logical, Unary, const
-from ..ir.facts import NEGATED, NO_FACTS, Facts
+from ..ir.facts import NEGATED, Facts, nonnegative
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 
@@ -122,10 +122,7 @@ def _normal_form(e: Expr, negated: bool) -> list[tuple[Expr, ...]]:
 
 def _extents(clauses: Sequence[Clause]) -> Facts:
     """That no extent is negative."""
-    facts = NO_FACTS
-    for var in dict.fromkeys(v for part in clauses for v in free_vars(part.condition)):
-        facts = facts.with_condition(var >= 0)
-    return facts
+    return nonnegative(dict.fromkeys(v for part in clauses for v in free_vars(part.condition)))
 
 
 def _decided(condition: Expr, facts: Facts) -> bool | None:
