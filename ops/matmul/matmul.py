@@ -19,6 +19,7 @@ from ..relations import broadcast_shapes, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .cblas import add_cblas
 from .dots import add_dots
+from .halves import add_halves
 from .int8 import add_bytes
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
@@ -32,6 +33,7 @@ def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
     if product is not None:
         add_paneled(strategy, product, target)
         add_bytes(strategy, product, target)
+        add_halves(strategy, product, target)
         add_dots(strategy, product, target)
 
 

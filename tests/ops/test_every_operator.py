@@ -5,6 +5,7 @@ import math
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -21,8 +22,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 import windows
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
-LIBRARY_TARGETS = {"cblas": lw.resolve_target("llvm -mcpu=x86-64-v3 -libs=cblas")}
-BY_LIBRARY = ("nn.batch_matmul", "nn.dense", "nn.matmul")
+MATRIX_TARGETS = {
+    "cblas": lw.resolve_target("llvm -mcpu=x86-64-v3 -libs=cblas"),
+    "bf16": lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4"),
+}
+PRODUCTS = ("nn.batch_matmul", "nn.dense", "nn.matmul")
 rng = np.random.default_rng(0)
 
 
@@ -37,6 +41,11 @@ def integers(*shape, low=-9, high=10, kind="int32"):
 
 def counts(*shape):
     return integers(*shape, low=1, high=7, kind="uint8")
+
+
+def halves(*shape):
+    """Numbers of which bfloat16 holds the sums of a few products."""
+    return integers(*shape, low=-3, high=4).astype(ml_dtypes.bfloat16)
 
 
 def bools(*shape):
@@ -87,6 +96,10 @@ def one_hot(indices, off, on, depth):
 
 def product_of_bytes(a, b):
     return a.astype(np.int32) @ b
+
+
+def product_of_halves(a, b):
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(ml_dtypes.bfloat16)
 
 
 def window_case(make, oracle, x, w, strides, padding, dilations, *rest, **attrs):
@@ -351,6 +364,7 @@ CASES = {
         (nn.matmul, product_of_bytes, counts(2, 3, 6), integers(6, 5, kind="int8")),
         (nn.matmul, np.matmul, floats(5, 18), floats(18, 1)),
         (nn.matmul, np.matmul, integers(2, 3, kind="int16"), integers(3, 2, kind="int16")),
+        (nn.matmul, product_of_halves, halves(3, 5), halves(5, 7)),
     ],
     "nn.batch_matmul": [
         (nn.batch_matmul, np.matmul, floats(2, 3, 4), floats(2, 4, 9)),
@@ -448,7 +462,7 @@ def exact(array):
 
 def targets_of(name):
     """The targets for which an operator may have implementations of its own."""
-    return {**TARGETS, **LIBRARY_TARGETS} if name in BY_LIBRARY else TARGETS
+    return {**TARGETS, **MATRIX_TARGETS} if name in PRODUCTS else TARGETS
 
 
 CALLS = [
