@@ -67,7 +67,7 @@ def _dot2(a: Array, b: Array) -> Array:
     words = [np.ascontiguousarray(x).view(np.uint32) for x in (a, b)]
     high = np.multiply(*((w & 0xFFFF0000).view(np.float32) for w in words))
     low = np.multiply(*((w << 16).view(np.float32) for w in words))
-    return np.asarray(high + low)
+    return np.asarray(high + low).reshape(a.shape)
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -65,6 +65,7 @@ def test_the_interpreter_multiplies_pairs():
     for word, x in zip(words, (a, b), strict=True):
         np.testing.assert_array_equal(word, np.ascontiguousarray(x).view(np.int32)[:, 0])
     np.testing.assert_allclose(evaluate("dot2", INT32, *words), exact(a, b, 0), rtol=1e-6, atol=1e-6)
+    assert evaluate("dot2", INT32, words[0][7], words[1][7]).shape == ()
 
 
 def test_pairs_are_of_bfloat16_and_dot2_of_words():
