@@ -26,7 +26,8 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 bench: $(VENV)/bench.stamp
-	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/kernels.py --compile
+	$(BIN)/python benchmarks/kernels.py --json kernels.json --resume
 
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from rounds import Contender, alternate, serve
+from rounds import Contender, Facts, Run, alternate, ended, serve
 
 import loopwright as lw
 from loopwright import nn, te
@@ -71,31 +71,34 @@ CASES = {
 }
 
 
-def contender(case: str, by_hand: bool) -> None:
+def contender(case: str, by_hand: bool) -> tuple[Run, Facts]:
     target = lw.resolve_target("native")
     schedule, args = CASES[case](by_hand, target)
     kernel = lw.build(schedule, args, target=target)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal([int(e) for e in t.shape], dtype=np.float32) for t in args]
-    serve(kernel.bind(*arrays, threads=1))
+    return kernel.bind(*arrays, threads=1), {}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", nargs="*", default=[], help=f"one of {', '.join(CASES)}")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--contender", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--contender", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contender:
-        contender(options.contender[0], options.contender[1] == "hand")
+        serve(lambda case: contender(case, options.contender == "hand"))
         return
-    for case in options.case or CASES:
-        pair = {kind: Contender(__file__, ["--contender", case, kind]) for kind in ("hand", "default")}
-        alternate(pair, options.rounds)
-        hand, default = pair["hand"].median, pair["default"].median
-        ratio = default / hand
-        verdict = "" if ratio <= LIMIT else f"  more than {LIMIT:g} times"
-        print(f"{case:20} by hand {hand * 1e6:7.0f} µs, by default {default * 1e6:7.0f} µs: {ratio:5.2f}{verdict}")
+    pair = {kind: Contender(__file__, ["--contender", kind]) for kind in ("hand", "default")}
+    with ended(pair.values()):
+        for case in options.case or CASES:
+            for each in pair.values():
+                each.load(case)
+            alternate(pair, options.rounds)
+            hand, default = pair["hand"].median, pair["default"].median
+            ratio = default / hand
+            verdict = "" if ratio <= LIMIT else f"  more than {LIMIT:g} times"
+            print(f"{case:20} by hand {hand * 1e6:7.0f} µs, by default {default * 1e6:7.0f} µs: {ratio:5.2f}{verdict}")
 
 
 if __name__ == "__main__":

@@ -6,75 +6,151 @@ spinning beside another. What is compared are medians over the rounds of one run
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
+import select
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 CALLS = 10
 PAUSE = 0.03
+PATIENCE = 300.0
+"""Seconds after which a contender that does not answer is given up."""
 LEAST_SECONDS = 2e-3
 """A round of short calls is made longer than this, so that asking for it does not count."""
 
+Run = Callable[[], object]
+Facts = dict[str, Any]
 
-def serve(run: Callable[[], object], operations: int = 0) -> None:
-    """In a contender: for each line on stdin, print the seconds that one call takes, the mean over a round's calls."""
+
+def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
+    """In a contender: answer each line of stdin by a line of JSON, until stdin ends.
+
+    ``load …`` prepares what follows: ``prepare`` gives what to call, and facts for the asker, or raises. ``go <calls>``
+    measures it: the seconds that one call takes, the mean over a round. What libraries print goes to stderr.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends us, by closing the pipe
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    run, calls = None, CALLS
+    for line in sys.stdin:
+        order, _, request = line.strip().partition(" ")
+        try:
+            if order == "load":
+                run = None  # frees what was there
+                run, answer = prepare(request)
+                calls = _calls(run)
+            else:
+                answer = {"seconds": _mean_seconds(run, max(int(request), calls))}
+        except Exception as problem:
+            answer = {"refused": f"{type(problem).__name__}: {problem}"[:300]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _calls(run: Run) -> int:
+    """How many calls make a round long enough; they warm up as well."""
     run()
+    calls = 1
+    while (seconds := calls * _mean_seconds(run, calls)) < LEAST_SECONDS / 2:
+        calls *= 2
+    return 1 + int(calls * LEAST_SECONDS / seconds)
+
+
+def _mean_seconds(run: Run, calls: int) -> float:
     start = time.perf_counter()
-    run()
-    calls = max(CALLS, int(LEAST_SECONDS / (time.perf_counter() - start + 1e-9)))
-    print(operations, flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        print((time.perf_counter() - start) / calls, flush=True)
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+class Refused(Exception):  # noqa: N818  # not an error: that peer is left out
+    """What a contender did not want or manage to do."""
 
 
 class Contender:
-    """A contender's process, asleep on its pipe until it is asked. Mutable: ``seconds`` grows by one a round."""
+    """A contender's process, asleep on its pipe until it is asked. Mutable: ``seconds`` grows by one a round.
 
-    def __init__(self, script: str, arguments: Sequence[str], threads: int = 1) -> None:
+    ``threads`` is passed to the libraries that read it from the environment.
+    """
+
+    def __init__(self, script: str, arguments: Sequence[str] = (), threads: int = 1) -> None:
         limits = {name: str(threads) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LOOPWRIGHT_NUM_THREADS")}
-        self.process = subprocess.Popen(
-            [sys.executable, script, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **limits},
-        )
-        first = self._line()
-        if not first:
-            raise SystemExit(f"{' '.join(arguments)} did not start")
-        self.operations = int(first)
+        self._command = [sys.executable, script, *arguments]
+        self._environment = {**os.environ, **limits}
+        self._process: subprocess.Popen[str] | None = None
         self.seconds: list[float] = []
 
-    def _line(self) -> str:
-        return self.process.stdout.readline().strip()
+    def load(self, request: str) -> Facts:
+        """Let it prepare; forgets the seconds measured before. Raises ``Refused``, as the others do."""
+        self.seconds = []
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
+            )
+        return self._ask(f"load {request}")
 
-    def measure(self) -> None:
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        self.seconds.append(float(self._line()))
+    def measure(self, calls: int = CALLS) -> None:
+        self.seconds.append(float(self._ask(f"go {calls}")["seconds"]))
+
+    def _ask(self, question: str) -> Facts:
+        process = self._process
+        if process is None:
+            raise Refused("it is not there any more")
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(question + "\n")
+            process.stdin.flush()
+        readable, _, _ = select.select([process.stdout], [], [], PATIENCE)
+        line = process.stdout.readline() if readable else ""
+        if not line:
+            self.kill()
+            raise Refused(f"it ended with code {process.returncode}" if readable else f"no answer in {PATIENCE:g} s")
+        answer: Facts = json.loads(line)
+        if "refused" in answer:
+            raise Refused(answer["refused"])
+        return answer
 
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
     def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+        """End the process, by itself if it does so soon."""
+        if self._process is not None:
+            self._process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=2)
+            self._process.stdin = None
+            self.kill()
 
 
-def alternate(contenders: Mapping[str, Contender], rounds: int, seed: int = 0) -> None:
-    """Let each contender measure once a round, in random order, and end their processes."""
+@contextlib.contextmanager
+def ended(contenders: Iterable[Contender]) -> Any:
+    """Whatever happens inside, an interrupt too, no process of theirs stays behind."""
+    held = list(contenders)
+    try:
+        yield
+    finally:
+        for contender in held:
+            contender.close()
+
+
+def alternate(contenders: Mapping[str, Contender], rounds: int, seed: int = 0, calls: int = CALLS) -> None:
+    """Let each contender measure once a round, in random order."""
     order = random.Random(seed)
     for _ in range(rounds):
         for name in order.sample(list(contenders), len(contenders)):
-            contenders[name].measure()
+            contenders[name].measure(calls)
             time.sleep(PAUSE)
-    for contender in contenders.values():
-        contender.close()

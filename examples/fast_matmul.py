@@ -55,18 +55,20 @@ def matmul_schedule(n: int, k: int, m: int, target: lw.Target) -> tuple[lw.Sched
     return s, [A, B, C]
 
 
-def peak_kernel(target: lw.Target, rounds: int = 20_000) -> tuple[lw.Kernel, int]:
+def peak_kernel(target: lw.Target, rounds: int = 20_000, threads: int = 1) -> tuple[lw.Kernel, int]:
     """A kernel of nothing but independent fmas in registers, and how many floating-point operations it does."""
     lanes, sums = target.lanes("float32"), target.vector_registers - 4
     X = te.placeholder((lanes,), "float32", name="X")
     r = te.reduce_axis((0, rounds), name="r")
-    S = te.compute((sums * lanes,), lambda i: te.sum(X[i % lanes] * X[i % lanes], axis=r), name="S")
+    S = te.compute((threads, sums * lanes), lambda t, i: te.sum(X[i % lanes] * X[i % lanes], axis=r), name="S")
     s = lw.create_schedule(S)
-    io, ii = s[S].split(S.op.axis[0], factor=lanes)
-    s[S].reorder(r, io, ii)
+    t, i = s[S].op.axis
+    io, ii = s[S].split(i, factor=lanes)
+    s[S].reorder(t, r, io, ii)
     s[S].vectorize(ii)
     s[S].unroll(io)
-    return lw.build(s, [X, S], target=target, name="fma_peak"), 2 * rounds * sums * lanes
+    s[S].parallel(t)
+    return lw.build(s, [X, S], target=target, name="fma_peak"), 2 * rounds * threads * sums * lanes
 
 
 def alternating_medians(calls: list[Callable[[], None]], rounds: int = 100) -> list[float]:
@@ -94,7 +96,7 @@ def main(n: int = 512) -> None:
 
     peak, operations = peak_kernel(target)
     x = np.zeros(target.lanes("float32"), np.float32)
-    sums = np.empty(peak.func.outputs[0].shape[0], np.float32)
+    sums = np.empty(peak.func.outputs[0].shape, np.float32)
     one, two = (kernel.bind(a, b, c, threads=threads) for threads in (1, 2))
     seconds = alternating_medians([peak.bind(x, sums, threads=1), one, one])
     peak_rate, rate = operations / seconds[0] / 1e9, 2 * n**3 / seconds[2] / 1e9

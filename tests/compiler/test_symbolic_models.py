@@ -46,6 +46,20 @@ def test_one_library_serves_every_batch(library):
         np.testing.assert_allclose(engine({"x": x})[0], expected, rtol=1e-4, atol=1e-6)
 
 
+def test_a_bound_engine_runs_on_its_arrays_again_whatever_shapes_come_between(perceptron):
+    engine = lw.Engine(perceptron)
+    x = normal(3, 20)
+    run = engine.bind({"x": x})
+    (first,) = run()
+    np.testing.assert_array_equal(first, engine([x])[0])
+    x[:] = normal(3, 20)
+    expected = lw.Engine(perceptron)([x])[0]
+    engine([normal(64, 20)])  # another plan and a larger arena
+    (again,) = run()
+    assert again is first
+    np.testing.assert_array_equal(again, expected)
+
+
 def test_specs_show_dimensions_by_name(library):
     assert str(library) == "<Library main(x: float32[N, 20]) -> (output0: float32[N, 5]), 3 functions>"
     assert library.inputs[0].shape == ("N", 20)

@@ -1,0 +1,108 @@
+"""What the machine can do, measured by kernels of ours that do nothing else: fma peak, and bandwidth by footprint.
+
+A kernel's roofline is the time it needs for its operations at the peak, or for its bytes at the bandwidth of the memory
+that holds them, whichever is longer: for data that stays in a cache between calls, that of the cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import loopwright as lw
+from loopwright import te
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
+from fast_matmul import peak_kernel
+from rounds import Facts, Run, serve
+
+PLACES = {"L2": 2**20, "L3": 2**24, "memory": 2**28}
+"""The most bytes of a footprint that stays in the place between calls; each thread has an L2 of its own. The kernels
+that measure a cache touch half of that."""
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What bounds a piece of work: ``request`` names the measurement that gives the rate, of which it needs ``amount``
+    (operations or bytes)."""
+
+    request: str
+    amount: int
+
+    @property
+    def place(self) -> str:
+        """``fma`` for what computes, else where its data stays between calls."""
+        return self.request.partition(" ")[2] or "fma"
+
+
+def roof_of(rates: Mapping[str, float], operations: int, read: int, written: int, threads: int) -> Roof:
+    """By ``rates``, operations or bytes a second by request, which of them takes the work longest."""
+    place = next((p for p, most in PLACES.items() if read + written <= most * (threads if p == "L2" else 1)), "memory")
+    memory = Roof(f"{'copy' if 4 * written > read else 'read'} {place}", read + written)
+    compute = Roof("peak", operations)
+    return max(compute, memory, key=lambda roof: roof.amount / rates[roof.request])
+
+
+def read_kernel(target: lw.Target, count: int, threads: int) -> lw.Kernel:
+    """Adds up ``count`` floats in a part a thread, each with sums enough to hide the latency of an addition."""
+    lanes, sums = target.lanes("float32"), 16
+    width = lanes * sums
+    X = te.placeholder((threads, count // threads // width, width), "float32", name="X")
+    r = te.reduce_axis((0, count // threads // width), name="r")
+    S = te.compute((threads, width), lambda t, j: te.sum(X[t, r, j], axis=r), name="S")
+    s = lw.create_schedule(S)
+    t, j = s[S].op.axis
+    jo, ji = s[S].split(j, factor=lanes)
+    s[S].reorder(t, r, jo, ji)
+    s[S].vectorize(ji)
+    s[S].unroll(jo)
+    s[S].parallel(t)
+    return lw.build(s, [X, S], target=target, name="read_bandwidth")
+
+
+def copy_kernel(target: lw.Target, count: int, threads: int) -> lw.Kernel:
+    """Writes as many floats as it reads."""
+    lanes, unrolled = target.lanes("float32"), 8
+    X = te.placeholder((count,), "float32", name="X")
+    Y = te.compute((count,), lambda i: X[i] * 2.0, name="Y")
+    s = lw.create_schedule(Y)
+    part, inner = s[Y].split(Y.op.axis[0], nparts=threads)
+    rest, lane = s[Y].split(inner, factor=lanes)
+    _, step = s[Y].split(rest, factor=unrolled)
+    s[Y].vectorize(lane)
+    s[Y].unroll(step)
+    s[Y].parallel(part)
+    return lw.build(s, [X, Y], target=target, name="copy_bandwidth")
+
+
+def _peak(target: lw.Target, threads: int) -> tuple[Run, Facts]:
+    kernel, operations = peak_kernel(target, threads=threads)
+    x = np.zeros(target.lanes("float32"), np.float32)
+    out = np.empty(kernel.func.outputs[0].shape, np.float32)
+    return kernel.bind(x, out, threads=threads), {"work": operations}
+
+
+def _bandwidth(build: Callable[[lw.Target, int, int], lw.Kernel], place: str, threads: int) -> tuple[Run, Facts]:
+    footprint = PLACES[place] // 2 * (threads if place == "L2" else 1)
+    count = footprint // 4 // (2 if build is copy_kernel else 1)
+    kernel = build(lw.resolve_target("native"), count, threads)
+    arrays = [np.ones(buffer.shape, np.float32) for buffer in kernel.func.buffers]
+    return kernel.bind(*arrays, threads=threads), {"work": sum(a.nbytes for a in arrays)}
+
+
+def _prepare(request: str, threads: int) -> tuple[Run, Facts]:
+    kind, _, place = request.partition(" ")
+    if kind == "peak":
+        return _peak(lw.resolve_target("native"), threads)
+    return _bandwidth({"read": read_kernel, "copy": copy_kernel}[kind], place, threads)
+
+
+REQUESTS: Sequence[str] = ("peak", *(f"{kind} {place}" for kind in ("read", "copy") for place in PLACES))
+
+
+if __name__ == "__main__":
+    serve(lambda request: _prepare(request, int(sys.argv[1])))
