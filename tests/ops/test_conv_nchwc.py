@@ -20,6 +20,7 @@ CASES = {
     "3x3 padded": ((1, 2, 9, 7, 16), (4, 2, 3, 3, 16, 16), 1, (1, 1, 1, 1), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
     "strided, 7 wide": ((2, 2, 14, 14, 16), (2, 2, 3, 3, 16, 16), 2, (1, 1, 1, 1), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
     "pointwise": ((2, 4, 6, 7, 16), (3, 4, 1, 1, 16, 16), 1, (0, 0, 0, 0), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "many channels": ((1, 16, 3, 5, 16), (2, 16, 1, 1, 16, 16), 1, (0, 0, 0, 0), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
     "pointwise strided": ((1, 1, 9, 8, 16), (2, 1, 1, 1, 16, 16), 2, (0, 0, 0, 0), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
     "first layer": ((1, 3, 21, 20), (2, 3, 7, 7, 16), 2, (3, 3, 3, 3), 1, 1, "NCHW OIHW16o NCHW16c"),
     "first layer, grouped": ((1, 6, 8, 9), (2, 3, 3, 3, 16), 1, (1, 0, 2, 1), 1, 2, "NCHW OIHW16o NCHW16c"),
