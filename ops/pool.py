@@ -6,9 +6,10 @@ for is each operator's matter.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import te
 from ..graph.layout import Layout, source_index
@@ -16,15 +17,20 @@ from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, TupleType, Type
 from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ONE, ZERO, Axis, Expr, as_index
+from ..ir.expr import ONE, ZERO, Axis, Expr, as_index, const_int
 from ..ir.facts import NO_FACTS, prove
+from ..ir.target import Target
 from .accumulate import accumulator, widened
 from .arguments import PerAxis, naming, per_axis
 from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
+from .condition import clause
+from .conv.flat import lanes_for
 from .layout_rule import follow_layout, register_layout_rule
+from .pattern_schedules import reduce_schedule
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Compute, Tensors, register_compute, register_reduce_schedule
+from .separable_pool import Fold, SeparablePool
+from .strategy import Compute, OpStrategy, Tensors, register_compute, register_reduce_schedule, register_strategy
 from .window import (
     LAYOUT,
     AutoPad,
@@ -203,17 +209,22 @@ def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
     kind = tensor_argument(result, "result")
     sums = _sum_pool(x, attrs, kind.shape, lambda value: value, "avg_pool.sum")
+    mean = _mean_of(attrs, x, kind)
+    return te.compute(kind.shape, lambda *i: mean(sums[i], i), name="avg_pool")
 
+
+def _mean_of(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Callable[[Expr, Sequence[Axis]], Expr]:
+    """What the sum of a window becomes at a place of the result."""
     extents = list(zip(_spatial(x.shape, attrs), _spatial(kind.shape, attrs), strict=True))
 
-    def element(*index: Axis) -> Expr:
+    def mean(total: Expr, index: Sequence[Axis]) -> Expr:
         _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
         count: Expr = ONE
         for d, (extent, outputs) in enumerate(extents):
             count = count * _count(attrs, extent, outputs, o[d], d)
-        return te.cast(sums[index] / te.cast(count, sums.dtype), kind.dtype)
+        return te.cast(total / te.cast(count, total.dtype), kind.dtype)
 
-    return te.compute(kind.shape, element, name="avg_pool")
+    return mean
 
 
 def _count(attrs: AvgPoolAttrs, extent: Expr, outputs: Expr, o: Expr, d: int) -> Expr:
@@ -251,6 +262,47 @@ def root(value: Expr, p: int) -> Expr:
     return value if p == 1 else te.power(value, te.const(1 / p, value.dtype))
 
 
+# Axis by axis
+
+
+def _max_fold(attrs: PoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    return Fold(te.min_value(x.dtype), lambda value: value, te.maximum, lambda best, _: best)
+
+
+def _avg_fold(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    return Fold(te.const(0, accumulator(x.dtype)), widened, operator.add, _mean_of(attrs, x, kind))
+
+
+def _lp_fold(attrs: LpPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    def term(value: Expr) -> Expr:
+        return power_of_magnitude(widened(value), attrs.p)
+
+    zero = te.const(0, accumulator(x.dtype))
+    return Fold(zero, term, operator.add, lambda total, _: te.cast(root(total, attrs.p), kind.dtype))
+
+
+MakeFold: TypeAlias = Callable[[Any, te.Tensor, TensorType], Fold]
+
+
+def _add_separable(
+    strategy: OpStrategy, attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target, make: MakeFold
+) -> None:
+    x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result")
+    lanes = target.lanes(kind.dtype)
+    if attrs.data.axes[-1].name == "W":
+        lanes = lanes_for(const_int(kind.shape[-1]) or lanes, lanes)
+    plan = SeparablePool(attrs.data, attrs.window, attrs.strides, attrs.padding, attrs.dilation, attrs.ceil_mode, lanes)
+
+    def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        kind = tensor_argument(result, "result")
+        return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
+
+    with strategy.specialized(clause("short windows, and rows of known length", plan.serves(kind))):
+        strategy.add_implementation(
+            compute, plan.schedule, "pool.separable", plevel=20, keeps_order=False, cost=plan.cost(x, kind)
+        )
+
+
 # Registration
 
 
@@ -260,29 +312,39 @@ def _register(
     attrs: type[WindowAttrs],
     compute: Compute,
     relation: Callable[[Sequence[Type], Any], Type],
-    pattern: OpPattern = OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    fold: MakeFold,
 ) -> Op:
-    op = register_op(
-        name, description, [("x", "[N, C, spatial…], or in its layout")], relation, pattern, attrs, support_level=2
-    )
-    register_compute(op, compute)
-    register_reduce_schedule(op)
+    arguments = [("x", "[N, C, spatial…], or in its layout")]
+    pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
+    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
+    register_layout_rule(op, follow_layout(lambda call: call.attrs.primal))
+
+    @register_strategy(op)
+    def strategy(attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        made = OpStrategy()
+        made.add_implementation(compute, reduce_schedule.for_target(target), f"{name}.generic")
+        _add_separable(made, attrs, inputs, result, target, fold)
+        return made
+
     return op
 
 
-MAX_POOL = _register("nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation)
-MAX_POOL_WITH_INDICES = _register(
+MAX_POOL = _register(
+    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation, _max_fold
+)
+AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation, _avg_fold)
+LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation, _lp_fold)
+MAX_POOL_WITH_INDICES = register_op(
     "nn.max_pool_with_indices",
     "The largest element of each window, and the place of the first such in the flattened x, as int64",
-    MaxPoolIndicesAttrs,
-    _max_with_indices,
+    [("x", "[N, C, spatial…]")],
     _indices_relation,
     OpPattern.OPAQUE,
+    MaxPoolIndicesAttrs,
+    support_level=2,
 )
-AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation)
-LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation)
-for _op in (MAX_POOL, AVG_POOL, LP_POOL):
-    register_layout_rule(_op, follow_layout(lambda call: call.attrs.primal))
+register_compute(MAX_POOL_WITH_INDICES, _max_with_indices)
+register_reduce_schedule(MAX_POOL_WITH_INDICES)
 
 
 # Calls
