@@ -40,7 +40,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from .dtype import BOOL, INDEX, DType, dtype
 from .errors import ExpressionError
 from .intern import Interned
 from .rounding import round_number
+
+if TYPE_CHECKING:
+    from .linear import Linear
 
 UnaryOp = Literal["-", "not", "~"]
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%", "min", "max"]
@@ -202,12 +205,16 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ExprNode(Operand, metaclass=Interned):
-    """Base of all expression nodes. ``dtype`` is derived by each node from its operands."""
+    """Base of all expression nodes. ``dtype`` is derived by each node from its operands.
+
+    ``normal_form`` is not there until ``linear_of`` puts it there.
+    """
 
     interned: ClassVar[bool] = True
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     dtype: DType = field(init=False)
+    normal_form: Linear = field(init=False)
 
     def as_expr(self) -> Expr:
         return self  # type: ignore[return-value]

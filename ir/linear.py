@@ -129,7 +129,17 @@ _MAX_FACTORS = 64
 
 
 def linear_of(e: Expr) -> Linear:
-    """The normal form of an integer expression."""
+    """The normal form of an integer expression. An expression remembers its form, unless it is an atom of it."""
+    try:
+        return e.normal_form
+    except AttributeError:
+        result = _form_of(e)
+    if (e,) not in result.terms:  # an atom would keep itself alive
+        object.__setattr__(e, "normal_form", result)
+    return result
+
+
+def _form_of(e: Expr) -> Linear:
     result = Linear(e.dtype.element)
     for steps, (coefficient, factors) in enumerate(_terms(e)):
         if steps > _FLAT_STEPS:

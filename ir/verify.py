@@ -89,6 +89,7 @@ class _Verifier:
         self._vectorized: For | None = None
         self._lets: dict[Var, Let] = {}
         self._checked: set[Expr] = set()  # by what does not depend on the scope
+        self._seen: set[Expr] = set()  # since a variable last went out of scope, or a vectorized loop began
 
     def run(self, is_entry: bool) -> None:
         func = self._func
@@ -138,6 +139,7 @@ class _Verifier:
         self._bind(var)
         yield
         self._vars.discard(var)
+        self._seen.clear()
 
     # Statements.
 
@@ -195,6 +197,7 @@ class _Verifier:
                 wanted = f"a constant of 2 to {MAX_LANES}"
                 self._fail(f"the vectorized loop {loop.var.name} has extent {loop.extent}, not {wanted}")
             self._vectorized = loop
+            self._seen.clear()
         with self._scope(loop.var):
             self._stmt(loop.body)
         self._vectorized = outside
@@ -216,6 +219,7 @@ class _Verifier:
             self._stmt(body)
         del self._memory[buffer.data]
         self._writable.discard(buffer.data)
+        self._seen.clear()
 
     def _launch(self, launch: Launch) -> None:
         self._expr(launch.extent)
@@ -272,7 +276,7 @@ class _Verifier:
 
     def _expr(self, root: Expr) -> None:
         """Check the nodes of an expression that the statement at hand uses."""
-        seen: set[Any] = set()
+        seen = self._seen
         stack: list[Any] = [root]
         while stack:
             node = stack.pop()
@@ -283,15 +287,19 @@ class _Verifier:
                 self._fail(f"the vector `{node}` stands inside the vectorized loop {self._vectorized.var.name}")
             match node:
                 case Var():
-                    self._require(node in self._vars, f"{node.name} is used, but not bound here")
-                    self._require(node.dtype is not HANDLE, f"the address {node.name} is used as a value")
+                    if node not in self._vars:
+                        self._fail(f"{node.name} is used, but not bound here")
+                    if node.dtype is HANDLE:
+                        self._fail(f"the address {node.name} is used as a value")
                 case Let():
                     self._let(node)
                 case _:
                     if isinstance(node, Load):
                         self._access(node)
-                    self._context_free(node)
-                    stack.extend(reversed(children(node)))
+                    if node not in self._checked:
+                        self._checked.add(node)
+                        self._context_free(node)
+                    stack.extend(children(node)[::-1])
 
     def _let(self, node: Let) -> None:
         """One Let node may stand in several places, being interned; different ones need different variables."""
@@ -303,9 +311,6 @@ class _Verifier:
             self._expr(node.body)
 
     def _context_free(self, node: Expr) -> None:
-        if node in self._checked:
-            return
-        self._checked.add(node)
         match node:
             case TensorRead() | Reduce():
                 self._fail(f"`{node}` belongs to tensor expressions, and should have been lowered")
@@ -323,7 +328,8 @@ class _Verifier:
         wanted = bool if kind.is_bool else float if kind.is_float else int
         low, high = kind.int_range() or (-(1 << 63), (1 << 63) - 1)
         fits = type(value) is wanted and kind.lanes == 1 and (kind.is_float or low <= value <= high)
-        self._require(fits, f"{value!r} is not a constant of {kind}")
+        if not fits:
+            self._fail(f"{value!r} is not a constant of {kind}")
 
     def _call(self, node: Call) -> None:
         try:
@@ -344,7 +350,8 @@ class _Verifier:
         kind = self._memory.get(buffer.data)
         if kind is None:
             self._fail(f"{buffer.name} is neither a parameter nor allocated around here")
-        self._require(kind is buffer.dtype, f"{buffer.name} views memory of {kind} as {buffer.dtype}")
+        if kind is not buffer.dtype:
+            self._fail(f"{buffer.name} views memory of {kind} as {buffer.dtype}")
 
     def _require(self, fact: bool, message: str) -> None:
         if not fact:

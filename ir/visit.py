@@ -7,8 +7,10 @@ visited once, and a rewrite that changes nothing gives back the same object.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
@@ -20,22 +22,35 @@ Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
 
 
+_HOLDS_NODES = re.compile(r"\b(Expr|Stmt|Var|Axis|Region)\b")
+_ONE_NODE = ("Expr", "Stmt", "Var")
+
+
 @cache
-def _fields(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls) if f.init)
+def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
+    """The fields that a node is made of, and of each whether it may hold nodes, as its declared type tells."""
+    made_of = [f for f in dataclasses.fields(cls) if f.init]
+    return tuple((f.name, _HOLDS_NODES.search(str(f.type)) is not None) for f in made_of)
 
 
-def children(node: Node) -> tuple[Node, ...]:
-    """The expressions and statements directly inside a node, in order of evaluation where there is one.
+@cache
+def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]]:
+    """``children`` for the nodes of one class: most have a fixed number, which their fields name."""
+    held = [f for f in dataclasses.fields(cls) if f.init and _HOLDS_NODES.search(str(f.type))]
+    names = tuple(f.name for f in held)
+    if not names:
+        return lambda node: ()
+    if all(f.type in _ONE_NODE for f in held):
+        get = cast(Callable[[Any], Any], attrgetter(*names))
+        return get if len(names) > 1 else lambda node: (get(node),)
+    return lambda node: _collected(node, names)
 
-    The bounds of a reduction's axes and of regions are children; the shapes of buffers are not.
-    """
+
+def _collected(node: Node, names: tuple[str, ...]) -> tuple[Node, ...]:
     found: list[Node] = []
-    for name in _fields(cast(Any, type(node))):
+    for name in names:
         value = getattr(node, name)
-        if isinstance(value, (ExprNode, StmtNode)):
-            found.append(cast(Node, value))
-        elif type(value) is tuple:
+        if type(value) is tuple:
             for v in value:
                 if isinstance(v, (ExprNode, StmtNode)):
                     found.append(cast(Node, v))
@@ -43,7 +58,17 @@ def children(node: Node) -> tuple[Node, ...]:
                     found += (v.min, v.extent)
                 elif isinstance(v, Region):
                     found += v.parts
+        elif isinstance(value, (ExprNode, StmtNode)):
+            found.append(cast(Node, value))
     return tuple(found)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The expressions and statements directly inside a node, in order of evaluation where there is one.
+
+    The bounds of a reduction's axes and of regions are children; the shapes of buffers are not.
+    """
+    return _children_of(cast(Any, type(node)))(node)
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -56,7 +81,9 @@ def walk(root: Node) -> Iterator[Node]:
             continue
         seen.add(id(node))
         yield node
-        stack.extend(reversed(children(node)))
+        inside = children(node)
+        if inside:
+            stack.extend(inside[::-1])
 
 
 def with_children(node: N, replace: Callable[[Node], Node]) -> N:
@@ -76,10 +103,12 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
             return part.with_parts(part.buffer, [cast(Expr, replace(p)) for p in part.parts])
         return with_bounds(part) if isinstance(part, Axis) else part
 
-    for name in _fields(cast(Any, type(node))):
+    for name, holds_nodes in _fields(cast(Any, type(node))):
         value = getattr(node, name)
         new: Any = value
-        if isinstance(value, (ExprNode, StmtNode)):
+        if not holds_nodes:
+            pass
+        elif isinstance(value, (ExprNode, StmtNode)):
             new = replace(cast(Node, value))
             changed |= new is not value
         elif type(value) is tuple:
@@ -104,11 +133,13 @@ def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
         node, ready = stack.pop()
         if id(node) in done:
             continue
-        if not ready:
+        inside = children(node)
+        if inside and not ready:
             stack.append((node, True))
-            stack.extend((child, False) for child in reversed(children(node)) if id(child) not in done)
+            stack.extend([(child, False) for child in inside[::-1] if id(child) not in done])
             continue
-        rebuilt = with_children(node, lambda child: done[id(child)])
+        same = all(done[id(child)] is child for child in inside)
+        rebuilt = node if same else with_children(node, lambda child: done[id(child)])
         result = fn(rebuilt)
         done[id(node)] = rebuilt if result is None else result
         keep.append(node)

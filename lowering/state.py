@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
-from ..ir.expr import Axis
+from ..ir.expr import Axis, Expr
 from ..ir.stmt import LoopKind, Notes
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
 from .index_map import IndexMap
@@ -252,10 +252,14 @@ def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = No
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScheduleState:
-    """All stages in order of computation, and the names of those whose tensors the caller gets."""
+    """All stages in order of computation, and the names of those whose tensors the caller gets.
+
+    ``known_extents`` remembers the extents of loops, by stage, as bound inference found them.
+    """
 
     stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
+    known_extents: dict[str, Mapping[str, Expr]] = field(default_factory=dict, init=False)
 
     def stage(self, name: str) -> Stage:
         for stage in self.stages:
@@ -273,6 +277,12 @@ class ScheduleState:
 
     def with_stage(self, stage: Stage) -> ScheduleState:
         return replace(self, stages=tuple(stage if s.name == stage.name else s for s in self.stages))
+
+    def with_kind(self, stage: Stage, loop: str, kind: LoopKind) -> ScheduleState:
+        """The state with another kind of a loop, which does not change what any loop runs over."""
+        new = self.with_stage(replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind})))
+        object.__setattr__(new, "known_extents", self.known_extents)
+        return new
 
     def consumers(self, stage: Stage) -> tuple[Stage, ...]:
         """The stages that read an output of this one, in order of computation."""

@@ -68,6 +68,13 @@ def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     return _stage_loops(stage, _whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 
 
+def extents_of(state: ScheduleState, stage: Stage) -> Mapping[str, Expr]:
+    """The extents of the loops of one stage, which the state remembers."""
+    if stage.name not in state.known_extents:
+        state.known_extents[stage.name] = loops_of(state, stage).extents
+    return state.known_extents[stage.name]
+
+
 def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> StageLoops:
     reduced = {axis.var: axis.extent for body in bodies if isinstance(body, Reduce) for axis in body.axes}
     of_region = iter(region.extents)

@@ -6,10 +6,11 @@ Part of ``promote_registers``: analysis only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...ir.buffer import Buffer
 from ...ir.dtype import DType
-from ...ir.expr import Expr, Load, Ramp, Var, const_int
+from ...ir.expr import Expr, Let, Load, Ramp, Var, const_int
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
@@ -51,32 +52,63 @@ def element_of(access: Load | Store) -> Element:
     return Element(access.indices, kind, access.mask)
 
 
-def find_groups(program: Stmt, facts: Facts, limit: int) -> dict[Var, ElementGroup]:
+class Used(NamedTuple):
+    """What is in an expression: its loads, the variables that it binds, and all its variables."""
+
+    loads: tuple[Load, ...]
+    bound: tuple[Var, ...]
+    variables: frozenset[Var]
+
+
+class Uses:
+    """What is in expressions. Mutable: remembers it, for the searches of nested loops ask of the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, Used] = {}
+
+    def __call__(self, value: Node) -> Used:
+        if value not in self._known:
+            nodes = list(walk(value))
+            loads = tuple(node for node in nodes if isinstance(node, Load))
+            bound = tuple(node.var for node in nodes if isinstance(node, Let))
+            self._known[value] = Used(loads, bound, frozenset(node for node in nodes if isinstance(node, Var)))
+        return self._known[value]
+
+
+def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var, ElementGroup]:
     """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed places only.
 
     Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
     what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
     """
-    search = _Search(frozenset(v for node in walk(program) for v in bound_vars(node)))
+    search = _Search(uses)
     if isinstance(program, For):
+        search.bound.add(program.var)
         search.visit(program.body, inside_loop(facts, program), True)
     else:
         search.visit(program, facts, True)
     return {
         data: group
         for data, group in search.groups.items()
-        if data not in search.excluded and len(group.elements) <= limit and _all_disjoint(list(group.elements), facts)
+        if data not in search.excluded
+        and len(group.elements) <= limit
+        and all(map(search.is_fixed, group.elements))
+        and _all_disjoint(list(group.elements), facts)
     }
 
 
 @dataclass(slots=True)
 class _Search:
-    bound: frozenset[Var]
+    """``bound`` are the variables that the program binds: complete when all of it has been visited."""
+
+    uses: Uses
+    bound: set[Var] = field(default_factory=set)
     groups: dict[Var, ElementGroup] = field(default_factory=dict)
     excluded: set[Var] = field(default_factory=set)
 
     def visit(self, stmt: Stmt, facts: Facts, always: bool) -> None:
         """Record the accesses of a statement; ``always`` says that it runs whenever the whole does."""
+        self.bound.update(bound_vars(stmt))
         match stmt:
             case Seq(stmts):
                 for s in stmts:
@@ -117,14 +149,15 @@ class _Search:
 
     def _expressions(self, *values: Node) -> None:
         for value in values:
-            for node in walk(value):
-                if isinstance(node, Load):
-                    self._access(node, False)
+            used = self.uses(value)
+            self.bound.update(used.bound)
+            for load in used.loads:
+                self._access(load, False)
 
     def _access(self, access: Load | Store, always: bool) -> None:
         buffer = access.buffer
         group = self.groups.setdefault(buffer.data, ElementGroup(buffer))
-        if buffer is not group.buffer or buffer.scope == "register" or not self._is_fixed(access):
+        if buffer is not group.buffer or buffer.scope == "register":
             self.excluded.add(buffer.data)
             return
         element = element_of(access)
@@ -138,10 +171,11 @@ class _Search:
             if always:
                 group.always_stored.add(element)
 
-    def _is_fixed(self, access: Load | Store) -> bool:
-        places = (*access.indices, *(() if access.mask is None else (access.mask,)))
-        return all(_extent(i) is not None for i in access.indices) and not any(
-            isinstance(node, Load) or node in self.bound for place in places for node in walk(place)
+    def is_fixed(self, element: Element) -> bool:
+        """Whether the place of an element is the same wherever it is accessed."""
+        places = (*element.indices, *(() if element.mask is None else (element.mask,)))
+        return all(_extent(i) is not None for i in element.indices) and not any(
+            used.loads or not self.bound.isdisjoint(used.variables) for used in map(self.uses, places)
         )
 
 

@@ -19,12 +19,12 @@ from ...ir.linear import linear_of
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 from ...ir.visit import Node, rewrite, walk, with_body, with_children
 from .context import inside_loop
-from .elements import Element, ElementGroup, element_of, find_groups
+from .elements import Element, ElementGroup, Uses, element_of, find_groups
 
 
 def promote_registers(func: PrimFunc, *, max_registers: int = 64) -> PrimFunc:
     """The function with accumulators in registers: at most ``max_registers`` values or vectors at any place."""
-    return with_body(func, _Promoter(max_registers).stmt(func.body, entry_facts(func)))
+    return with_body(func, _Promoter(max_registers, Uses()).stmt(func.body, entry_facts(func)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class _Promoter:
     """``budget`` is the number of registers still to be had here."""
 
     budget: int
+    uses: Uses
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
         match stmt:
@@ -67,7 +68,7 @@ class _Promoter:
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
         """Memory that is only used at fixed places needs no memory at all."""
-        group = find_groups(stmt.body, facts, self.budget).get(stmt.buffer.data)
+        group = find_groups(stmt.body, facts, self.budget, self.uses).get(stmt.buffer.data)
         if group is None or stmt.buffer.scope == "register":
             return self._with_body(stmt, self.stmt(stmt.body, facts))
         registers = _Registers.of(group)
@@ -77,7 +78,7 @@ class _Promoter:
         return registers.allocate(self._spend([registers]).stmt(body, facts))
 
     def _spend(self, used: list[_Registers]) -> _Promoter:
-        return _Promoter(self.budget - sum(len(r.group.elements) for r in used))
+        return _Promoter(self.budget - sum(len(r.group.elements) for r in used), self.uses)
 
     def _loop(self, loop: For, facts: Facts, before: list[Stmt]) -> list[Stmt]:
         """The statements before a loop, and the loop with what can be promoted over all its iterations."""
@@ -108,7 +109,7 @@ class _Promoter:
         iteration's own, also where the loop stores under a condition. A loop that may not run at all is promoted for
         groups of the second kind, if there are any.
         """
-        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
+        groups = {d: g for d, g in find_groups(loop, facts, self.budget, self.uses).items() if g.stored}
         initial = _initial_stores(before, groups)
         covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
         chosen: list[_Registers] = []

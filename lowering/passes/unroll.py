@@ -6,7 +6,6 @@ Runs after vectorization, so that the copies are of vector statements.
 from __future__ import annotations
 
 from ...ir.expr import Expr, const, const_int
-from ...ir.facts import entry_facts
 from ...ir.simplify import simplify
 from ...ir.stmt import CallExtern, Evaluate, For, PrimFunc, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, walk, with_body
@@ -25,7 +24,7 @@ def unroll(func: PrimFunc, *, max_statements: int = 4096) -> PrimFunc:
         return _copies(node, max_statements) if isinstance(node, For) and node.kind == "unrolled" else None
 
     body = rewrite(func.body, visit)
-    return func if body is func.body else with_body(func, simplify(body, entry_facts(func)))
+    return with_body(func, body)
 
 
 def _copies(loop: For, max_statements: int) -> Stmt:

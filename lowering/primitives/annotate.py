@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ...ir.expr import const_int
-from ...ir.stmt import LoopKind
 from ...te.reducer_laws import factoring_counterexample
-from ..nest.regions import loops_of
+from ..nest.regions import extents_of
 from ..report import literal, schedule_error
 from ..rules.annotations import MOST_ITERATIONS, check_annotated_extents, check_vector_nesting
 from ..rules.loops import require_serial, stage_with_changeable_loops, stage_with_loops
 from ..state import ScheduleState, Stage
 from ..step import Step
-
-
-def _annotated(stage: Stage, loop: str, kind: LoopKind) -> Stage:
-    return replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind}))
 
 
 def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, primitive: str, verb: str) -> None:
@@ -50,7 +44,7 @@ def _factored(state: ScheduleState, stage: Stage, loop: str, primitive: str) -> 
     """The calls that annotate a reduction loop legally: by way of rfactor, of a part of the loop if it is too long."""
     calls = []
     limit = MOST_ITERATIONS.get("vectorized") if primitive == "vectorize" else None
-    extent = const_int(loops_of(state, stage).extents[loop])
+    extent = const_int(extents_of(state, stage)[loop])
     if limit is not None and (extent is None or extent > limit):
         calls.append(f"s[{literal(stage.name)}].split({literal(loop)}, factor=8)")
         loop = f"{stage.name}#{len(stage.loops) + 1}"
@@ -100,7 +94,7 @@ class Vectorize(Step):
                 f"Compute {attached[0].name} at a loop outside {name}.",
                 [self.loop],
             )
-        new = state.with_stage(_annotated(stage, self.loop, "vectorized"))
+        new = state.with_kind(stage, self.loop, "vectorized")
         check_vector_nesting(new, self.stage, state)
         check_annotated_extents(new, self.stage, state)
         return new
@@ -125,7 +119,7 @@ class Unroll(Step):
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = stage_with_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "unroll")
-        new = state.with_stage(_annotated(stage, self.loop, "unrolled"))
+        new = state.with_kind(stage, self.loop, "unrolled")
         check_annotated_extents(new, self.stage, state)
         return new
 
@@ -152,6 +146,6 @@ class Parallel(Step):
         stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         require_serial(state, stage, self.loop, "parallelise")
         _refuse_reduction(state, stage, self.loop, self.primitive, "parallelise")
-        new = state.with_stage(_annotated(stage, self.loop, "parallel"))
+        new = state.with_kind(stage, self.loop, "parallel")
         check_vector_nesting(new, self.stage, state)
         return new

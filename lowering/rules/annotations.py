@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...ir.expr import MAX_LANES, const_int
 from ...ir.stmt import LoopKind
-from ..nest.regions import loops_of
+from ..nest.regions import extents_of
 from ..report import schedule_error
-from ..state import ScheduleState
+from ..state import ScheduleState, SplitRelation, Stage
 
 MAX_UNROLL = 4096
 """Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""
@@ -17,13 +17,14 @@ MOST_ITERATIONS: dict[LoopKind, int] = {"vectorized": MAX_LANES, "unrolled": MAX
 def check_annotated_extents(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
     """Vectorized and unrolled loops need a constant extent within limits; ``before`` is what an error shows."""
     stage = state.stage(stage_name)
-    if not any(kind in MOST_ITERATIONS for kind in stage.kinds.values()):
+    limits = {loop: MOST_ITERATIONS[kind] for loop, kind in stage.kinds.items() if kind in MOST_ITERATIONS}
+    tiles = _tile_widths(stage)
+    unsure = [loop for loop in stage.leaves if loop in limits and tiles.get(loop, limits[loop] + 1) > limits[loop]]
+    if not unsure:
         return
-    extents = loops_of(state, stage).extents
-    for loop, kind in stage.kinds.items():
-        limit = MOST_ITERATIONS.get(kind)
-        if limit is None or loop not in stage.leaves:
-            continue
+    extents = extents_of(state, stage)
+    for loop in unsure:
+        kind, limit = stage.kinds[loop], limits[loop]
         extent = const_int(extents[loop])
         if extent is None or extent > limit:
             name = stage.loops[loop].name
@@ -34,6 +35,12 @@ def check_annotated_extents(state: ScheduleState, stage_name: str, before: Sched
                 f"Split it by a constant factor, and take the inner loop: s[{stage.name!r}].split({name}, factor=8).",
                 [loop],
             )
+
+
+def _tile_widths(stage: Stage) -> dict[str, int]:
+    """The extents of loops that are tiles of a constant width, which need no inference."""
+    splits = (r for r in stage.relations if isinstance(r, SplitRelation))
+    return {r.inner: r.factor for r in splits if r.factor is not None and r.tail != "shift"}
 
 
 def check_vector_nesting(state: ScheduleState, stage_name: str, before: ScheduleState) -> None:
