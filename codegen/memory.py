@@ -81,13 +81,13 @@ class MemoryEmitter:
         else:
             self._store_vector(buffer, index, value, mask)
 
-    def prefetch(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+    def prefetch(self, buffer: Buffer, indices: tuple[Expr, ...], to_write: bool) -> None:
         """Have the cache line of an element fetched into all levels of cache; the address may be any."""
         if isinstance(self.pointers[buffer.data], Slots):
             return
         pointer, _ = self._address(buffer, flat_index(buffer, indices), inbounds=False)
-        for_reading, keep_in_all, data = (llvm_ir.Constant(I32, number) for number in (0, 3, 1))
-        args = [pointer, for_reading, keep_in_all, data]
+        purpose, keep_in_all, data = (llvm_ir.Constant(I32, number) for number in (int(to_write), 3, 1))
+        args = [pointer, purpose, keep_in_all, data]
         call_intrinsic(self.builder, "prefetch", [PTR], llvm_ir.VoidType(), args)
 
     def address(self, buffer: Buffer, indices: tuple[Expr, ...]) -> llvm_ir.Value:

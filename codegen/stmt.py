@@ -102,8 +102,8 @@ class StmtEmitter:
                     self._leave_if(self.builder.not_(self.exprs.value(condition)), number)
             case Evaluate(value):
                 self.exprs.value(value)
-            case Prefetch(buffer, indices):
-                self.exprs.memory.prefetch(buffer, indices)
+            case Prefetch(buffer, indices, to_write):
+                self.exprs.memory.prefetch(buffer, indices, to_write)
             case CallExtern():
                 emit_extern_call(self.exprs, self.allocator, stmt)
             case Launch():

@@ -9,8 +9,8 @@
            | Seq(stmts)
            | Assert(condition, message)              a false condition ends the kernel with an error
            | Evaluate(value)
-           | Prefetch(buffer, indices)               fetch an element's cache line; it reads nothing, so that the
-                                                     indices may be out of bounds
+           | Prefetch(buffer, indices, to_write)     fetch an element's cache line, for a store if to_write; it
+                                                     touches nothing, so that the indices may be out of bounds
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
            thread pool
            | CallExtern(function, args)              call a function of C, see ``extern.py``; args: scalars, regions
@@ -127,6 +127,7 @@ class Evaluate(StmtNode):
 class Prefetch(StmtNode):
     buffer: Buffer
     indices: tuple[Expr, ...]
+    to_write: bool = False
 
     def __post_init__(self) -> None:
         if access_dtype(self.buffer, self.indices, None) is not self.buffer.dtype:

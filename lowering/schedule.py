@@ -287,7 +287,7 @@ class StageView:
         self._schedule.apply(Tensorize(self.name, self.loop_id(loop), name))
 
     def prefetch(self, tensor: StageLike, loop: LoopLike, distance: int) -> None:
-        """Fetch ahead what the iteration ``distance`` later reads of a tensor. See ``Prefetch``."""
+        """Fetch ahead what the iteration ``distance`` later reads of a tensor, or stores. See ``Prefetch``."""
         source = tensor if isinstance(tensor, str) else self._schedule[tensor].name
         self._schedule.apply(Prefetch(self.name, source, self.loop_id(loop), _plain(distance)))
 

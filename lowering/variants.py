@@ -62,8 +62,8 @@ def _on_buffers(body: Stmt, memory: Mapping[Var, Buffer]) -> Stmt:
                 return Load(new, indices, mask)
             case Store(buffer, indices, value, mask, origin) if (new := moved(buffer)) is not buffer:
                 return Store(new, indices, value, mask, origin)
-            case Prefetch(buffer, indices) if (new := moved(buffer)) is not buffer:
-                return Prefetch(new, indices)
+            case Prefetch(buffer, indices, to_write) if (new := moved(buffer)) is not buffer:
+                return Prefetch(new, indices, to_write)
             case CallExtern():
                 return with_views(node, moved)
             case Allocate(buffer) if buffer.data in memory:

@@ -185,7 +185,7 @@ class StatementVisitor(VisitorState):
         indices = yield from visit_all(stmt.indices, facts)
         buffer = self.buffer(stmt.buffer)
         same = buffer is stmt.buffer and all(a is b for a, b in zip(indices, stmt.indices, strict=True))
-        return stmt if same else Prefetch(buffer, indices)
+        return stmt if same else Prefetch(buffer, indices, stmt.to_write)
 
     def _launch(self, stmt: Launch, facts: Facts) -> Visit:
         extent = cast(Expr, (yield stmt.extent, facts))

@@ -1,4 +1,4 @@
-"""The statements that fetch into the cache what a later iteration of a loop reads. Part of ``realize``."""
+"""The statements that fetch into the cache what a later iteration of a loop reads or stores. Part of ``realize``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class UnknownReadsError(LoopwrightError):
 
 
 def prefetch_statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
-    """Fetch the lines of all that the loops inside read when the loop is ``distance`` iterations further.
+    """Fetch the lines of all that the loops inside read, or store, when the loop is ``distance`` iterations further.
 
     Raises ``UnknownReadsError`` where that cannot be told.
     """
@@ -55,7 +55,7 @@ def _statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
     count = 0
     for tensor in code.state.stage(prefetch.tensor).tensors:
         for box in _boxes(code, stage, prefetch, tensor):
-            stmt, lines = _fetch(code.buffers[tensor], box)
+            stmt, lines = _fetch(code.buffers[tensor], box, to_write=tensor in stage.tensors)
             fetched.append(stmt)
             count += lines
     if count > MAX_PREFETCHES:
@@ -64,7 +64,7 @@ def _statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
 
 
 def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) -> list[Box]:
-    """The boxes that the reads of a tensor reach over; those a constant apart are one."""
+    """The boxes that the accesses to a tensor reach over; those a constant apart are one."""
     known, loops, source = code.known, code.known.loops[stage.name], code.state.stage(prefetch.tensor)
     own = loops.vars[prefetch.loop]
     ahead = {own: own + prefetch.distance}
@@ -80,10 +80,18 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
     values = {var: substitute(value, ahead) for var, value in known.axis_values(stage).items()}
     lows = code.lows(tensor)
     found: list[Box] = []
-    for read in (r for body in known.bodies[stage.name] for r in tensor_reads(body) if r.tensor is tensor):
-        local = tuple(substitute(i, values) - low for i, low in zip(read.indices, lows, strict=True))
+    for indices in _accesses(code, stage, tensor):
+        local = tuple(substitute(i, values) - low for i, low in zip(indices, lows, strict=True))
         found = _joined(found, tuple(_bounds(i, own, varying, facts) for i in stored_at(source, local)))
     return found
+
+
+def _accesses(code: StageCode, stage: Stage, tensor: Tensor) -> list[tuple[Expr, ...]]:
+    """Where an element is stored, if the stage computes the tensor; else where it is read."""
+    if tensor in stage.tensors:
+        return [tuple(axis.var for axis in stage.compute.axis)]
+    reads = (r for body in code.known.bodies[stage.name] for r in tensor_reads(body))
+    return [read.indices for read in reads if read.tensor is tensor]
 
 
 def _bounds(value: Expr, own: Var, varying: Mapping[Var, tuple[Expr, Expr]], facts: Facts) -> tuple[Expr, Expr]:
@@ -111,7 +119,7 @@ def _joined(boxes: list[Box], box: Box) -> list[Box]:
     return [*boxes, box]
 
 
-def _fetch(buffer: Buffer, box: Box) -> tuple[Stmt, int]:
+def _fetch(buffer: Buffer, box: Box, to_write: bool) -> tuple[Stmt, int]:
     """A prefetch for each line of each row, in loops where there are several, and how many these are if known."""
     line = max(1, CACHE_LINE // buffer.dtype.storage_bytes)
     indices: list[Expr] = []
@@ -127,7 +135,7 @@ def _fetch(buffer: Buffer, box: Box) -> tuple[Stmt, int]:
         var = index_var(f"{buffer.name}_ahead")
         loops.append((var, extent))
         indices.append(low + var * step)
-    stmt: Stmt = Prefetch(buffer, tuple(indices))
+    stmt: Stmt = Prefetch(buffer, tuple(indices), to_write)
     for var, extent in reversed(loops):
         stmt = For(var, ZERO, extent, "serial", stmt)
     return stmt, count

@@ -35,8 +35,8 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
                 return Load(new, indices, mask)
             case Store(buffer) if (new := view(buffer)) is not buffer:
                 return replace(node, buffer=new)
-            case Prefetch(buffer, indices) if (new := view(buffer)) is not buffer:
-                return Prefetch(new, indices)
+            case Prefetch(buffer, indices, to_write) if (new := view(buffer)) is not buffer:
+                return Prefetch(new, indices, to_write)
             case CallExtern():
                 return with_views(node, view)
             case Allocate(buffer, body) if (new := view(buffer)) is not buffer:

@@ -54,8 +54,8 @@ class _Flattener:
                 return Load(flat, (_flat_index(buffer, indices),), mask)
             case Store(buffer, indices, value, mask) if (flat := self.view(buffer)) is not buffer:
                 return Store(flat, (_flat_index(buffer, indices),), value, mask, node.origin)
-            case Prefetch(buffer, indices) if (flat := self.view(buffer)) is not buffer:
-                return Prefetch(flat, (_flat_index(buffer, indices),))
+            case Prefetch(buffer, indices, to_write) if (flat := self.view(buffer)) is not buffer:
+                return Prefetch(flat, (_flat_index(buffer, indices),), to_write)
             case CallExtern(function, args):
                 return CallExtern(function, tuple(self.region(a) if isinstance(a, Region) else a for a in args))
             case Allocate(buffer, body) if (flat := self.view(buffer)) is not buffer:

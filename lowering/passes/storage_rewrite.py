@@ -130,8 +130,8 @@ def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
                 return Load(view(buffer), indices, mask)
             case Store(buffer) if buffer.data in memory:
                 return replace(node, buffer=view(buffer))
-            case Prefetch(buffer, indices) if buffer.data in memory:
-                return Prefetch(view(buffer), indices)
+            case Prefetch(buffer, indices, to_write) if buffer.data in memory:
+                return Prefetch(view(buffer), indices, to_write)
             case CallExtern():
                 return with_views(node, lambda buffer: view(buffer) if buffer.data in memory else buffer)
             case _:

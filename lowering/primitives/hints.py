@@ -22,12 +22,13 @@ KEYS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Prefetch(Step):
-    """Fetch into the cache, in each iteration of a loop, what an iteration further on reads of a tensor.
+    """Fetch into the cache, in each iteration of a loop, what an iteration further on reads of a tensor, or stores.
 
-    Arguments: ``tensor``, the stage that computes it; ``distance``, how many iterations ahead. One instruction is made
-    for each 64 bytes that the loops inside read; nothing is read, so an address beyond the tensor does no harm.
+    Arguments: ``tensor``, the stage that computes it, perhaps this one; ``distance``, how many iterations ahead. One
+    instruction is made for each 64 bytes that the loops inside read or store; nothing is touched, so an address beyond
+    the tensor does no harm.
     Preconditions: the loop stands, and is neither vectorized nor inside a vectorized loop; the stage reads the tensor,
-    whose memory exists outside of the loop; where it reads depends on no value in memory; it is at most 64 lines,
+    or computes it, and its memory exists outside of the loop; where it reads depends on no value in memory; it is at most 64 lines,
     unless their number is not known; ``1 <= distance <= 2**20``. From then on the loop is not split or fused, and steps
     after which the stage no longer reads the tensor so are refused.
 

@@ -77,7 +77,7 @@ def _check_tensorized_loops(stage: Stage, before: ScheduleState) -> None:
 def _check_prefetch(
     state: ScheduleState, known: Inference, stage: Stage, prefetch: PrefetchAt, before: ScheduleState
 ) -> None:
-    """What is prefetched is read by the stage, from memory that there is."""
+    """What is prefetched is read or stored by the stage, in memory that there is."""
     source = state.stage(prefetch.tensor)
     outside = stage.leaves[: stage.leaves.index(prefetch.loop) + 1]
     own = set(source.tensors)
@@ -85,7 +85,7 @@ def _check_prefetch(
         problem = f"{stage.name} would be inlined, and has no loops then"
     elif isinstance(source.place, Inlined):
         problem = f"{source.name} is inlined, and has no memory"
-    elif not any(r.tensor in own for body in known.bodies[stage.name] for r in tensor_reads(body)):
+    elif source is not stage and not any(r.tensor in own for body in known.bodies[stage.name] for r in tensor_reads(body)):
         problem = f"{stage.name} does not read {source.name}"
     elif any(stage.kind(leaf) == "vectorized" for leaf in outside):
         problem = "it is vectorized, or inside a vectorized loop"

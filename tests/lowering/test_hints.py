@@ -36,6 +36,15 @@ def test_prefetch_before_and_after():
     assert str(s.trace[-1]) == 's["B"].prefetch("A", "B#0", 8)'
 
 
+def test_what_a_stage_stores_is_fetched_to_be_written():
+    A, B, s = doubled(256)
+    outer, _ = s[B].split(B.op.axis[0], factor=32)
+    s[B].prefetch(B, outer, 1)
+    assert "for B_ahead in range(2):\n        prefetch(B[i_outer * 32 + B_ahead * 16 + 32], to_write)" in str(s)
+    assert_right(s, [A, B], lambda a: a * 2, [(256,)])
+    assert "prefetchw" in lw.build(s, [A, B], target="llvm -mcpu=x86-64-v3 -mattr=+prfchw").assembly
+
+
 def test_annotate_before_and_after():
     _A, B, s = doubled()
     s[B].annotate(B.op.axis[0], "mine.phase", 2)
