@@ -25,26 +25,39 @@ class RegisterTile:
         return self.vectors * self.lanes
 
 
+def step_cycles(rows: int, vectors: int) -> float:
+    """Cycles of one step of a tile's sums, by a model.
+
+    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
+    cycle); vectors come from the second cache, one in a cycle and a half; a sum waits four cycles for the last one.
+    """
+    return max(rows * vectors / 2, (rows + vectors) / 2, 1.5 * vectors, 4.0)
+
+
 def register_tile(
-    rows: int, columns: int, target: Target, dtype: DType, row_stride: int = 1, divides: bool = False
+    rows: int,
+    columns: int,
+    target: Target,
+    dtype: DType,
+    row_stride: int = 1,
+    divides: bool = False,
+    vectors: int | None = None,
 ) -> RegisterTile:
     """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
 
-    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
-    cycle); vectors come from the second cache, one in a cycle and a half. ``divides``: the tile's rows divide ``rows``.
-    ``row_stride``, in elements, is how far apart the rows' factors are: rows at the same place of a page evict each
-    other from the first cache.
+    ``divides``: the tile's rows divide ``rows``. ``row_stride``, in elements, is how far apart the rows' factors are:
+    rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given.
     """
     lanes, registers = target.lanes(dtype), target.vector_registers
     pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
     best: tuple[float, int, RegisterTile] | None = None
-    for vectors in range(1, registers // 2):
+    for width in range(1, registers // 2) if vectors is None else [vectors]:
         for height in range(1, min(rows, registers) + 1):
-            if vectors * (height + 1) + 1 > registers or (divides and rows % height) or height > 4 * pages:
+            if width * (height + 1) + 1 > registers or (divides and rows % height) or height > 4 * pages:
                 continue
-            tile = RegisterTile(height, vectors, lanes)
+            tile = RegisterTile(height, width, lanes)
             count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
-            step = max(height * vectors / 2, (height + vectors) / 2, 1.5 * vectors, 4.0)
+            step = step_cycles(height, width)
             if best is None or (count * step, -height) < best[:2]:
                 best = count * step, -height, tile
     assert best is not None

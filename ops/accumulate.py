@@ -8,7 +8,7 @@ from .. import te
 from ..graph.types import TensorType
 from ..ir.dtype import INT32, DType, dtype
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import Expr
+from ..ir.expr import Expr, const_int
 from .relations import same_dtype
 
 OUT_DTYPE = "dtype of the result; empty: int32 if the operands are 8-bit integers, else theirs"
@@ -38,6 +38,12 @@ def product_dtype(types: Sequence[TensorType], names: Sequence[str], out_dtype: 
         factors = " and ".join(str(t.dtype) for t in types)
         raise TypeInferenceError(f"out_dtype is {out_dtype}, but sums of products of {factors} are {kind}; cast them")
     return kind
+
+
+def check_contraction(a: Expr, b: Expr, left: str, right: str) -> None:
+    """The axes to multiply over must agree in extent, as far as both are known."""
+    if a is not b and const_int(a) is not None and const_int(b) is not None:
+        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} of {left} and {b} of {right}")
 
 
 def accumulator(kind: DType) -> DType:

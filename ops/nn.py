@@ -36,6 +36,7 @@ from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from .layout_transform import layout_transform
 from .matmul.batch_matmul import batch_matmul
 from .matmul.matmul import dense, matmul
+from .matmul.packed import packed_matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
@@ -198,6 +199,7 @@ __all__ = [
     "negative",
     "not_equal",
     "one_hot",
+    "packed_matmul",
     "pad",
     "power",
     "prelu",

@@ -28,9 +28,9 @@ class Prefetch(Step):
     instruction is made for each 64 bytes that the loops inside read or store; nothing is touched, so an address beyond
     the tensor does no harm.
     Preconditions: the loop stands, and is neither vectorized nor inside a vectorized loop; the stage reads the tensor,
-    or computes it, and its memory exists outside of the loop; where it reads depends on no value in memory; it is at most 64 lines,
-    unless their number is not known; ``1 <= distance <= 2**20``. From then on the loop is not split or fused, and steps
-    after which the stage no longer reads the tensor so are refused.
+    or computes it, in memory that exists outside of the loop; which elements depends on no value in memory; these are
+    at most 64 lines, unless their number is not known; ``1 <= distance <= 2**20``. From then on the loop is not split
+    or fused, and steps after which the stage no longer reads the tensor so are refused.
 
     Rewrite, ``s[B].prefetch(A, i, 8)``::
 

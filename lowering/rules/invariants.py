@@ -81,11 +81,12 @@ def _check_prefetch(
     source = state.stage(prefetch.tensor)
     outside = stage.leaves[: stage.leaves.index(prefetch.loop) + 1]
     own = set(source.tensors)
+    reads = (r.tensor for body in known.bodies[stage.name] for r in tensor_reads(body))
     if isinstance(stage.place, Inlined):
         problem = f"{stage.name} would be inlined, and has no loops then"
     elif isinstance(source.place, Inlined):
         problem = f"{source.name} is inlined, and has no memory"
-    elif source is not stage and not any(r.tensor in own for body in known.bodies[stage.name] for r in tensor_reads(body)):
+    elif source is not stage and own.isdisjoint(reads):
         problem = f"{stage.name} does not read {source.name}"
     elif any(stage.kind(leaf) == "vectorized" for leaf in outside):
         problem = "it is vectorized, or inside a vectorized loop"

@@ -1,7 +1,7 @@
-"""Matrix products: ``matmul.py`` and ``batch_matmul.py`` have the steps of the operators, the other files an
-implementation each.
+"""Matrix products: ``matmul.py``, ``batch_matmul.py`` and ``packed.py`` have the steps of the operators, the other
+files an implementation each, or what these share.
 """
 
-from . import batch_matmul, matmul
+from . import batch_matmul, matmul, packed
 
-__all__ = ["batch_matmul", "matmul"]
+__all__ = ["batch_matmul", "matmul", "packed"]

@@ -15,14 +15,14 @@ from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr
 from ...ir.target import Target
-from ..accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from ..accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
 from ..attrs import Attrs, attr
 from ..implementation import Compute
 from ..registry import OpPattern, register_op
 from ..relations import broadcast_shapes, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from .cblas import add_cblas
-from .matmul import add_products, check_contraction
+from .matmul import add_products
 from .panels import batch_index
 
 # 1. Attributes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ... import te
@@ -10,10 +10,11 @@ from ...graph.node import Call, Constant, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
-from ...ir.expr import Axis, Expr, const_int
+from ...ir.expr import Axis, Expr
 from ...ir.target import Target
-from ..accumulate import OUT_DTYPE, narrowed, product_dtype, widened
+from ..accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
 from ..attrs import Attrs, attr
+from ..layout_rule import Held, LayoutUse, register_layout_rule
 from ..registry import OpPattern, register_op
 from ..relations import broadcast_shapes, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -21,6 +22,7 @@ from .cblas import add_cblas
 from .dots import add_dots
 from .halves import add_halves
 from .int8 import add_bytes
+from .packed import packed_uses
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
 
@@ -54,12 +56,6 @@ def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
     rows = a.shape[-2:-1]
     columns = b.shape[-1:] if b.ndim > 1 else ()
     return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]], ("a", "b")), *rows, *columns), kind)
-
-
-def check_contraction(a: Expr, b: Expr, left: str, right: str) -> None:
-    """The axes to multiply over must agree in extent, as far as both are known."""
-    if a is not b and const_int(a) is not None and const_int(b) is not None:
-        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} of {left} and {b} of {right}")
 
 
 def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -96,6 +92,14 @@ def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, t
     add_products(strategy, inputs, result, target, transposed=False)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
+
+
+def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    if given is None:
+        yield from packed_uses(call, False, target)
+
+
+register_layout_rule(MATMUL, _matmul_uses)
 
 
 def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
@@ -152,6 +156,14 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
     add_products(strategy, inputs, result, target, attrs.transposed)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
+
+
+def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    if given is None:
+        yield from packed_uses(call, call.attrs.transposed, target)
+
+
+register_layout_rule(DENSE, _dense_uses)
 
 
 def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:

@@ -12,11 +12,17 @@ from ...ir.expr import Axis, Expr
 from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
+from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
+
+SCATTERED = 0.5
+"""How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
+PACKED = 4.0
+"""How long it takes to copy a factor to panels: it is written where it was not in cache, and read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +62,21 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
     tile = register_tile(product.rows, product.columns, target, kind, product.terms)
     paneled = Paneled(tile, product.transposed, product.transposed or product.rows >= PACKED_USES * tile.rows)
     strategy.add_implementation(
-        paneled.compute, paneled.schedule, "matmul.paneled", plevel=15, configure=paneled.configure
+        paneled.compute,
+        paneled.schedule,
+        "matmul.paneled",
+        plevel=15,
+        configure=paneled.configure,
+        cost=product.cycles(tile) + product.moved() + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
     )
     if not product.transposed:
         in_place = Paneled(few_rows_tile(product, target), transposed=False, pack=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(
-                in_place.compute, in_place.schedule, "matmul.few_rows", plevel=16, configure=in_place.configure
+                in_place.compute,
+                in_place.schedule,
+                "matmul.few_rows",
+                plevel=16,
+                configure=in_place.configure,
+                cost=product.cycles(in_place.tile) + product.moved() + SCATTERED * moved([product.right]),
             )

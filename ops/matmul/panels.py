@@ -17,9 +17,10 @@ from ...graph.types import TensorType, Type
 from ...ir.expr import ZERO, Axis, Expr, as_index, const_int
 from ...ir.simplify import simplify
 from ...ir.target import Target
-from ...lowering.register_tile import RegisterTile
+from ...lowering.register_tile import RegisterTile, step_cycles
 from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor
+from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Tensors
 from ..tiling import schedule_product
@@ -28,6 +29,8 @@ MANY_ROWS = 64
 """What is assumed of an unknown number of rows."""
 FEW_ROWS = 4
 """For so few rows, the right factor is read where it lies: a copy would cost more than it saves."""
+ROWS = "matmul.rows"
+"""The name of the stage that has the left factor's rows: a copy, or inlined."""
 RightFactor: TypeAlias = Callable[[Sequence[Axis], Axis, Expr], Expr]
 """The right factor, element by element: batch axes, term, column → value."""
 
@@ -46,12 +49,26 @@ class MatrixProduct:
         return const_int(self.left.shape[-2]) or MANY_ROWS
 
     @property
+    def batch(self) -> int:
+        """How many matrices there are on the left."""
+        return math.prod(const_int(extent) or 1 for extent in self.result.shape[:-2])
+
+    @property
     def columns(self) -> int:
         return const_int(self.result.shape[-1]) or 0
 
     @property
     def terms(self) -> int:
         return const_int(self.left.shape[-1]) or 0
+
+    def cycles(self, tile: RegisterTile) -> float:
+        """What all steps of all tiles take."""
+        tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
+        return self.batch * tiles * self.terms * step_cycles(tile.rows, tile.vectors)
+
+    def moved(self) -> float:
+        """What it takes to go through all factors and the result once."""
+        return moved([self.left, self.right, self.result])
 
 
 def matrix_product(inputs: Sequence[Type], result: Type, transposed: bool) -> MatrixProduct | None:

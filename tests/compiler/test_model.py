@@ -176,7 +176,7 @@ def test_the_times_of_steps_are_those_of_their_kernels():
     library = lw.compile(Function([x], Tuple((lw.nn.matmul(x, w), RELU(x)))))
     seconds = lw.Engine(library, threads=1).time_steps([np.ones((400, 400), np.float32)])
     by_name = {step.function.name: s for step, s in zip(library.model.steps, seconds, strict=True)}
-    assert by_name["fused_nn_matmul"] > 3 * by_name["fused_relu"] > 0
+    assert by_name["fused_nn_packed_matmul"] > 3 * by_name["fused_relu"] > 0
 
 
 def test_schedules_of_operators_fold_sums_in_the_order_that_strict_precision_asks_for():

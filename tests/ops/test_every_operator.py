@@ -376,6 +376,14 @@ CASES = {
         ),
         (nn.batch_matmul, product_of_bytes, integers(2, 2, 3, kind="int8"), integers(2, 3, 2, kind="int8")),
     ],
+    "nn.packed_matmul": [
+        (
+            lambda a, panels: nn.packed_matmul(a, panels, columns=37),
+            lambda a, panels: a @ panels.swapaxes(0, 1).reshape(6, 48)[:, :37],
+            floats(5, 6),
+            floats(3, 6, 16),
+        ),
+    ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),
         (nn.dense, lambda x, w: x @ w.T, floats(3, 18), floats(4, 18)),

@@ -177,3 +177,27 @@ def test_what_follows_is_computed_in_the_same_nest(ops, a, b, target):
         np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=1e-3, atol=1e-3)
         if outputs[0] is product:
             np.testing.assert_allclose(found[0], wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("make", [matmul, dense, lambda x, w: dense(x, w, transposed=False)], ids=["kn", "nk", "dense"])
+@pytest.mark.parametrize("shape", [(1, 40, 70), (37, 17, 65), (2, 13, 64, 48), (30, 1024, 40)], ids=str)
+def test_constants_are_packed_when_the_model_is_compiled(make, shape):
+    *rows, k, n = shape
+    w = rng.normal(size=(n, k) if make is dense else (k, n)).astype(np.float32)
+    bias = rng.normal(size=n).astype(np.float32)
+    x = lw.var("x", (*rows, k))
+    library = lw.compile(lw.Function([x], lw.nn.relu(lw.nn.add(make(x, Constant(w)), Constant(bias)))))
+    assert [f.name for f in library.functions] == ["fused_nn_packed_matmul_add_relu"]
+    a = rng.normal(size=(*rows, k)).astype(np.float32)
+    (found,) = lw.Engine(library)([a])
+    wanted = np.maximum(a @ (w.T if make is dense else w) + bias, 0)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_panels_hold_the_columns_they_say(ops):
+    with pytest.raises(TypeInferenceError, match="40 columns do not fill 2 panels of 16"):
+        lw.nn.packed_matmul(ops.var((3, 5)), ops.var((2, 5, 16)), columns=40)
+    with pytest.raises(TypeInferenceError, match="differ in extent: 4 of a and 5 of panels"):
+        lw.nn.packed_matmul(ops.var((3, 4)), ops.var((2, 5, 16)), columns=32)
+    with pytest.raises(TypeInferenceError, match="a needs two axes at least, and panels has three"):
+        lw.nn.packed_matmul(ops.var((5,)), ops.var((2, 5, 16)), columns=32)

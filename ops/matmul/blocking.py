@@ -1,0 +1,134 @@
+"""How a product whose right factor stands in panels is cut: for registers, for caches and for threads.
+
+    for task in parallel(chunks of panels × blocks of rows):
+        factors of the block's rows, copied side by side       where they would evict each other from the first cache
+        for panel in chunk:                                    a chunk stays in the second cache, for all blocks of rows
+            sums of a register tile, over all terms
+            what follows them, on the tile
+
+Its sizes follow from those of the product and of the target. ``panels.py`` has the computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ir.dtype import DType
+from ...ir.expr import Expr, const_int
+from ...ir.target import Target
+from ...lowering.register_tile import PAGE_BYTES, RegisterTile, register_tile
+from ...lowering.schedule import LoopView, Schedule, StageView
+from ...te.tensor import Tensor
+from ..tiling import MANY_TASKS, schedule_around
+from .panels import ROWS, MatrixProduct
+
+WAYS = 8
+"""How many lines at the same place of a page the first cache holds."""
+STEPS_AHEAD = 8
+"""Steps of the sum that a line takes from the second cache, and some more."""
+STEPS_UNROLLED = 2
+"""Steps of the sum between two tests whether it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """A register tile; how many panels make a chunk; whether the left factor's rows are copied."""
+
+    tile: RegisterTile
+    chunk: int
+    copies_rows: bool
+
+
+def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
+    """The cuts for a product; ``vectors`` is how wide the panels are, if that is given."""
+    kind = product.result.dtype
+    tile = register_tile(product.rows, product.columns, target, kind, vectors=vectors)
+    return with_tile(product, tile, target)
+
+
+def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blocking:
+    """The cuts for a product whose register tile is given."""
+    kind = product.result.dtype
+    panels = math.ceil(product.columns / tile.columns)
+    tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
+    panel_bytes = product.terms * tile.columns * kind.storage_bytes
+    most = max(1, min(panels, target.l2_bytes // 2 // panel_bytes, tasks // MANY_TASKS))
+    dividing = max(size for size in range(1, most + 1) if panels % size == 0)
+    chunk = dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
+    return Blocking(tile, chunk, tile.rows > WAYS * _places(product.terms, kind))
+
+
+def _places(terms: int, kind: DType) -> int:
+    """At how many places of a page the rows of a matrix begin."""
+    return PAGE_BYTES // math.gcd(terms * kind.storage_bytes, PAGE_BYTES)
+
+
+def schedule_blocked(
+    anchor: Tensor,
+    panels: Tensor,
+    outputs: Sequence[Tensor],
+    blocking: Blocking,
+    target: Target,
+    keep: Sequence[Tensor] = (),
+) -> Schedule:
+    """Schedule a tensor that reads the sums of ``sum_panels``, and what follows it. ``keep`` are stages, such as the
+    panels if they are made here, that the caller schedules."""
+    core = anchor.op.inputs[0]
+    rows = next(t for t in core.op.inputs if t.op.name == ROWS)
+    schedule, main = schedule_around(anchor, outputs, [core, rows, *keep], target)
+    stage, tile = schedule[main], blocking.tile
+    *outer, row, column = stage.loops[: main.ndim]
+    panel, column = stage.split(column, factor=tile.columns)
+    chunk, panel = stage.split(panel, factor=blocking.chunk)
+    vector, lane = stage.split(column, factor=tile.lanes)
+    block, row = stage.split(row, factor=tile.rows)
+    stage.reorder(*outer, chunk, block, panel, row, vector, lane)
+    stage.vectorize(lane)
+    if main is anchor:  # stored from where they are summed
+        stage.unroll(vector)
+        stage.unroll(row)
+    task = stage.fuse(*outer, chunk, block)
+    stage.parallel(task)
+    schedule[core].compute_at(stage, panel)
+    if blocking.copies_rows:
+        schedule[rows].compute_at(stage, task)
+        _copy_rows(schedule[rows], tile, target)
+    else:
+        schedule[rows].compute_inline()
+    term = _sum_terms(schedule[core], tile, panels.shape[-2])
+    if _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
+        schedule[core].prefetch(panels, term, STEPS_AHEAD // STEPS_UNROLLED)
+    if _bytes(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
+        stage.prefetch(main, panel, 1)
+    return schedule
+
+
+def _sum_terms(stage: StageView, tile: RegisterTile, terms: Expr) -> LoopView:
+    """Keep a tile of sums in registers while the terms go by; gives the loop over these."""
+    *outer, row, panel, column, term = stage.loops
+    vector, lane = stage.split(column, factor=tile.lanes)
+    inner: list[LoopView] = []
+    if (const_int(terms) or 1) % STEPS_UNROLLED == 0:
+        term, step = stage.split(term, factor=STEPS_UNROLLED)
+        inner = [step]
+    stage.reorder(*outer, panel, term, *inner, row, vector, lane)
+    stage.vectorize(lane)
+    for loop in (*inner, row, vector):
+        stage.unroll(loop)
+    return term
+
+
+def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
+    """Row by row, each beginning at another place of a page than the one before."""
+    (copy,) = stage.op.outputs
+    line = target.lanes(copy.dtype)
+    stage.storage_align(copy.ndim - 2, 2 * line, line)
+    _, lane = stage.split(stage.loops[-1], factor=tile.lanes)
+    stage.vectorize(lane)
+
+
+def _bytes(shape: Sequence[Expr], kind: DType) -> int:
+    """Memory of a shape, whose unknown extents count as large."""
+    return math.prod(const_int(extent) or MANY_TASKS for extent in shape) * kind.storage_bytes
