@@ -170,6 +170,8 @@ def _sample_calls() -> Iterator[Call]:
             if isinstance(made, Call):
                 yield made
     yield from _sample_convolutions()
+    heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
+    yield nn.attention(heads, heads, heads, mask)
 
 
 def _sample_convolutions() -> Iterator[Call]:

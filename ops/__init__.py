@@ -6,6 +6,7 @@ Importing this package registers them all.
 
 from . import (
     argreduce,
+    attention,
     binary,
     concatenate,
     conv,
@@ -34,6 +35,7 @@ from . import (
 
 __all__ = [
     "argreduce",
+    "attention",
     "binary",
     "concatenate",
     "conv",

@@ -1,6 +1,7 @@
 """What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module."""
 
 from .argreduce import argmax, argmin
+from .attention.attention import attention
 from .binary import (
     add,
     bitwise_and,
@@ -115,6 +116,7 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "attention",
     "avg_pool",
     "batch_matmul",
     "batch_norm",

@@ -65,6 +65,12 @@ def softmax(x, axis):
     return e / e.sum(axis, keepdims=True)
 
 
+def attention(query, key, value, mask):
+    """Of query heads in groups that share those of keys and values."""
+    key, value = (np.repeat(x, query.shape[1] // x.shape[1], axis=1) for x in (key, value))
+    return softmax(query @ key.swapaxes(-1, -2) * query.shape[-1] ** -0.5 + mask, -1) @ value
+
+
 def along_channels(v, x):
     return v.astype(np.float64).reshape(1, -1, *[1] * (x.ndim - 2))
 
@@ -297,6 +303,19 @@ CASES = {
     ],
     "gather_nd": [
         (nn.gather_nd, lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], floats(3, 3, 2), integers(4, 2, low=-3, high=3))
+    ],
+    "nn.attention": [
+        (
+            lambda q, k, v: nn.attention(q, k, v, causal=True),
+            lambda q, k, v: attention(q, k, v, np.where(np.tri(9, 7), 0, -np.inf)),
+            floats(1, 2, 9, 3),
+            floats(1, 1, 7, 3),
+            floats(1, 1, 7, 2),
+        )
+    ],
+    "nn.masked_attention": [
+        (nn.attention, attention, floats(1, 2, 5, 3), floats(1, 2, 7, 3), floats(1, 2, 7, 2), floats(*mask))
+        for mask in ((1, 1, 1, 7), (5, 7))
     ],
     "softmax": [
         (lambda x: nn.softmax(x, -1), lambda x: softmax(x, -1), floats(2, 3, 19)),
