@@ -35,10 +35,11 @@ from .einsum import einsum
 from .gather import gather_elements, gather_nd, take
 from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from .layout_transform import layout_transform
+from .lrn import lrn
 from .matmul.batch_matmul import batch_matmul
 from .matmul.matmul import dense, matmul
 from .matmul.packed import packed_matmul
-from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
+from .norm import batch_norm, instance_norm, layer_norm, lp_normalize
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from .reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square

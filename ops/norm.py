@@ -1,4 +1,4 @@
-"""Normalisation: batch (at inference), instance, layer, local response, and by p-norm."""
+"""Normalisation: batch (at inference), instance, layer, and by p-norm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator, widened
 from .arguments import axis_of
-from .attrs import Attrs, attr, one_of, positive
+from .attrs import Attrs, attr, one_of
 from .reduce import Term, fold_axes
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
@@ -258,60 +258,6 @@ def _layer_strategy(attrs: LayerNormAttrs, inputs: Sequence[Type], result: Type,
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
     return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), float(epsilon)))
-
-
-# nn.lrn
-
-
-@dataclass(frozen=True)
-class LrnAttrs(Attrs):
-    size: int = attr("number of neighbouring channels", check=positive)
-    alpha: float = attr("factor of the mean square", default=1e-4)
-    beta: float = attr("exponent", default=0.75)
-    bias: float = attr("added to the mean square", default=1.0)
-
-
-def _lrn_relation(types: Sequence[Type], attrs: LrnAttrs) -> Type:
-    return _floats(types, ["x"], 2)[0]
-
-
-def _lrn_compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = accumulator(x.dtype)
-    before = (attrs.size - 1) // 2
-    tap = te.reduce_axis((0, attrs.size), name="tap")
-
-    def squares(n: Axis, c: Axis, *o: Axis) -> Expr:
-        channel = c + tap - before
-        value = te.cast(x[(n, channel, *o)], kind)
-        inside = te.all(channel >= 0, channel < x.shape[1])
-        return te.sum(te.if_then_else(inside, value * value, te.const(0, kind)), axis=tap)
-
-    sums = te.compute(x.shape, squares, name="lrn.squares")
-
-    def element(*i: Axis) -> Expr:
-        base = sums[i] * (attrs.alpha / attrs.size) + attrs.bias
-        return te.cast(te.cast(x[i], kind) / te.power(base, te.const(attrs.beta, kind)), x.dtype)
-
-    return te.compute(x.shape, element, name="lrn")
-
-
-LRN = register_op(
-    "nn.lrn",
-    "Local response normalisation: x / (bias + alpha / size · Σ x² over neighbouring channels)^beta",
-    [("x", "[N, C, …]")],
-    _lrn_relation,
-    OpPattern.OUT_ELEMENTWISE_FUSABLE,
-    LrnAttrs,
-    support_level=2,
-)
-register_compute(LRN, _lrn_compute)
-register_reduce_schedule(LRN)
-
-
-def lrn(x: Node, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Call:
-    """Local response normalisation over ``size`` neighbouring channels, (size - 1) // 2 of them before."""
-    return LRN(x, attrs=LrnAttrs(size, float(alpha), float(beta), float(bias)))
 
 
 # nn.lp_normalize

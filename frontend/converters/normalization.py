@@ -10,6 +10,7 @@ from ...graph.node import Constant, Node, tensor_of
 from ...ops import norm
 from ...ops.binary import add, divide, multiply, subtract
 from ...ops.creation import full
+from ...ops.lrn import lrn
 from ...ops.reduce import mean
 from ...ops.reshape import expand_dims, reshape
 from ...ops.unary import cast, reciprocal, sqrt
@@ -61,7 +62,7 @@ def _instance_norm(node: OnnxNode) -> Node:
 @converter("LRN", 1, 13)
 def _lrn(node: OnnxNode) -> Node:
     alpha, beta, bias = node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0)
-    return norm.lrn(node[0], node.integer("size"), alpha, beta, bias)
+    return lrn(node[0], node.integer("size"), alpha, beta, bias)
 
 
 @converter("LpNormalization", 1, 22)

@@ -358,7 +358,14 @@ CASES = {
             floats(2, 5, 3),
         )
     ],
-    "nn.lrn": [(lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0), local_response, floats(1, 5, 3, 2))],
+    "nn.lrn": [
+        (lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0), local_response, floats(1, 5, 3, 2)),
+        (
+            lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0, layout="NHWC"),
+            lambda x: np.moveaxis(local_response(np.moveaxis(x, 3, 1)), 1, 3),
+            floats(1, 3, 2, 5),
+        ),
+    ],
     "nn.depth_to_space": [(lambda x: nn.depth_to_space(x, 2), lambda x: depth_to_space(x, 2), floats(1, 8, 2, 3))],
     "nn.space_to_depth": [(lambda x: nn.space_to_depth(x, 2), lambda x: space_to_depth(x, 2), floats(1, 2, 4, 6))],
     "nn.global_avg_pool": [

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from loopwright.graph.layout import Layout, rearranged
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize, lrn
+from loopwright.ops.lrn import lrn
+from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize
 from loopwright.te import var as dimension
 
 rng = np.random.default_rng(0)
@@ -70,12 +72,27 @@ def test_long_rows_are_normalised_in_lanes_and_large_means_cancel_nothing(ops, m
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
 def test_lrn(ops, size, native):
     x = normal(2, 6, 4, 5)
-    sums = np.zeros(x.shape)
-    for c in range(6):
-        sums[:, c] = (x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].astype(np.float64) ** 2).sum(axis=1)
-    wanted = x / (2 + 0.3 / size * sums) ** 0.6
+    wanted = local_response(x, size, 0.3, 0.6, 2.0)
     found = ops.apply(lrn, x, native=native, size=size, alpha=0.3, beta=0.6, bias=2.0)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def local_response(x, size, alpha, beta, bias):
+    sums = np.zeros(x.shape)
+    for c in range(x.shape[1]):
+        sums[:, c] = (x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].astype(np.float64) ** 2).sum(axis=1)
+    return x / (bias + alpha / size * sums) ** beta
+
+
+@pytest.mark.parametrize("layout", ["", "NCHW8c", "NHWC"])
+@pytest.mark.parametrize(("size", "channels"), [(5, 24), (2, 8), (40, 16)])
+def test_lrn_in_layouts(ops, layout, size, channels):
+    x = normal(2, channels, 3, 5)
+    wanted = local_response(x, size, 0.7, 0.75, 1.5)
+    layout_of = Layout(layout or "NCHW")
+    given = rearranged(x, Layout("NCHW"), layout_of)
+    found = ops.apply(lrn, given, native=True, size=size, alpha=0.7, beta=0.75, bias=1.5, layout=layout)
+    np.testing.assert_allclose(found, rearranged(wanted, Layout("NCHW"), layout_of), rtol=1e-5, atol=1e-6)
 
 
 @BOTH
