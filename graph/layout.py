@@ -113,7 +113,7 @@ class Layout(metaclass=Interned):
                 raise TypeInferenceError(
                     f"the layout {self} has blocks of {axis}, the shape {_shown(shape)} has {extent}"
                 )
-        return {name: simplify(as_index(shape[self.position(name)]) * self.factor(name)) for name in self.names}
+        return {name: _times(as_index(shape[self.position(name)]), self.factor(name)) for name in self.names}
 
     def shape(self, extents: Mapping[str, ExprLike]) -> tuple[Expr, ...]:
         """The shape of a tensor whose axes have these extents.
@@ -127,13 +127,24 @@ class Layout(metaclass=Interned):
 
     def _counted(self, name: str, extent: Expr) -> Expr:
         factor = self.factor(name)
-        if const_int(simplify(extent % factor)) != 0:
+        if not _is_multiple(extent, factor):
             raise TypeInferenceError(f"the layout {self} needs {name} in blocks of {factor}, which {extent} is not")
-        return simplify(extent // factor)
+        number = const_int(extent)
+        return simplify(extent // factor) if number is None else as_index(number // factor)
 
     def divides(self, extents: Mapping[str, ExprLike]) -> bool:
         """Whether the blocks certainly divide these extents."""
-        return all(const_int(simplify(as_index(extents[name]) % self.factor(name))) == 0 for name in self.names)
+        return all(_is_multiple(as_index(extents[name]), self.factor(name)) for name in self.names)
+
+
+def _times(extent: Expr, factor: int) -> Expr:
+    number = const_int(extent)
+    return simplify(extent * factor) if number is None else as_index(number * factor)
+
+
+def _is_multiple(extent: Expr, factor: int) -> bool:
+    number = const_int(extent)
+    return const_int(simplify(extent % factor)) == 0 if number is None else number % factor == 0
 
 
 def transform(shape: Sequence[ExprLike], source: Layout, destination: Layout) -> tuple[Expr, ...]:
