@@ -92,13 +92,13 @@ def schedule_blocked(
     task = stage.fuse(*outer, chunk, block)
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
-    if blocking.copies_rows:
+    if blocking.copies_rows and not rows.op.inputs[0].op.inputs:
         schedule[rows].compute_at(stage, task)
         _copy_rows(schedule[rows], tile, target)
     else:
         schedule[rows].compute_inline()
     term = _sum_terms(schedule[core], tile, panels.shape[-2])
-    if _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
+    if (panels in keep or not panels.op.inputs) and _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
         schedule[core].prefetch(panels, term, STEPS_AHEAD // STEPS_UNROLLED)
     if _bytes(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         stage.prefetch(main, panel, 1)
@@ -127,6 +127,15 @@ def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
     stage.storage_align(copy.ndim - 2, 2 * line, line)
     _, lane = stage.split(stage.loops[-1], factor=tile.lanes)
     stage.vectorize(lane)
+
+
+def pack_panels(stage: StageView, tile: RegisterTile) -> None:
+    """Copy to panels row by row, which reads the source in order."""
+    *outer, panel, term, column = stage.loops
+    vector, lane = stage.split(column, factor=tile.lanes)
+    stage.reorder(*outer, term, panel, vector, lane)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer, term))
 
 
 def _bytes(shape: Sequence[Expr], kind: DType) -> int:

@@ -10,14 +10,14 @@ from ... import te
 from ...graph.types import Type
 from ...ir.expr import Axis, Expr
 from ...ir.target import Target
-from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
-from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, schedule_panels, sum_panels
+from .blocking import Blocking, choose_blocking, pack_panels, schedule_blocked, with_tile
+from .panels import FEW_ROWS, ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, sum_panels
 
 SCATTERED = 0.5
 """How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
@@ -29,28 +29,34 @@ PACKED = 4.0
 class Paneled:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``."""
 
-    tile: RegisterTile
-    transposed: bool
+    product: MatrixProduct
+    blocking: Blocking
     pack: bool
+    target: Target
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         a, b = inputs
         kind = tensor_argument(result, "result")
 
         def right(batch: Sequence[Axis], k: Axis, column: Expr) -> Expr:
-            return b[(*batch, column, k) if self.transposed else (*batch, k, column)]
+            return b[(*batch, column, k) if self.product.transposed else (*batch, k, column)]
 
-        panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], self.tile.columns)
-        core = sum_panels(a, panels, kind, lambda x, y: x * y)
+        panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], self.blocking.tile.columns)
+        rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
+        core = sum_panels(rows, panels, kind, lambda x, y: x * y)
         return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="matmul")
 
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        return schedule_panels(anchor, self.pack, outputs, self.tile, target)
+        _, panels = anchor[0].op.inputs[0].op.inputs
+        schedule = schedule_blocked(anchor[0], panels, outputs, self.blocking, target, [panels] if self.pack else [])
+        if self.pack:
+            pack_panels(schedule[panels], self.blocking.tile)
+        return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        tile, pack = configured_panels(config, self.tile, self.pack)
-        made = replace(self, tile=tile, pack=pack)
+        tile, pack = configured_panels(config, self.blocking.tile, self.pack)
+        made = replace(self, blocking=with_tile(self.product, tile, self.target), pack=pack)
         return made.compute, made.schedule
 
 
@@ -59,18 +65,22 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
     kind = product.result.dtype
     if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
-    tile = register_tile(product.rows, product.columns, target, kind, product.terms)
-    paneled = Paneled(tile, product.transposed, product.transposed or product.rows >= PACKED_USES * tile.rows)
+    blocking = choose_blocking(product, target)
+    pack = product.transposed or product.rows >= PACKED_USES * blocking.tile.rows
+    paneled = Paneled(product, blocking, pack, target)
     strategy.add_implementation(
         paneled.compute,
         paneled.schedule,
         "matmul.paneled",
         plevel=15,
         configure=paneled.configure,
-        cost=product.cycles(tile) + product.moved() + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
+        cost=product.cycles(blocking.tile)
+        + product.moved()
+        + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
     )
     if not product.transposed:
-        in_place = Paneled(few_rows_tile(product, target), transposed=False, pack=False)
+        tile = few_rows_tile(product, target)
+        in_place = Paneled(product, with_tile(product, tile, target), False, target)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(
                 in_place.compute,
@@ -78,5 +88,5 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
                 "matmul.few_rows",
                 plevel=16,
                 configure=in_place.configure,
-                cost=product.cycles(in_place.tile) + product.moved() + SCATTERED * moved([product.right]),
+                cost=product.cycles(tile) + product.moved() + SCATTERED * moved([product.right]),
             )
