@@ -7,6 +7,7 @@ from ..graph.node import Function
 from ..ir.target import Target
 from .constraints import settle_dimensions
 from .fold_constants import Evaluate, fold_constants
+from .fuse_attention import fuse_attention
 from .layout_planning import Layouts, plan_layouts
 from .records import NO_RECORDS, TuningRecords
 from .simplify_inference import simplify_inference
@@ -25,4 +26,6 @@ def run_graph_passes(
     function = simplify_inference(function)
     if evaluate is not None:
         function = fold_constants(function, evaluate)
+    if precision != "strict":
+        function = fuse_attention(function)
     return plan_layouts(function, target, precision, records).function if layouts == "plan" else function

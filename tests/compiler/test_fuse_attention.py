@@ -1,0 +1,121 @@
+"""Attention made of products and softmax becomes one operator, and what the model computes stays."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import nn
+from loopwright.compiler.fuse_attention import fuse_attention
+from loopwright.graph import Tuple
+from loopwright.graph.visit import post_order
+
+HEADS = (2, 3, 5, 8)
+rng = np.random.default_rng(0)
+
+
+def heads(name, shape=HEADS):
+    return lw.var(name, shape, "float32")
+
+
+def scalar(value):
+    return lw.const(np.float32(value))
+
+
+def turned(x):
+    return nn.transpose(x, (0, 1, 3, 2))
+
+
+def swapped(x):
+    return nn.transpose(x, (0, 2, 1, 3))
+
+
+def fused(body, *params):
+    function = lw.Function(params, body)
+    made = fuse_attention(function)
+    return made, [node for node in post_order(made.body) if hasattr(node, "op")]
+
+
+def names(calls):
+    return [call.op.name for call in calls]
+
+
+Q, K, V = heads("q"), heads("k"), heads("v")
+KEYS = nn.transpose(K, (0, 1, 3, 2))
+MASK = lw.var("mask", (2, 1, 1, 5), "float32")
+
+PATTERNS = {
+    "a divisor of the product": (nn.divide(nn.matmul(Q, KEYS), scalar(4)), 0.25),
+    "a factor of the product": (nn.multiply(scalar(0.5), nn.matmul(Q, KEYS)), 0.5),
+    "a factor of queries": (nn.matmul(nn.multiply(Q, scalar(0.5)), KEYS), 0.5),
+    "factors of queries and keys": (nn.matmul(nn.multiply(Q, scalar(0.5)), nn.multiply(KEYS, scalar(0.5))), 0.25),
+    "no scale": (nn.matmul(Q, KEYS), 1.0),
+}
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_scales_and_masks_are_taken_in(name, masked):
+    scores, scale = PATTERNS[name]
+    scores = nn.add(MASK, scores) if masked else scores
+    _, (call,) = fused(nn.matmul(nn.softmax(scores, -1), V), Q, K, V, MASK)
+    assert call.op.name == ("nn.masked_attention" if masked else "nn.attention")
+    assert call.attrs.scale == scale
+    assert call.args == (Q, K, V, MASK)[: 3 + masked]
+
+
+def test_heads_split_off_by_transposes_are_read_where_they_are():
+    q, k, v = (heads(name, (2, 5, 3, 8)) for name in "qkv")
+    scores = nn.matmul(swapped(q), nn.transpose(k, (0, 2, 3, 1)))
+    body = swapped(nn.matmul(nn.softmax(scores, -1), swapped(v)))
+    _, (call,) = fused(body, q, k, v)
+    assert (call.op.name, call.attrs.layout, call.args) == ("nn.attention", "BSHD", (q, k, v))
+
+
+def test_keys_that_are_not_transposed_are():
+    k = heads("k", (2, 3, 8, 5))
+    _, calls = fused(nn.matmul(nn.softmax(nn.matmul(Q, k), -1), V), Q, k, V)
+    assert names(calls) == ["transpose", "nn.attention"]
+
+
+def not_attention():
+    scores = nn.matmul(Q, KEYS)
+    weights = nn.softmax(scores, -1)
+    yield "weights that are a result", Tuple((nn.matmul(weights, V), weights))
+    yield "scores that others read", Tuple((nn.matmul(weights, V), scores))
+    yield "softmax over queries", nn.matmul(nn.softmax(scores, -2), V)
+    yield "a mask that is scaled too", nn.matmul(nn.softmax(nn.multiply(nn.add(scores, MASK), scalar(2)), -1), V)
+    wide = lw.var("wide", (4, 1, 3, 5, 5), "float32")
+    yield "a mask that adds an axis", nn.matmul(nn.softmax(nn.add(scores, wide), -1), V)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in not_attention()])
+def test_what_is_no_attention_stays(name):
+    function = lw.Function([Q, K, V, MASK], dict(not_attention())[name])
+    assert fuse_attention(function) is function
+
+
+def test_transposes_in_a_row_become_one_or_none():
+    x = heads("x")
+    assert fused(swapped(swapped(x)), x)[0].body is x
+    _, calls = fused(turned(swapped(x)), x)
+    assert [call.attrs.axes for call in calls] == [(0, 2, 3, 1)]
+
+
+def test_a_model_computes_what_it_did():
+    """As exporters write a layer: projections, heads split off, a mask, heads joined."""
+    x, mask = lw.var("x", (2, 20, 32), "float32"), lw.var("mask", (2, 1, 1, 20), "float32")
+    weights = [rng.standard_normal((32, 32)).astype(np.float32) / 6 for _ in range(3)]
+    q, k, v = (nn.reshape(nn.dense(x, lw.const(w), transposed=False), (2, 20, 4, 8)) for w in weights)
+    scores = nn.divide(nn.matmul(swapped(q), nn.transpose(k, (0, 2, 3, 1))), scalar(np.sqrt(8)))
+    mixed = nn.matmul(nn.softmax(nn.add(scores, mask), -1), swapped(v))
+    library = lw.compile(lw.Function([x, mask], nn.reshape(swapped(mixed), (2, 20, 32))))
+    assert any("attention" in function.name for function in library.functions)
+    assert not any("transpose" in function.name for function in library.functions)
+
+    data = rng.standard_normal((2, 20, 32)).astype(np.float32)
+    hidden = np.where(rng.random((2, 1, 1, 20)) < 0.3, np.finfo(np.float32).min, 0).astype(np.float32)
+    q, k, v = ((data.astype(np.float64) @ w).reshape(2, 20, 4, 8).swapaxes(1, 2) for w in weights)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(8) + hidden
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = (e / e.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(2, 20, 32)
+    np.testing.assert_allclose(lw.Engine(library)([data, hidden])[0], wanted, rtol=1e-5, atol=1e-5)
