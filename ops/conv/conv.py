@@ -153,7 +153,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 
 for _op in (CONV1D, CONV2D, CONV3D):
     register_strategy(_op)(_strategy)
-register_layout_rule(CONV2D, blocked_uses)
+    register_layout_rule(_op, blocked_uses)
 
 
 # Calls

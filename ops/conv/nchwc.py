@@ -1,4 +1,4 @@
-"""Implementations of a 2-D convolution on blocked channels: NCHW16c data with OIHW16i16o weights, and the like.
+"""Implementations of convolutions on blocked channels: NCHW16c data with OIHW16i16o weights, and the like.
 
 y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r, ci, ki]   over co, window r, ci
 
@@ -6,7 +6,7 @@ ki is one vector, so no vector crosses a row of the image, whatever the stride. 
 times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
 of filters, and broadcasts one element of x for each place. The data may be unblocked, as in the first layer of a
 network, whose 3 channels make no block; then co are its channels. A depthwise convolution multiplies vectors of
-channels with each other.
+channels with each other. Of one spatial axis there is one row; of three, tiles are of the last two.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ... import te
-from ...graph.layout import NCHW, OIHW, Layout
+from ...graph.layout import Layout
 from ...graph.node import Call
 from ...graph.types import Type
 from ...ir.dtype import DType
-from ...ir.expr import Axis, Expr, ExprLike, const_int
+from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..cost import elements, moved
@@ -28,8 +28,9 @@ from ..layout_rule import Held, LayoutUse
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, schedule_around
-from ..window import known_window, padded
+from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
+from .flat import flatten, unflatten
 
 STEPS_AHEAD = 16
 """How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
@@ -40,19 +41,20 @@ UNBLOCKED = 1.15
 def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
     """Offer it where the result has its channels in blocks, and x has or not; places known, no block in two groups."""
     x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
-    block = attrs.out.factor("C")
-    if block == 1 or attrs.out is not nchw(block) or attrs.data not in (NCHW, nchw(attrs.data.factor("C"))):
+    block, rank = attrs.out.factor("C"), attrs.rank
+    plain, given = data_layout(rank), data_layout(rank, attrs.data.factor("C"))
+    if block == 1 or attrs.out is not data_layout(rank, block) or attrs.data not in (plain, given):
         return
-    outputs = tuple(n for e in kind.shape[2:4] if (n := const_int(e)) is not None)
+    outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
     weights = attrs.kernel.extents(weight.shape)
     channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
     depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
     straddles = attrs.data is not attrs.out if depthwise else filters // attrs.groups % block
-    if len(outputs) < 2 or straddles:
+    if len(outputs) < rank or straddles:
         return
-    if attrs.kernel is not kernel_layout(attrs.data.factor("C"), block, depthwise):
+    if attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), block, depthwise):
         return
-    window = known_window([weights[axis] for axis in "HW"])
+    window = known_window([weights[axis] for axis in spatial_axes(rank)])
     made = Blocked(attrs, block, window, outputs, filters, depthwise, target, kind.dtype)
     cost = made.cost([x, weight, kind])
     strategy.add_implementation(
@@ -61,42 +63,57 @@ def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], 
 
 
 def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
-    """The layout rule of a 2-D convolution of NCHW by OIHW: as many filters in a block as a vector holds, or half of
-    it; of x in blocks, or as it is."""
+    """The layout rule of convolutions of N, C, … by O, I, …: as many filters in a block as a vector holds, or half of
+    it; of x as it is, in the blocks that it has, or in such ones."""
     attrs: ConvAttrs = call.attrs
     x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    if not (attrs.data is attrs.out is NCHW and attrs.kernel is OIHW):
+    plain, kernel = data_layout(attrs.rank), Layout(f"OI{spatial_axes(attrs.rank)}")
+    if not (attrs.data is attrs.out is plain and attrs.kernel is kernel):
         return
     channels, filters = const_int(weight.shape[1]), const_int(weight.shape[0])
     if not (x.dtype.is_float and x.dtype is weight.dtype is result.dtype) or not channels or not filters:
         return
     depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
-    block = _block(filters if depthwise else filters // attrs.groups, target.lanes(x.dtype))
-    if block is None:
+    lanes = target.lanes(x.dtype)
+    block = channel_block(filters if depthwise else filters // attrs.groups, lanes)
+    if block is None or (given is not None and given.primal is not plain):
         return
     if depthwise:
-        given = Held(NCHW, nchw(block))
-    data = 1 if given is None else given.layout.factor("C")
-    if given not in (None, Held(NCHW, nchw(data))) or (given is not None and not depthwise and channels % data):
-        return
-    weights = Held(OIHW, kernel_layout(data, block, depthwise))
-    out = Held(NCHW, nchw(block))
-    made = replace(attrs, data_layout=str(nchw(data)), kernel_layout=str(weights), out_layout=str(out))
-    yield LayoutUse((given, weights), made, out)
+        sizes = [block]
+    elif given is None:
+        sizes = [1, channel_block(channels, lanes) or 1]
+    else:
+        sizes = [given.layout.factor("C")]
+    for size in dict.fromkeys(sizes):
+        layout = data_layout(attrs.rank, size)
+        if given not in (None, Held(plain, layout)) or (not depthwise and channels % size):
+            continue
+        held = None if size == 1 else Held(plain, layout)
+        weights = Held(kernel, kernel_layout(attrs.rank, size, block, depthwise))
+        out = Held(plain, data_layout(attrs.rank, block))
+        made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
+        yield LayoutUse((held, weights), made, out)
 
 
-def _block(channels: int, lanes: int) -> int | None:
+def channel_block(channels: int, lanes: int) -> int | None:
     """How many channels make a block: a vector, or half of one; None if they make none."""
     return next((b for b in (lanes, lanes // 2) if b > 1 and channels % b == 0), None)
 
 
+def data_layout(rank: int, block: int = 1) -> Layout:
+    """N, C, and so many spatial axes, with the channels in blocks."""
+    plain = f"NC{spatial_axes(rank)}"
+    return Layout(plain if block == 1 else f"{plain}{block}c")
+
+
 def nchw(block: int) -> Layout:
-    return NCHW if block == 1 else Layout(f"NCHW{block}c")
+    return data_layout(2, block)
 
 
-def kernel_layout(data: int, block: int, depthwise: bool) -> Layout:
+def kernel_layout(rank: int, data: int, block: int, depthwise: bool) -> Layout:
     """The layout of weights for channels in blocks of ``data``, and filters in blocks of ``block``."""
-    return Layout(f"OIHW{block}o" if depthwise or data == 1 else f"OIHW{data}i{block}o")
+    plain = f"OI{spatial_axes(rank)}"
+    return Layout(f"{plain}{block}o" if depthwise or data == 1 else f"{plain}{data}i{block}o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +191,21 @@ class Blocked:
         return math.prod(self.window) == 1 and math.prod(a.strides) == 1 and not any(a.padding)
 
     @property
-    def grid(self) -> tuple[int, int]:
-        """Rows and columns of places; one row, if rows need not be told apart."""
-        rows, columns = self.outputs
-        return (1, rows * columns) if self.flat else (rows, columns)
+    def in_row(self) -> bool:
+        """Whether the places are one row."""
+        return self.flat or len(self.outputs) == 1
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The places: rows and columns, and those of a third axis before; one row, if rows need not be told apart."""
+        return (1, math.prod(self.outputs)) if self.in_row else self.outputs
 
     @property
     def tile(self) -> ChannelTile:
         blocks = 1 if self.depthwise else self.filters // self.attrs.groups // self.block
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
-        return channel_tile(*self.grid, blocks, self.target.vector_registers // vectors)
+        rows, columns = self.grid[-2:]
+        return channel_tile(rows, columns, blocks, self.target.vector_registers // vectors)
 
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
@@ -195,7 +217,9 @@ class Blocked:
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         slowdown = 1 if self.attrs.data.is_blocked else UNBLOCKED
         copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
-        return slowdown * vectors * stripes * terms * _cycles(*self.grid, tile) + moved([x, weight, result, *copied])
+        *outer, rows, columns = self.grid
+        steps = math.prod(outer) * _cycles(rows, columns, tile)
+        return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
@@ -204,22 +228,26 @@ class Blocked:
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
         channel = [] if self.depthwise else [te.reduce_axis((0, weight.shape[1]), name="co")]
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
-        inner = [te.reduce_axis((0, x.shape[4]), name="ci")] if attrs.data.is_blocked and not self.depthwise else []
+        inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked and not self.depthwise else []
         terms = [*channel, *taps, *inner]
-        columns = self.outputs[1]
 
-        def element(n: Axis, ko: Axis, row: Axis, column: Axis, ki: Axis) -> Expr:
-            output = (column // columns, column % columns) if self.flat else (row, column)
-            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+        def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
+            *output, ki = index
+            places = unflatten(as_index(output[-1]), self.outputs) if self.in_row else output
+            place = [o * s + t * d for o, s, t, d in zip(places, attrs.strides, taps, attrs.dilation, strict=True)]
             if self.depthwise:
                 return te.sum(source[(n, ko, *place, ki)] * weight[(ko, 0, *taps, ki)], axis=terms)
             data = source[(n, self._first(weight, ko) + channel[0], *place, *inner)]
             return te.sum(data * weight[(ko, *terms, ki)], axis=terms)
 
         sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
-        if not self.flat:
-            return te.compute(kind.shape, lambda *i: sums[i], name="conv")
-        return te.compute(kind.shape, lambda n, k, i, j, c: sums[n, k, 0, i * columns + j, c], name="conv")
+
+        def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
+            *output, c = (as_index(i) for i in index)
+            places = (ZERO, flatten(output, self.outputs)) if self.in_row else output
+            return sums[(n, k, *places, c)]
+
+        return te.compute(kind.shape, unfold, name="conv")
 
     def _first(self, weight: te.Tensor, ko: Axis) -> ExprLike:
         """The first block of channels (or channel) of the group that a block of filters is in."""
@@ -233,22 +261,25 @@ class Blocked:
         borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
         schedule, main = schedule_around(anchor[0], outputs, [sums, *borders], target)
         stage = schedule[main]
-        n, block, row, column, lane = stage.loops
+        n, block, *outer, column, lane = stage.loops
         stripe, part = stage.split(block, factor=tile.blocks)
         tiles: list[LoopView] = []
         rows: list[LoopView] = []
-        if self.flat:
-            chunk, column = stage.split(stage.fuse(row, column), factor=self._chunk(sums) * tile.columns)
+        if self.in_row:
+            places = stage.fuse(*outer, column) if outer else column
+            outer = []
+            chunk, column = stage.split(places, factor=self._chunk(sums) * tile.columns)
         else:
+            *outer, row = outer
             chunk, row = stage.split(row, factor=self._chunk(sums) * tile.rows)
             down, row = stage.split(row, factor=tile.rows)
             tiles, rows = [down], [row]
         across, column = stage.split(column, factor=tile.columns)
-        stage.reorder(n, chunk, stripe, *tiles, across, *rows, column, part, lane)
+        stage.reorder(n, *outer, chunk, stripe, *tiles, across, *rows, column, part, lane)
         stage.vectorize(lane)
         for loop in (*rows, column, part):
             stage.unroll(loop)
-        task = stage.fuse(n, chunk, stripe)
+        task = stage.fuse(n, *outer, chunk, stripe)
         stage.parallel(task)
         schedule[sums].compute_at(stage, across)
         self._schedule_sums(schedule, sums)
@@ -261,8 +292,9 @@ class Blocked:
     def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
         """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
         stage = schedule[sums]
-        n, block, row, column, lane, *terms = stage.loops
-        stage.reorder(n, *terms, row, column, block, lane)
+        n, block, *outer, row, column, lane = stage.loops[: sums.ndim]
+        terms = stage.loops[sums.ndim :]
+        stage.reorder(n, *outer, *terms, row, column, block, lane)
         stage.vectorize(lane)
         for loop in (row, column, block):
             stage.unroll(loop)
@@ -283,11 +315,13 @@ class Blocked:
 
     def _chunk(self, sums: te.Tensor) -> int:
         """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""
-        tile, (rows, columns) = self.tile, self.grid
-        tiles = math.ceil(columns / tile.columns) if self.flat else math.ceil(rows / tile.rows)
-        stripes = self.filters // (self.block * tile.blocks)
+        tile, (*outer, rows, columns) = self.tile, self.grid
+        tiles = math.ceil(columns / tile.columns) if self.in_row else math.ceil(rows / tile.rows)
+        stripes = self.filters // (self.block * tile.blocks) * math.prod(outer)
         data = sums.op.inputs[0]
         image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
+        for extent, window in zip(data.shape[2 : 2 + len(outer)], self.window, strict=False):
+            image = image * window // (const_int(extent) or 1)
         chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
         most = math.ceil(tiles / min(chunks, tiles))
         dividing = max(size for size in range(1, most + 1) if tiles % size == 0)

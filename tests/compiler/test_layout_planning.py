@@ -41,7 +41,8 @@ def out_layouts(function):
     return [call.attrs.out_layout or call.attrs.data_layout for call in calls(function, "nn.conv2d")]
 
 
-def image(channels=32, extent=28):
+def image(channels=3, extent=28):
+    """Of channels that make no block: the first convolution reads it as it is."""
     return lw.var("x", (1, channels, extent, extent))
 
 
@@ -56,13 +57,19 @@ def test_a_chain_is_blocked_and_turned_back_once():
     assert planned.body.type is f.body.type
 
 
+def test_channels_that_make_blocks_are_turned_before_a_convolution_of_many():
+    planned = plan_layouts(lw.Function([x := image(64)], conv(x, 64)), TARGET).function
+    assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW8c"]
+    assert len(calls(planned, "layout_transform")) == 2
+
+
 def test_weights_and_biases_are_turned_when_the_model_is_compiled():
     x = image()
     f = lw.Function([x], conv(nn.add(conv(x, 64), weight(64, 1, 1)), 32))
     planned = plan_layouts(f, TARGET).function
     assert not any(isinstance(call.args[0], Constant) for call in calls(planned, "layout_transform"))
     first, second = calls(planned, "nn.conv2d")
-    assert first.args[1].type is tensor_type((8, 32, 3, 3, 8), "float32")
+    assert first.args[1].type is tensor_type((8, 3, 3, 3, 8), "float32")
     assert second.args[1].type is tensor_type((4, 8, 3, 3, 8, 8), "float32")
     (add,) = calls(planned, "add")
     assert add.args[1].type is tensor_type((1, 8, 1, 1, 8), "float32")
@@ -100,7 +107,7 @@ def test_concatenation_along_channels_needs_blocks_that_divide():
 
 
 def test_an_operator_without_a_rule_gets_what_it_had():
-    x = image()
+    x = image(32)
     f = lw.Function([x], conv(nn.space_to_depth(conv(x, 64), 2), 64))
     planned = plan_layouts(f, TARGET).function
     (moved,) = calls(planned, "nn.space_to_depth")

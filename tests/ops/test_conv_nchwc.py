@@ -8,7 +8,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection import select_implementation
-from loopwright.ops.conv.conv import conv2d
+from loopwright.ops.conv.conv import conv, conv2d
 from loopwright.ops.conv.nchwc import ChannelTile, channel_tile
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -27,6 +27,9 @@ CASES = {
     "dilated, uneven": ((1, 1, 12, 17, 8), (3, 1, 2, 3, 8, 8), 1, (0, 3, 1, 2), 2, 1, "NCHW8c OIHW8i8o NCHW8c"),
     "blocks of other sizes": ((1, 3, 5, 6, 8), (2, 3, 3, 3, 8, 16), 1, (1, 1, 1, 1), 1, 1, "NCHW8c OIHW8i16o NCHW16c"),
     "grouped": ((1, 4, 8, 8, 8), (6, 2, 3, 3, 8, 8), 1, (1, 1, 1, 1), 1, 2, "NCHW8c OIHW8i8o NCHW8c"),
+    "one axis": ((2, 2, 19, 16), (3, 2, 3, 16, 16), 1, (1, 2), 2, 1, "NCW16c OIW16i16o NCW16c"),
+    "three axes": ((1, 2, 4, 5, 9, 8), (2, 2, 2, 3, 3, 8, 8), 2, (1, 1, 1, 0, 1, 1), 1, 1, "NCDHW8c OIDHW8i8o NCDHW8c"),
+    "1x1x1": ((1, 1, 2, 3, 5, 16), (2, 1, 1, 1, 1, 16, 16), 1, (0,) * 6, 1, 1, "NCDHW16c OIDHW16i16o NCDHW16c"),
     "depthwise": ((1, 3, 9, 18, 16), (3, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 48, "NCHW16c OIHW16o NCHW16c"),
     "depthwise strided": ((2, 2, 11, 9, 8), (2, 1, 5, 3, 8), 2, (2, 1, 2, 1), 1, 16, "NCHW8c OIHW8o NCHW8c"),
 }  # fmt: skip
@@ -44,11 +47,12 @@ def attributes(strides, padding, dilation, groups, layouts):
 def test_blocked_convolutions_are_right_native(ops, case):
     x, w, strides, padding, dilation, groups, layouts = CASES[case]
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
-    call = conv2d(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
+    rank = len(padding) // 2
+    call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
     chosen = select_implementation(call, lw.resolve_target("native")).chosen
     assert chosen.name == ("conv.blocked_depthwise" if "depthwise" in case else "conv.blocked")
-    found = ops.apply(conv2d, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
-    wanted = windows.conv_in(a, b, (strides,) * 2, padding, (dilation,) * 2, groups, layouts.split())
+    found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
+    wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
