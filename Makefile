@@ -27,7 +27,9 @@ lint: $(VENV)/dev.stamp
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/kernels.py --compile
-	$(BIN)/python benchmarks/kernels.py --json kernels.json --resume
+	$(BIN)/python benchmarks/kernels.py --json build/kernels.json --resume
+	$(BIN)/python benchmarks/models.py --json build/models.json --resume
+	$(BIN)/python benchmarks/report.py build/kernels.json build/models.json > benchmarks/RESULTS.md
 
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)

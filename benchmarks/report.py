@@ -1,15 +1,19 @@
-"""Results as a table for terminals, as Markdown, as an SVG chart, and as lines of a CSV history."""
+"""Results as a table for terminals, as Markdown, as an SVG chart, and as lines of a CSV history.
+
+As a script it prints the page of results: ``report.py kernels.json models.json > RESULTS.md``.
+"""
 
 from __future__ import annotations
 
 import csv
 import datetime as dt
 import math
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from results import OURS, Record, Result
+from results import OURS, STRICT, Record, Result
 from rich.console import Console
 from rich.table import Table
 
@@ -27,6 +31,8 @@ def _bar_of(result: Result) -> str:
     parts = [f"{bar.ratio:g}×"] if bar.ratio else []
     if bar.share is not None:
         parts.append(f"{bar.share:.0%}" + (" of memory" if bar.either else ""))
+    if bar.gain is not None and result.gain is not None:
+        parts.append(f"{bar.gain:g}× float32: {result.gain:.2f}")
     return (" or " if bar.either else ", ").join(parts)
 
 
@@ -39,6 +45,48 @@ def _verdict(result: Result) -> str:
     if not result.bar.ratio and result.bar.share is None:
         return ""
     return "met" if result.met else "below"
+
+
+COST_HEADINGS = (
+    "model",
+    "compile",
+    "load",
+    "onnxruntime",
+    "openvino",
+    "memory",
+    "onnxruntime ",
+    "openvino ",
+    "ours ÷ onnxruntime",
+    "while compiling",
+    "constants",
+)
+
+
+def cost_row(model: str, costs: Mapping[str, Mapping[str, float]]) -> Sequence[str]:
+    """Seconds to be ready by kind, then the most memory while becoming so and running once."""
+
+    def seconds(kind: str) -> str:
+        return shown_seconds(costs[kind]["seconds"]) if kind in costs else ""
+
+    def megabytes(kind: str, what: str = "bytes") -> str:
+        return f"{costs[kind][what] / 2**20:.0f} MiB" if kind in costs else ""
+
+    both = "load" in costs and "onnxruntime" in costs
+    return (
+        model,
+        *map(seconds, ("compile", "load", "onnxruntime", "openvino")),
+        *map(megabytes, ("load", "onnxruntime", "openvino")),
+        f"{costs['load']['bytes'] / costs['onnxruntime']['bytes']:.2f}" if both else "",
+        megabytes("compile"),
+        megabytes("compile", "constants"),
+    )
+
+
+def print_costs(costs: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
+    table = Table(*COST_HEADINGS, title="becoming ready, and memory above what the imports take")
+    for model, of_model in costs.items():
+        table.add_row(*cost_row(model, of_model))
+    Console(width=None if Console().is_terminal else 170).print(table)
 
 
 HEADINGS = ("case", "threads", "time", "rate", "of roof", "best peer", "its time", "ratio", "bar", "")
@@ -70,12 +118,8 @@ def print_results(results: Iterable[Result], title: str) -> None:
     for result in results:
         table.add_row(*row(result))
     console.print(table)
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for peer, why in result.refused.items():
-            reasons.setdefault((peer, why), []).append(result.name)
-    for (peer, why), names in reasons.items():
-        console.print(f"{peer} left out of {len(names)} ({names[0]} …): {why}", style="dim", markup=False)
+    for line in _left_out(results):
+        console.print(line, style="dim", markup=False)
     console.print(summary(results))
 
 
@@ -109,6 +153,50 @@ def append_history(path: Path, record: Record, results: Iterable[Result]) -> Non
                 writer.writerow([now, where, r.group, r.name, r.threads, name, version, f"{seconds:.6g}"])
 
 
+def markdown(record: Record, title: str) -> str:
+    """The full tables of a record: a heading for each group of cases, then what models cost, and who was left out."""
+    about, results = record.about, list(record.results.values())
+    found = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    lines = [f"## {title}", "", f"{about['machine']}. Python {about['python']}, {found}. {about.get('date', '')}.", ""]
+    lines += [f"- {threads} thread(s): {_rates(rates)}" for threads, rates in about.get("rates", {}).items()]
+    lines += ["", summary(results) + ".", ""]
+    for group in dict.fromkeys(r.group for r in results):
+        rows = [row(r) for r in results if r.group == group]
+        lines += [f"### {group}", "", *_markdown_table(HEADINGS, rows), ""]
+        beside = [r for r in results if r.group == group and STRICT in r.seconds and OURS in r.seconds]
+        strict = ", ".join(f"{r.name} ({r.threads}) {r.seconds[STRICT] / r.seconds[OURS]:.2f}" for r in beside)
+        lines += [f"With strict precision, times as long: {strict}.", ""] if strict else []
+    if record.costs:
+        rows = [cost_row(model, costs) for model, costs in record.costs.items()]
+        lines += [
+            "### becoming ready, and memory above what the imports take",
+            "",
+            *_markdown_table(COST_HEADINGS, rows),
+        ]
+    lines += ["", *(f"- {line}" for line in _left_out(results)), ""]
+    return "\n".join(lines)
+
+
+def _rates(rates: Mapping[str, float]) -> str:
+    parts = [f"fma peak {rates['peak'] / 1e9:.0f} GFLOP/s"]
+    return ", ".join(parts + [f"{key} {rate / 1e9:.1f} GB/s" for key, rate in rates.items() if key != "peak"])
+
+
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    cells = [headings, ["---"] * len(headings), *rows]
+    return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in cells]
+
+
+def _left_out(results: Iterable[Result]) -> Iterator[str]:
+    """Which peers did not take part in which groups, and why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for peer, why in result.refused.items():
+            reasons.setdefault((peer, why.split(chr(10))[0]), []).append(result.group)
+    for (peer, why), groups in reasons.items():
+        yield f"{peer} left out of {len(groups)} ({', '.join(dict.fromkeys(groups))}): {why}"
+
+
 _ROW, _LEFT, _UNIT = 18, 330, 150
 
 
@@ -138,3 +226,22 @@ def svg_chart(results: Iterable[Result], title: str) -> str:
     one = _LEFT + _UNIT
     lines += [f'<line x1="{one}" x2="{one}" y1="34" y2="{height - 10}" stroke="black"/>', "</svg>"]
     return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    print(
+        "# Results\n\nTimes are medians over rounds in which the contenders take turns, each in a process of its own;"
+    )
+    print(
+        "the ratio is the best peer's time over ours, the roof what bounds the work: the fma peak, or the bandwidth of"
+    )
+    print(
+        "the place where its data stays between calls, measured in the same rounds. A bar is met or not; which, and by"
+    )
+    print("how much, each line says.\n")
+    for path in map(Path, sys.argv[1:]):
+        print(markdown(Record(path), path.stem))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cases.case import Bar
 
-OURS = "loopwright"
+OURS, STRICT = "loopwright", "strict"
 TOLERANCE = 1e-4
 """The most that outputs may differ, as a part of the largest value of the tensor."""
 
@@ -23,7 +23,7 @@ class Result:
 
     ``refused``: why a peer is left out. ``errors``: how far a peer's outputs are from ours. ``roof_seconds``: the least
     time that the machine allows, ``roof``: what bounds it, fma or the place of the data. ``operations`` and ``bytes``
-    of a call. ``facts``: other columns, by name.
+    of a call. ``gain``: how much faster we are than in the case that ``bar.gain`` is about.
     """
 
     group: str
@@ -37,7 +37,7 @@ class Result:
     roof: str = ""
     roof_seconds: float = 0.0
     bar: Bar = field(default_factory=Bar)
-    facts: Mapping[str, float] = field(default_factory=dict)
+    gain: float | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -45,7 +45,7 @@ class Result:
 
     @property
     def best_peer(self) -> str | None:
-        peers = {name: s for name, s in self.seconds.items() if name != OURS and self.right(name)}
+        peers = {name: s for name, s in self.seconds.items() if name not in (OURS, STRICT) and self.right(name)}
         return min(peers, key=peers.__getitem__, default=None)
 
     def right(self, peer: str) -> bool:
@@ -72,7 +72,8 @@ class Result:
         near = self.bar.share is not None and self.share is not None and self.share >= self.bar.share
         if self.bar.either:
             return fast or (near and self.roof == "memory")
-        return (fast or self.ratio is None) and (near or self.bar.share is None)
+        gained = self.bar.gain is None or self.gain is None or self.gain >= self.bar.gain
+        return gained and (fast or self.ratio is None) and (near or self.bar.share is None)
 
     @property
     def rate(self) -> str:
@@ -119,7 +120,8 @@ class Record:
         for key, value in own.items():
             if packages and stored.get(key, value) != value:
                 raise SystemExit(f"{path} is of another {key}: {stored[key]}, here {value}; name another file")
-        self.about = {**own, **{k: v for k, v in stored.items() if k != "results"}}
+        self.about = {**own, **{k: v for k, v in stored.items() if k not in ("results", "costs")}}
+        self.costs: dict[str, dict[str, dict[str, float]]] = stored.get("costs", {})
         self.results: dict[tuple[str, str, int], Result] = {}
         for entry in stored.get("results", []):
             result = Result(**{**entry, "bar": Bar(**entry["bar"])})
@@ -134,8 +136,13 @@ class Record:
         self.about.setdefault("rates", {})[str(threads)] = dict(rates)
         self._write()
 
+    def note_costs(self, model: str, costs: dict[str, dict[str, float]]) -> None:
+        """By kind, what ``costs.py`` measures."""
+        self.costs[model] = costs
+        self._write()
+
     def _write(self) -> None:
         if self.path is not None:
             entries = [asdict(result) for result in self.results.values()]
-            text = json.dumps({**self.about, "results": entries}, indent=1, ensure_ascii=False)
+            text = json.dumps({**self.about, "results": entries, "costs": self.costs}, indent=1, ensure_ascii=False)
             self.path.write_text(text + "\n", encoding="utf-8")

@@ -147,10 +147,17 @@ def ended(contenders: Iterable[Contender]) -> Any:
             contender.close()
 
 
-def alternate(contenders: Mapping[str, Contender], rounds: int, seed: int = 0, calls: int = CALLS) -> None:
-    """Let each contender measure once a round, in random order."""
+def alternate(contenders: Mapping[str, Contender], rounds: int, seed: int = 0, calls: int = CALLS) -> dict[str, str]:
+    """Let each contender measure once a round, in random order. Gives the reasons of those that did not get through."""
     order = random.Random(seed)
+    refused: dict[str, str] = {}
     for _ in range(rounds):
         for name in order.sample(list(contenders), len(contenders)):
-            contenders[name].measure(calls)
+            if name in refused:
+                continue
+            try:
+                contenders[name].measure(calls)
+            except Refused as reason:
+                refused[name] = str(reason)
             time.sleep(PAUSE)
+    return refused

@@ -22,5 +22,5 @@ def chosen_cases(patterns: list[str]) -> list[Case]:
     wanted = [
         name for name in every if not patterns or any(p in name or fnmatch.fnmatchcase(name, p) for p in patterns)
     ]
-    needed = {n for case in map(every.get, wanted) for n in (case.overhead, case.against and case.against[0]) if n}
+    needed = {n for case in map(every.get, wanted) for n in (case.overhead, case.against) if n}
     return [case for name, case in every.items() if name in needed or name in set(wanted)]

@@ -17,14 +17,16 @@ OPSET = 20
 
 @dataclass(frozen=True)
 class Bar:
-    """What to reach: the best peer's time over ours, and the share of the roofline; either one, if ``either``.
+    """What to reach: the best peer's time over ours, and the share of the roofline where it is given.
 
-    The share is asked for where ``cached`` data does not hide the memory, or everywhere, if that is None.
+    With ``either``, one of them is enough, the share where the data lies in memory. ``gain``: how much faster than the
+    case of ours that stands ``against`` it.
     """
 
     ratio: float = 1.0
     share: float | None = None
     either: bool = False
+    gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Case:
     low to below high that a tensor holds; else floats are normal, and whole numbers as large as 8 bits hold.
 
     ``overhead`` names a case whose time is taken off, that of calling nearly nothing. ``against`` names another of our
-    cases, and how much faster than that this one is to be.
+    cases, than which this one is to be faster.
     """
 
     group: str
@@ -47,7 +49,7 @@ class Case:
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     constants: Mapping[str, object] = field(default_factory=dict)
     overhead: str | None = None
-    against: tuple[str, float] | None = None
+    against: str | None = None
     opset: int = OPSET
 
     @property
@@ -74,12 +76,11 @@ class Case:
         """Seeded inputs."""
         return {info.name: self._values(info, weight=False) for info in model.graph.input}
 
-    def write(self, folder: Path) -> ModelProto:
-        """Model and inputs, as contenders read them."""
+    def write(self, folder: Path) -> Work:
+        """Leave model and inputs there, as contenders read them, and say what the work is."""
         model = self.model()
-        onnx.save(model, folder / "model.onnx")
-        np.savez(folder / "inputs.npz", **self.feeds(model))
-        return model
+        write(folder, model, self.feeds(model))
+        return work_of(model)
 
     def _values(self, info: onnx.ValueInfoProto, weight: bool) -> np.ndarray:
         rng = np.random.default_rng(crc32(f"{self.full_name} {info.name}".encode()))
@@ -94,6 +95,12 @@ class Case:
         elif weight and len(shape) > 1:  # He: results stay as large as inputs
             values *= np.sqrt(2 / max(1, np.prod(shape) / max(shape[0], shape[-1])), dtype=np.float32)
         return values.astype(kind)
+
+
+def write(folder: Path, model: ModelProto, feeds: Mapping[str, np.ndarray]) -> None:
+    """What ``contender.prepare`` reads."""
+    onnx.save(model, folder / "model.onnx")
+    np.savez(folder / "inputs.npz", **feeds)
 
 
 def shape_of(info: onnx.ValueInfoProto) -> tuple[int, ...]:
@@ -117,7 +124,8 @@ def work_of(model: ModelProto) -> Work:
     shapes |= {i.name: tuple(i.dims) for i in graph.initializer}
     operations = sum(_operations(node, shapes) for node in graph.node)
     read = sum(_bytes(infos[i.name]) for i in graph.input) + sum(len(i.raw_data) for i in graph.initializer)
-    read = sum(_bytes_gathered(node, shapes) for node in graph.node if node.op_type == "Gather") or read
+    if [node.op_type for node in graph.node] == ["Gather"]:
+        read = _bytes_gathered(graph.node[0], shapes)
     return Work(operations, read, sum(_bytes(o) for o in graph.output))
 
 
