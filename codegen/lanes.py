@@ -247,10 +247,17 @@ class Float:
         args = [self.value, sign.value]
         return self._make(self.lanes.call("copysign", float_type(self.bits), args))
 
+    def at_least(self, low: float) -> Float:
+        """The larger of this and ``low``; NaN stays NaN."""
+        return (self < low).select(self.same(low), self)
+
+    def at_most(self, high: float) -> Float:
+        """The smaller of this and ``high``; NaN stays NaN."""
+        return (self > high).select(self.same(high), self)
+
     def clamp(self, low: float, high: float) -> Float:
         """Into [low, high]; NaN stays NaN."""
-        raised = (self < low).select(self.same(low), self)
-        return (raised > high).select(self.same(high), raised)
+        return self.at_least(low).at_most(high)
 
     def as_int(self) -> Int:
         """The bits, as an integer."""
@@ -268,9 +275,16 @@ class Float:
 
 
 def polynomial(x: Float, coefficients: Sequence[float]) -> Float:
-    """c0 + c1 x + c2 x² + … by Horner's rule."""
-    *rest, last = coefficients
-    total = x.same(last)
-    for c in reversed(rest):
-        total = total.mul_add(x, c)
+    """c0 + c1 x + c2 x² + … by Horner's rule for x², in pairs of terms: so fewer products wait for each other."""
+    pairs = [_pair(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    square = x * x
+    total = pairs[-1]
+    for pair in reversed(pairs[:-1]):
+        total = total.mul_add(square, pair)
     return total
+
+
+def _pair(x: Float, coefficients: Sequence[float]) -> Float:
+    """c0 + c1 x, or c0 alone."""
+    constant, *slope = coefficients
+    return x.mul_add(slope[0], constant) if slope else x.same(constant)

@@ -7,7 +7,7 @@ the logarithm of erfc fitted by one polynomial in place of his rational function
 from __future__ import annotations
 
 from ..lanes import Float, polynomial
-from .exp import exp
+from .exp import exp_in_range
 
 # P(z) where erf x = x + x P(x²), |x| ≤ 1; error 2^-29.6 and 2^-56.1.
 _NEAR = {
@@ -36,5 +36,5 @@ _SATURATES = {32: 3.95, 64: 5.95}
 def erf(x: Float) -> Float:
     near = x.mul_add(polynomial(x * x, _NEAR[x.bits]), x)
     size = x.abs().clamp(0.0, _SATURATES[x.bits])
-    far = 1.0 - exp(polynomial(size - 1.0, _FAR[x.bits]))
+    far = 1.0 - exp_in_range(polynomial(size - 1.0, _FAR[x.bits]))
     return (size < 1.0).select(near, far).copysign(x)

@@ -7,8 +7,8 @@ vector_math come from tools/minimax.py: a Remez exchange in 300 bits, float32 on
 
 from __future__ import annotations
 
-from ..lanes import Float, Int, polynomial
-from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, fast_two_sum, nearest, power_of_two, scale
+from ..lanes import Float, polynomial
+from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, Whole, fast_two_sum, nearest, power_of_two, scale
 
 # q(r) where e^r = 1 + r + r² q(r); error relative to e^r 2^-28.2 and 2^-60.6.
 _EXP = {
@@ -38,13 +38,12 @@ _RANGE2 = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
 _RANGE_M1 = {32: (-20.0, 89.0), 64: (-40.0, 710.0)}
 
 
-def reduce_exp(x: Float) -> tuple[Double, Int]:
+def reduce_exp(x: Float) -> tuple[Double, Whole]:
     """``r, n`` with ``x = r + n ln2``: ``r.lo`` is what rounding took from ``r.hi``."""
-    n_float, n = nearest(x * LOG2_E)
-    first = n_float.mul_add(-LN2_HI[x.bits], x)
-    second = n_float * LN2_LO[x.bits]
-    r = first - second
-    return Double(r, (first - r) - second), n
+    n = nearest(x, LOG2_E)
+    first = n.value.mul_add(-LN2_HI[x.bits], x)
+    r = n.value.mul_add(-LN2_LO[x.bits], first)
+    return Double(r, n.value.mul_add(-LN2_LO[x.bits], first - r)), n
 
 
 def _exp_reduced(r: Float) -> Float:
@@ -53,8 +52,18 @@ def _exp_reduced(r: Float) -> Float:
 
 
 def exp(x: Float) -> Float:
-    r, n = reduce_exp(x.clamp(*_RANGE[x.bits]))
+    return exp_in_range(x.clamp(*_RANGE[x.bits]))
+
+
+def exp_in_range(x: Float) -> Float:
+    """e^x where it is neither 0 nor infinite to the last bit, nor far beyond."""
+    r, n = reduce_exp(x)
     return scale(_exp_reduced(r.hi), n)
+
+
+def _expm1_reduced(r: Double) -> Float:
+    """e^r - 1 for |r| ≤ ln2/2."""
+    return (r.hi * r.hi).mul_add(polynomial(r.hi, _EXP[r.hi.bits]), r.lo) + r.hi
 
 
 def exp_half(x: Float) -> Float:
@@ -66,17 +75,16 @@ def exp_half(x: Float) -> Float:
 
 def exp2(x: Float) -> Float:
     x = x.clamp(*_RANGE2[x.bits])
-    n_float, n = nearest(x)
-    r = x - n_float
+    n = nearest(x)
+    r = x - n.value
     return scale(r.mul_add(polynomial(r, _EXP2[r.bits]), 1.0), n)
 
 
 def expm1(x: Float) -> Float:
     """2^n (e^r - 1) + (2^n - 1), all of it halved on the way, so that 2^1024 is never needed."""
     r, n = reduce_exp(x.clamp(*_RANGE_M1[x.bits]))
-    reduced = (r.hi * r.hi).mul_add(polynomial(r.hi, _EXP[x.bits]), r.lo) + r.hi
-    half_power = power_of_two(n - 1)
-    result = half_power.mul_add(reduced, half_power - 0.5) * 2.0
+    half_power = power_of_two(n.integer - 1)
+    result = half_power.mul_add(_expm1_reduced(r), half_power - 0.5) * 2.0
     return (x.abs() < 2.0 ** -(x.bits - 6)).select(x, result)
 
 
@@ -84,5 +92,4 @@ def exp_of_sum(x: Double) -> Float:
     """e^(hi + lo), where ``hi`` may be beyond the range if ``lo`` is finite."""
     r, n = reduce_exp(x.hi.clamp(*_RANGE[x.hi.bits]))
     both = fast_two_sum(r.hi, r.lo + x.lo)
-    e = (both.hi * both.hi).mul_add(polynomial(both.hi, _EXP[r.hi.bits]), both.lo) + both.hi
-    return scale(e + 1.0, n)
+    return scale(_expm1_reduced(both) + 1.0, n)

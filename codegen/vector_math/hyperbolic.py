@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..lanes import Float, polynomial
-from .exp import exp, exp_half
+from .exp import exp, exp_half, exp_in_range
+from .reduction import quotient, reciprocal
 
 # P(z) where tanh x = x + x³ P(x²), |x| ≤ 0.625; error 2^-32.5 and 2^-57.9.
 _TANH = {
@@ -25,19 +26,24 @@ _SINH = {
 }  # fmt: skip
 
 
+# From here on tanh is 1 to the last bit.
+_SATURATES = {32: 9.1, 64: 19.1}
+
+
 def tanh(x: Float) -> Float:
     """1 - 2 / (e^2|x| + 1) where that exceeds 0.55, so that the error of e^x hardly counts."""
     z = x * x
     near = (x * z).mul_add(polynomial(z, _TANH[x.bits]), x)
     size = x.abs()
-    far = 1.0 - 2.0 / (exp(size + size) + 1.0)
+    bounded = size.at_most(_SATURATES[x.bits])
+    far = 1.0 - 2.0 * reciprocal(exp_in_range(bounded + bounded) + 1.0)
     return (size < 0.625).select(near, far).copysign(x)
 
 
 def sigmoid(x: Float) -> Float:
     """1 / (1 + e^-x), or e^x / (1 + e^x) for negative x, where the first form would overflow."""
     e = exp(-x.abs())
-    return (x < 0.0).select(e, 1.0) / (e + 1.0)
+    return quotient((x < 0.0).select(e, 1.0), e + 1.0)
 
 
 def sinh(x: Float) -> Float:

@@ -1,13 +1,14 @@
-"""asin, acos, atan. float32 is computed in float64.
+"""asin, acos, atan.
 
 Reductions: asin x = π/2 - 2 asin √((1 - x) / 2) for x > ½; atan x = c + atan((x - tan c) / (1 + x tan c)) with c = 0,
-π/4 or π/2 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980, ch. 10 and 11).
+π/4 or π/2, of which float32 needs but 0 and π/2 (W. J. Cody and W. Waite, "Software Manual for the Elementary
+Functions", 1980, ch. 10 and 11).
 """
 
 from __future__ import annotations
 
 from ..lanes import Float, polynomial
-from .reduction import fast_two_sum
+from .reduction import fast_two_sum, quotient
 
 # For float32 and float64: P(z) where asin x = x + x³ P(x²), |x| ≤ ½; errors 2^-31.7 and 2^-58.9.
 _ASIN = {
@@ -22,11 +23,11 @@ _ASIN = {
     ),
 }  # fmt: skip
 
-# P(z) where atan x = x + x³ P(x²), |x| ≤ tan π/8; errors 2^-35.4 and 2^-58.4.
+# For float32 and float64: P(z) where atan x = x + x³ P(x²), |x| ≤ 1 and |x| ≤ tan π/8; errors 2^-28.5 and 2^-58.4.
 _ATAN = {
     32: (
-        -0.33333332510098973, 0.19999904759112153, -0.1428202910447152, 0.11044924170524366, -0.08477412959988198,
-        0.04746127519442699,
+        -0.3333329856, 0.1999852955, -0.1426401436, 0.1095086038, -0.08399202675, 0.05787872896, -0.03109334596,
+        0.01086614840, -0.001782112512,
     ),
     64: (
         -0.33333333333333326, 0.1999999999999767, -0.14285714285388168, 0.11111111088187081, -0.09090908144846487,
@@ -36,49 +37,54 @@ _ATAN = {
 }  # fmt: skip
 
 _PI_8_TAN, _PI_3_8_TAN = 0.41421356237309503, 2.414213562373095
-_HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+_HALF_PI = {
+    32: (float.fromhex("0x1.921fb6p+0"), float.fromhex("-0x1.777a5cp-25")),
+    64: (1.5707963267948966, 6.123233995736766e-17),
+}
 
 
-def asin(x: Float) -> Float:
-    return _asin(x.convert(64), x.bits).convert(x.bits)
-
-
-def acos(x: Float) -> Float:
-    return _acos(x.convert(64), x.bits).convert(x.bits)
-
-
-def atan(x: Float) -> Float:
-    return _atan(x.convert(64), x.bits).convert(x.bits)
-
-
-def _reduced(x: Float, accuracy: int) -> tuple[Float, Float]:
+def _reduced(x: Float) -> tuple[Float, Float]:
     """``s, t`` with asin s = s + t, where s is |x|, or √((1 - |x|) / 2) if |x| > ½."""
     size = x.abs()
     z = (size > 0.5).select((1.0 - size) * 0.5, x * x)
     s = (size > 0.5).select(z.sqrt(), size)
-    return s, s * z * polynomial(z, _ASIN[accuracy])
+    return s, s * z * polynomial(z, _ASIN[x.bits])
 
 
-def _asin(x: Float, accuracy: int) -> Float:
-    s, t = _reduced(x, accuracy)
-    far = fast_two_sum(x.same(_HALF_PI[0]), s * -2.0)
-    beyond = far.hi + (far.lo - (t * 2.0 - _HALF_PI[1]))
+def asin(x: Float) -> Float:
+    s, t = _reduced(x)
+    far = fast_two_sum(x.same(_HALF_PI[x.bits][0]), s * -2.0)
+    beyond = far.hi + (far.lo - (t * 2.0 - _HALF_PI[x.bits][1]))
     return (x.abs() > 0.5).select(beyond, s + t).copysign(x)
 
 
-def _acos(x: Float, accuracy: int) -> Float:
+def acos(x: Float) -> Float:
     """π/2 - asin x in the middle, 2 asin s to the right, π - 2 asin s to the left."""
-    s, t = _reduced(x, accuracy)
+    s, t = _reduced(x)
     side = x.abs() > 0.5
     left = x < 0.0
     # Written as base π + factor · (s + t).
     factor = side.select(left.select(x.same(-2.0), 2.0), left.select(x.same(1.0), -1.0))
     base = side.select(left.select(x.same(1.0), 0.0), 0.5)
-    total = fast_two_sum(base * (2.0 * _HALF_PI[0]), factor * s)
-    return total.hi + (total.lo + (factor * t + base * (2.0 * _HALF_PI[1])))
+    total = fast_two_sum(base * (2.0 * _HALF_PI[x.bits][0]), factor * s)
+    return total.hi + (total.lo + (factor * t + base * (2.0 * _HALF_PI[x.bits][1])))
 
 
-def _atan(x: Float, accuracy: int) -> Float:
+def atan(x: Float) -> Float:
+    return _atan_32(x) if x.bits == 32 else _atan_64(x)
+
+
+def _atan_32(x: Float) -> Float:
+    """π/2 - atan(1/|x|) beyond 1."""
+    size = x.abs().at_most(2.0**60)
+    steep = size > 1.0
+    t = quotient(steep.select(x.same(1.0), size), steep.select(size, 1.0))
+    z = t * t
+    angle = (t * z).mul_add(polynomial(z, _ATAN[32]), t)
+    return steep.select(_HALF_PI[32][0] - angle, angle).copysign(x)
+
+
+def _atan_64(x: Float) -> Float:
     size = x.abs()
     far, middle = size > _PI_3_8_TAN, size > _PI_8_TAN
     numerator = far.select(x.same(-1.0), middle.select(size - 1.0, size))
@@ -86,6 +92,6 @@ def _atan(x: Float, accuracy: int) -> Float:
     base = far.select(x.same(1.0), middle.select(x.same(0.5), 0.0))  # in units of π/2, exactly
     t = numerator / denominator
     z = t * t
-    total = fast_two_sum(base * _HALF_PI[0], t)
-    small = (t * z).mul_add(polynomial(z, _ATAN[accuracy]), base * _HALF_PI[1])
+    total = fast_two_sum(base * _HALF_PI[x.bits][0], t)
+    small = (t * z).mul_add(polynomial(z, _ATAN[x.bits]), base * _HALF_PI[x.bits][1])
     return (total.hi + (total.lo + small)).copysign(x)

@@ -21,7 +21,6 @@ from .reduction import (
     multiply,
     nearest,
     power_of_two,
-    small_to_float,
     two_product,
 )
 from .rounding import round_even
@@ -75,13 +74,13 @@ def _power_of_size_32(x: Float, y: Float) -> Float:
     size = x.abs().convert(64)
     k, m = split_exponent(size)
     s = (m - 1.0) / (m + 1.0)
-    inner = s.mul_add(polynomial(s * s, _LOG2), small_to_float(k))
+    inner = s.mul_add(polynomial(s * s, _LOG2), k)
     log2 = _is_positive_finite(size).select(inner, _logarithm_at_ends(size))
     # Clamped, y cannot be infinite: 1 to the power of it is 1; and any result that it changes was 0 or infinite anyway.
     exponent = (y.convert(64).clamp(-(2.0**40), 2.0**40) * log2).clamp(-200.0, 200.0)
-    n_float, n = nearest(exponent)
-    r = exponent - n_float
-    return (r.mul_add(polynomial(r, _EXP2), 1.0) * power_of_two(n)).convert(32)
+    n = nearest(exponent)
+    r = exponent - n.value
+    return (r.mul_add(polynomial(r, _EXP2), 1.0) * power_of_two(n.integer)).convert(32)
 
 
 def _power_of_size_64(x: Float, y: Float) -> Float:
@@ -104,8 +103,7 @@ def _log_of_sum(x: Float) -> Double:
     fifths = add(_constant(x, _TWO_FIFTHS), Double(z.hi * polynomial(z.hi, _ATANH), x.same(0.0)))
     thirds = add(_constant(x, _TWO_THIRDS), multiply(z, fifths))
     log_m = add(Double(s.hi + s.hi, s.lo + s.lo), multiply(multiply(s, z), thirds))
-    exponent = small_to_float(k)
-    return add(fast_two_sum(exponent * LN2_HI[64], exponent * LN2_LO[64]), log_m)
+    return add(fast_two_sum(k * LN2_HI[64], k * LN2_LO[64]), log_m)
 
 
 def _constant(x: Float, parts: tuple[float, float]) -> Double:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..lanes import Float, Int
+from . import avx512
 
 MANTISSA = {32: 23, 64: 52}
 BIAS = {32: 127, 64: 1023}
@@ -25,10 +26,22 @@ def magic(bits: int) -> float:
     return 1.5 * 2.0 ** MANTISSA[bits]
 
 
-def nearest(x: Float) -> tuple[Float, Int]:
-    """The integer nearest to ``x``, as a float and as an integer. ``|x|`` below 2^22 (2^51 for float64)."""
-    shifted = x + magic(x.bits)
-    return shifted - magic(x.bits), shifted.as_int() - x.same(magic(x.bits)).as_int()
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number, as a float and as an integer."""
+
+    value: Float
+    integer: Int
+
+    def __sub__(self, other: int) -> Whole:
+        return Whole(self.value - float(other), self.integer - other)
+
+
+def nearest(x: Float, factor: float = 1.0) -> Whole:
+    """The integer nearest to ``x * factor``, or to a rounded one; it must be below 2^22 (2^51 for float64)."""
+    addend = magic(x.bits)
+    shifted = x + addend if factor == 1.0 else x.mul_add(factor, addend)
+    return Whole(shifted - addend, shifted.as_int() - x.same(addend).as_int())
 
 
 def small_to_float(n: Int) -> Float:
@@ -42,10 +55,39 @@ def power_of_two(n: Int) -> Float:
     return ((n + BIAS[n.bits]) << MANTISSA[n.bits]).as_float()
 
 
-def scale(y: Float, n: Int) -> Float:
+def scale(y: Float, n: Whole) -> Float:
     """``y * 2^n``, overflow and gradual underflow included, for ``|n|`` up to twice the exponent range."""
-    half = ((n + 4096) >> 1) - 2048  # a logical shift: 64-bit vectors have no arithmetic one before AVX-512
-    return y * power_of_two(half) * power_of_two(n - half)
+    if avx512.available(y):
+        return avx512.scale(y, n.value)
+    half = ((n.integer + 4096) >> 1) - 2048  # a logical shift: 64-bit vectors have no arithmetic one before AVX-512
+    return y * power_of_two(half) * power_of_two(n.integer - half)
+
+
+def quotient(a: Float, b: Float) -> Float:
+    """``a / b`` to about half an ulp, for b between 2^-100 and 2^100 and smaller quotients than 2^100.
+
+    AVX-512 divides 16 floats in as many cycles: an approximate reciprocal, one step of Newton's to make it better, and
+    one that adds the quotient of what is left take fewer (P. W. Markstein, "IA-64 and Elementary Functions", 2000,
+    ch. 8).
+    """
+    if b.bits != 32 or not avx512.available(b):
+        return a / b
+    inverse = reciprocal(b)
+    near = a * inverse
+    return (-b).fma(near, a).fma(inverse, near)
+
+
+def reciprocal(b: Float) -> Float:
+    """``1 / b`` to about an ulp, for such b as of ``quotient``."""
+    if b.bits != 32 or not avx512.available(b):
+        return 1.0 / b
+    rough = avx512.reciprocal(b)
+    return rough.fma((-b).fma(rough, 1.0), rough)
+
+
+def small_quotient(a: Float, b: Float) -> Float:
+    """``a / b`` to at least 14 bits, where it is a correction to something larger."""
+    return a * avx512.reciprocal(b) if avx512.available(b) else a / b
 
 
 @dataclass(frozen=True, slots=True)

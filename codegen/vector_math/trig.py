@@ -1,4 +1,7 @@
-"""sin, cos, tan: polynomials on [-π/4, π/4], chosen and signed by the quadrant. float32 is computed in float64."""
+"""sin, cos, tan: polynomials on [-π/4, π/4], chosen and signed by the quadrant.
+
+Angles of float32 up to 2^16 are reduced and computed in float32, where the target has fma; others in float64.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..lanes import Float, Int, polynomial
-from .trig_reduction import reduce_angle
+from .reduction import Double, fast_two_sum, quotient, small_quotient
+from .trig_reduction import NEAR_32, beyond, reduce_angle, reduce_near_32
 
 # For float32 and float64: S, C where sin r = r + r³ S(r²), cos r = 1 - r²/2 + r⁴ C(r²), |r| ≤ π/4;
 # errors 2^-37.6 and 2^-57.3, 2^-42.7 and 2^-59.5.
@@ -31,49 +35,62 @@ class _Turned:
     """sine and cosine of the rest r, |r| ≤ π/4, of an angle in this quadrant (modulo 4)."""
 
     quadrant: Int
-    sine: Float
-    cosine: Float
+    sine: Double
+    cosine: Double
 
 
 def sin(x: Float) -> Float:
-    return _through_float64(x, _sin)
+    return _of_angle(x, _sin)
 
 
 def cos(x: Float) -> Float:
-    return _through_float64(x, _cos)
+    return _of_angle(x, _cos)
+
+
+# Up to here tan x is x to the last bit.
+_TAN_IS_ANGLE = {32: 2.0**-12, 64: 2.0**-27}
 
 
 def tan(x: Float) -> Float:
-    return _through_float64(x, _tan)
+    return (x.abs() < _TAN_IS_ANGLE[x.bits]).select(x, _of_angle(x, _tan))
 
 
-def _through_float64(x: Float, function: Callable[[_Turned], Float]) -> Float:
-    return function(_turn(x.convert(64), accuracy=x.bits)).convert(x.bits)
+def _of_angle(x: Float, function: Callable[[_Turned], Float]) -> Float:
+    def in_float64() -> Float:
+        return function(_turn(x.convert(64), x.bits, *reduce_angle(x.convert(64), x.bits))).convert(x.bits)
+
+    if x.bits == 64 or not x.lanes.target.has_fma:
+        return in_float64()
+    near = function(_turn(x, x.bits, *reduce_near_32(x)))
+    (result,) = beyond(x, NEAR_32, [near], lambda: [in_float64()])
+    return result
 
 
 def _sin(t: _Turned) -> Float:
-    return _signed(t.quadrant, (t.quadrant & 1).equals(0).select(t.sine, t.cosine))
+    return _signed(t.quadrant, (t.quadrant & 1).equals(0).select(t.sine.hi, t.cosine.hi))
 
 
 def _cos(t: _Turned) -> Float:
-    return _signed(t.quadrant + 1, (t.quadrant & 1).equals(0).select(t.cosine, t.sine))
+    return _signed(t.quadrant + 1, (t.quadrant & 1).equals(0).select(t.cosine.hi, t.sine.hi))
 
 
 def _tan(t: _Turned) -> Float:
     even = (t.quadrant & 1).equals(0)
-    return even.select(t.sine, -t.cosine) / even.select(t.cosine, t.sine)
+    above = Double(even.select(t.sine.hi, -t.cosine.hi), even.select(t.sine.lo, -t.cosine.lo))
+    below = Double(even.select(t.cosine.hi, t.sine.hi), even.select(t.cosine.lo, t.sine.lo))
+    near = quotient(above.hi, below.hi)
+    return near + small_quotient(above.lo - near * below.lo, below.hi)
 
 
 def _signed(quadrant: Int, value: Float) -> Float:
     return (quadrant & 2).equals(0).select(value, -value)
 
 
-def _turn(x: Float, accuracy: int) -> _Turned:
-    r, quadrant = reduce_angle(x, accuracy)
+def _turn(x: Float, accuracy: int, r: Double, quadrant: Int) -> _Turned:
     z = r.hi * r.hi
-    sine = r.hi + (r.hi * z).mul_add(polynomial(z, _SIN[accuracy]), r.lo * (1.0 - z * 0.5))
+    sine = fast_two_sum(r.hi, (r.hi * z).mul_add(polynomial(z, _SIN[accuracy]), r.lo * (1.0 - z * 0.5)))
     half_square = z * 0.5
     first = 1.0 - half_square
     rest = (z * z).mul_add(polynomial(z, _COS[accuracy]), -(r.hi * r.lo))
-    cosine = first + (((1.0 - first) - half_square) + rest)
-    return _Turned(quadrant, (x.abs() < 2.0**-30).select(x, sine), cosine)
+    cosine = fast_two_sum(first, ((1.0 - first) - half_square) + rest)
+    return _Turned(quadrant, Double((x.abs() < 2.0**-30).select(x, sine.hi), sine.lo), cosine)

@@ -9,7 +9,7 @@ width of the result's format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from llvmlite import ir as llvm_ir
 
@@ -30,7 +30,14 @@ _TWO_OVER_PI = int(
 _CHUNKS = [((_TWO_OVER_PI >> (_TWO_OVER_PI_BITS - _CHUNK * (i + 1))) % (1 << _CHUNK)) * 2.0**-_CHUNK for i in range(46)]
 
 _NEAR = 2.0**19
+NEAR_32 = 2.0**16
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
+# π/2 as the sum of three float32.
+_HALF_PI_FLOATS = (
+    float.fromhex("0x1.921fb6p+0"),
+    float.fromhex("-0x1.777a5cp-25"),
+    float.fromhex("-0x1.ee59dap-50"),
+)
 # π/2 in parts of 33 bits, the last of 53.
 _HALF_PI_PARTS = {
     32: (float.fromhex("0x1.921fb544p+0"), float.fromhex("0x1.0b4611a626331p-34")),
@@ -46,36 +53,52 @@ _HALF_PI_PARTS = {
 def reduce_angle(x: Float, accuracy: int) -> tuple[Double, Int]:
     """``r, n``, the latter modulo 4. Each lane's result is the same whatever the others hold."""
     r, quadrant = _reduce_near(x, accuracy)
-    near = x.abs() < _NEAR
+
+    def far() -> list[Float]:
+        reduced, turns = _reduce_far(x, accuracy)
+        return [reduced.hi, reduced.lo, turns.as_float()]
+
+    hi, lo, bits = beyond(x, _NEAR, [r.hi, r.lo, quadrant.as_float()], far)
+    return Double(hi, lo), bits.as_int()
+
+
+def beyond(x: Float, limit: float, near: Sequence[Float], far: Callable[[], Sequence[Float]]) -> list[Float]:
+    """``near`` where |x| is below a limit, else what ``far`` computes, in a branch taken if some lane needs it."""
+    inside = x.abs() < limit
     builder = x.lanes.builder
     before = builder.block
-    with builder.if_then((~near).any(), likely=False):
-        far, far_quadrant = _reduce_far(x, accuracy)
-        chosen = near.select(r.hi, far.hi), near.select(r.lo, far.lo)
-        chosen_quadrant = near.select_int(quadrant, far_quadrant)
-        inside = builder.block
+    with builder.if_then((~inside).any(), likely=False):
+        chosen = [inside.select(a, b) for a, b in zip(near, far(), strict=True)]
+        branch = builder.block
+    merged = []
+    for straight, branched in zip(near, chosen, strict=True):
+        phi = builder.phi(straight.value.type)
+        phi.add_incoming(straight.value, before)
+        phi.add_incoming(branched.value, branch)
+        merged.append(Float(x.lanes, phi, straight.bits))
+    return merged
 
-    def merge(straight: llvm_ir.Value, branched: llvm_ir.Value) -> llvm_ir.Value:
-        phi = builder.phi(straight.type)
-        phi.add_incoming(straight, before)
-        phi.add_incoming(branched, inside)
-        return phi
 
-    hi, lo = (Float(x.lanes, merge(a.value, b.value), 64) for a, b in zip((r.hi, r.lo), chosen, strict=True))
-    return Double(hi, lo), Int(x.lanes, merge(quadrant.value, chosen_quadrant.value), 64)
+def reduce_near_32(x: Float) -> tuple[Double, Int]:
+    """``r, n`` for float32 below 2^16, by fma: the first difference is exact, the second in two parts."""
+    n = nearest(x, 1.0 / _HALF_PI[0])
+    high, middle, low = _HALF_PI_FLOATS
+    product = n.value * -middle
+    r = two_sum(n.value.fma(-high, x), product)
+    return Double(r.hi, n.value.fma(-low, n.value.fma(-middle, -product) + r.lo)), n.integer
 
 
 def _reduce_near(x: Float, accuracy: int) -> tuple[Double, Int]:
-    n_float, n = nearest(x * (1.0 / _HALF_PI[0]))
+    n = nearest(x * (1.0 / _HALF_PI[0]))
     parts = _HALF_PI_PARTS[accuracy]
     if accuracy == 32:
-        first = x - n_float * parts[0]
-        second = n_float * parts[1]
+        first = x - n.value * parts[0]
+        second = n.value * parts[1]
         r = first - second
-        return Double(r, (first - r) - second), n
-    high, middle, low = _sum_of([x, *(n_float * -part for part in parts)])
+        return Double(r, (first - r) - second), n.integer
+    high, middle, low = _sum_of([x, *(n.value * -part for part in parts)])
     near = two_sum(high, middle)
-    return fast_two_sum(near.hi, near.lo + low), n
+    return fast_two_sum(near.hi, near.lo + low), n.integer
 
 
 def _sum_of(terms: Iterable[Float]) -> tuple[Float, Float, Float]:
@@ -95,10 +118,10 @@ def _reduce_far(x: Float, accuracy: int) -> tuple[Double, Int]:
     pieces = [scaled] if accuracy == 32 else _halves(scaled)
     products = [piece * 2.0 ** (-_CHUNK * j) * chunk for j, chunk in enumerate(chunks) for piece in pieces]
     high, middle, low = _sum_of(p - round_even(p * 0.25) * 4.0 for p in products)
-    whole, quadrant = nearest(high)
-    near = two_sum(high - whole, middle)
+    whole = nearest(high)
+    near = two_sum(high - whole.value, middle)
     fraction = fast_two_sum(near.hi, near.lo + low)
-    return multiply(fraction, Double(x.same(_HALF_PI[0]), x.same(_HALF_PI[1]))), quadrant
+    return multiply(fraction, Double(x.same(_HALF_PI[0]), x.same(_HALF_PI[1]))), whole.integer
 
 
 def _halves(x: Float) -> list[Float]:
@@ -121,7 +144,7 @@ def _window_32(x: Float) -> tuple[Float, list[Float]]:
 def _window_64(x: Float) -> tuple[Float, list[Float]]:
     """The same for 53-bit numbers below 2^1024, with chunks k to k + 7."""
     exponent = ((x.as_int() >> MANTISSA[64]) & 0x7FF) - 1023
-    _, k = nearest((small_to_float(exponent) - 66.5) * (1.0 / _CHUNK))  # from 80 on, one more every 26
+    k = nearest((small_to_float(exponent) - 66.5) * (1.0 / _CHUNK)).integer  # from 80 on, one more every 26
     k = (k > 0).select_int(k, 0)
     scaled = x * power_of_two(x.same(0.0).as_int() - k * _CHUNK)
     table = _table(x.lanes.builder.module)

@@ -1,0 +1,124 @@
+"""Instructions of AVX-512 that take floats apart and put them together, on any number of lanes.
+
+Each does in one or two steps what takes ten by integer arithmetic, special values included. ``available`` says whether
+the target has them; narrower vectors use a part of the register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir as llvm_ir
+
+from ..lanes import Float, Lanes, external, float_type
+from ..types import shuffle
+
+_I32 = llvm_ir.IntType(32)
+_CURRENT_ROUNDING = _I32(4)
+_MANTISSA_FROM_3_4 = _I32(0b1011)
+"""Mantissas in [¾, 1½); NaN for negative numbers."""
+# What a logarithm is for each class of arguments, four bits a class from the lowest on: quiet NaN (2: itself),
+# signalling NaN, 0 (4: -infinity), 1 (0: what was computed), -infinity (3: NaN), infinity (5: itself), negative and
+# positive numbers.
+_LOGARITHM_AT_ENDS = 0x03530422
+
+
+def available(x: Float) -> bool:
+    return x.lanes.target.has("avx512f")
+
+
+def scale(y: Float, n: Float) -> Float:
+    """``y * 2^n`` rounded once, for whole n."""
+    return _masked("scalef", [y, n], _CURRENT_ROUNDING)
+
+
+def split_exponent(x: Float) -> tuple[Float, Float]:
+    """``k, m`` with x = 2^k m and m in [¾, 1½), for positive finite x, denormal or not."""
+    m = _masked("getmant", [x], _CURRENT_ROUNDING, before=[_MANTISSA_FROM_3_4])
+    return _exponent(x) - _exponent(m), m
+
+
+def _exponent(x: Float) -> Float:
+    return _masked("getexp", [x], _CURRENT_ROUNDING)
+
+
+def reciprocal(x: Float) -> Float:
+    """1 / x, with a relative error of at most 2^-14."""
+
+    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        name = f"llvm.x86.avx512.rcp14.{_suffix(x)}.512"
+        return _call(x, name, [parts[0], parts[0], _all_lanes(x)])
+
+    return _in_registers([x], call)
+
+
+def logarithm_at_ends(x: Float, result: Float) -> Float:
+    """The logarithm of 0, infinity, negative numbers and NaN; ``result`` for all others."""
+    table = x.same(0.0).as_int().same(_LOGARITHM_AT_ENDS).as_float()
+
+    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        value, source, bits = parts
+        integers = llvm_ir.VectorType(llvm_ir.IntType(x.bits), 512 // x.bits)
+        classes = x.lanes.builder.bitcast(bits, integers)
+        name = f"llvm.x86.avx512.mask.fixupimm.{_suffix(x)}.512"
+        return _call(x, name, [value, source, classes, _I32(0), _all_lanes(x), _CURRENT_ROUNDING])
+
+    return _in_registers([result, x, table], call)
+
+
+def _suffix(x: Float) -> str:
+    return "ps" if x.bits == 32 else "pd"
+
+
+def _all_lanes(x: Float) -> llvm_ir.Constant:
+    return llvm_ir.Constant(llvm_ir.IntType(512 // x.bits), -1)
+
+
+def _call(x: Float, name: str, args: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+    kind = llvm_ir.VectorType(float_type(x.bits), 512 // x.bits)
+    builder = x.lanes.builder
+    return builder.call(external(builder.module, name, kind, [a.type for a in args]), args)
+
+
+def _masked(name: str, args: Sequence[Float], rounding: llvm_ir.Value, before: Sequence[llvm_ir.Value] = ()) -> Float:
+    """An instruction whose intrinsic takes what masked-out lanes become, a mask, and the rounding."""
+    x = args[0]
+
+    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        full = f"llvm.x86.avx512.mask.{name}.{_suffix(x)}.512"
+        return _call(x, full, [*parts, *before, parts[0], _all_lanes(x), rounding])
+
+    return _in_registers(args, call)
+
+
+def _in_registers(args: Sequence[Float], call: Callable[[Sequence[llvm_ir.Value]], llvm_ir.Value]) -> Float:
+    """Apply ``call`` to each 512 bits of the arguments; what does not fill a register is padded."""
+    lanes, bits = args[0].lanes, args[0].bits
+    width = 512 // bits
+    results = [call([_part(a, first, width) for a in args]) for first in range(0, lanes.count, width)]
+    return Float(lanes, _joined(lanes, results, width), bits)
+
+
+def _part(x: Float, first: int, width: int) -> llvm_ir.Value:
+    """Lanes from ``first`` on as a whole register; those that are not there are repeated ones."""
+    builder, count = x.lanes.builder, x.lanes.count
+    if count == width:
+        return x.value
+    if count == 1:
+        kind = llvm_ir.VectorType(float_type(x.bits), width)
+        return builder.insert_element(llvm_ir.Constant(kind, llvm_ir.Undefined), x.value, _I32(0))
+    return shuffle(builder, x.value, x.value, [min(first + k, count - 1) for k in range(width)])
+
+
+def _joined(lanes: Lanes, parts: Sequence[llvm_ir.Value], width: int) -> llvm_ir.Value:
+    builder, count = lanes.builder, lanes.count
+    if count == 1:
+        return builder.extract_element(parts[0], _I32(0))
+    whole, size = list(parts), width
+    while len(whole) > 1:
+        if len(whole) % 2:
+            whole.append(whole[-1])
+        pairs = zip(whole[::2], whole[1::2], strict=True)
+        whole = [shuffle(builder, a, b, range(2 * size)) for a, b in pairs]
+        size *= 2
+    return whole[0] if size == count else shuffle(builder, whole[0], whole[0], range(count))
