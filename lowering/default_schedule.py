@@ -21,6 +21,8 @@ UNKNOWN_EXTENT = 1 << 10
 """What tiles are made for where an extent is symbolic."""
 CHAINS = 4
 """Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
+INTERLEAVED = 2
+"""Vectors computed side by side where each takes a chain of many operations, such as a polynomial."""
 COPIED_USES = 4
 """A tensor whose elements are used so often is worth copying into a better order."""
 
@@ -133,8 +135,12 @@ def _worth_inlining(state: ScheduleState, stage: Stage) -> bool:
         return False
     if not all(consumer.is_compute for consumer in state.consumers(stage)):
         return False
-    costly = any(isinstance(node, Call) for body in stage.compute.body for node in walk(body))
-    return not costly or _reads_of(state, stage) == 1
+    return not is_costly(stage.compute) or _reads_of(state, stage) == 1
+
+
+def is_costly(op: ComputeOp) -> bool:
+    """Whether an element takes functions to compute, not arithmetic alone."""
+    return any(isinstance(node, Call) for body in op.body for node in walk(body))
 
 
 def _reads_of(state: ScheduleState, stage: Stage) -> int:
@@ -174,9 +180,18 @@ def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Tar
     """Make vectors of a loop's iterations; gives what is left of the loop."""
     if extent == 1:
         return []
-    outer, inner = stage.split(loop, factor=_lanes(stage, target))
+    outer, inner = stage.split(loop, factor=pointwise_lanes(stage, extent, target))
     stage.vectorize(inner)
     return [outer]
+
+
+def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int:
+    """The lanes of an elementwise stage: a vector, or several of costly elements, unless the loop is too short."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    lanes = _lanes(stage, target)
+    several = INTERLEAVED * lanes
+    return several if is_costly(op) and (extent is None or extent >= several) else lanes
 
 
 def _lanes(stage: StageView, target: Target) -> int:

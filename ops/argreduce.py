@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from .. import te
 from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
-from ..ir.dtype import BOOL, INT64, UINT8, DType
+from ..ir.dtype import BOOL, INT32, INT64, UINT8, DType
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import Axis, Expr
+from ..ir.expr import Axis, Expr, Operand, as_expr, const_int
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .arguments import axis_of
 from .attrs import Attrs, attr
-from .reduce import reduced_shape
+from .reduce import fold_axes, reduced_shape
 from .registry import OpPattern, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
-from .strategy import Compute, Tensors, register_compute
+from .rows import MAX, MIN, long_rows, schedule_rows
+from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
+
+_MANY = 1 << 31
+"""From so many elements on, positions need 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,59 @@ def _compute(largest: bool) -> Compute:
     return compute
 
 
+def _compute_rows(largest: bool) -> Compute:
+    """First the extreme of a row, then the first place where it stands: both are folded in lanes."""
+    name = "argmax" if largest else "argmin"
+
+    def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        axis = normalize_axis(attrs.axis, x.ndim)
+
+        def value(i: tuple[Operand, ...]) -> Expr:
+            return te.cast(x[i], UINT8) if x.dtype is BOOL else x[i]
+
+        extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), MAX if largest else MIN, value, by_rows=True)
+        kind = INT32 if (const_int(x.shape[axis]) or _MANY) < _MANY else INT64
+        nowhere = te.min_value(kind) if attrs.select_last_index else te.max_value(kind)
+
+        def place(i: tuple[Operand, ...]) -> Expr:
+            found = value(i)
+            stands = found == extreme[(*i[:axis], *i[axis + 1 :])]
+            if found.dtype.is_float:
+                stands = stands | te.isnan(found)  # where there is a NaN, that is the extreme
+            return te.select(stands, te.cast(as_expr(i[axis]), kind), nowhere)
+
+        nearest = MAX if attrs.select_last_index else MIN
+        places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows=True)
+
+        def element(*i: Axis) -> Expr:
+            return te.cast(places[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
+
+        return te.compute(result.shape, element, name=name)
+
+    return compute
+
+
+def _schedule_rows(attrs: ArgReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
+
+
 def _register(largest: bool) -> Callable[..., Call]:
     name, adjective = ("argmax", "largest") if largest else ("argmin", "smallest")
     description = f"the position, an int64, of the {adjective} element along an axis; a NaN counts as that"
     op = register_op(
         name, description, [("x", "rank 1 or more")], _relation, OpPattern.COMM_REDUCE, ArgReduceAttrs, support_level=4
     )
-    register_compute(op, _compute(largest))
+
+    @register_strategy(op)
+    def strategy(attrs: ArgReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        x = tensor_argument(inputs[0], "x")
+        made = OpStrategy()
+        made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
+        with made.specialized(long_rows((normalize_axis(attrs.axis, x.ndim),), x.shape)):
+            made.add_implementation(_compute_rows(largest), _schedule_rows, f"{name}.rows", plevel=15)
+        return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:
         return op(x, attrs=ArgReduceAttrs(axis_of(name, x, axis), bool(keepdims), bool(select_last_index)))

@@ -15,7 +15,7 @@ from .. import te
 from ..ir.expr import ONE, Axis, Expr, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
-from ..lowering.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
+from ..lowering.default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage
 from ..te.tensor import ComputeOp
@@ -210,15 +210,18 @@ def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> None:
 
 def _sums_at_once(op: ComputeOp, target: Target) -> int:
     """How many vectors of lanes are folded in one pass over a row: half of the registers hold sums at most."""
-    vectors = -(-LANES // min(target.lanes(t.dtype) for t in op.outputs))
-    return min(vectors, target.vector_registers // 2)
+    return min(-(-LANES // _lanes(op, target)), target.vector_registers // 2)
+
+
+def _lanes(op: ComputeOp, target: Target) -> int:
+    return min(target.lanes(t.dtype) for t in op.outputs)
 
 
 def _vectorize(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, LoopView]:
     op = stage.op
     assert isinstance(op, ComputeOp)
     extent = const_int(axis.extent)
-    factor = min(target.lanes(t.dtype) for t in op.outputs)
+    factor = pointwise_lanes(stage, extent, target) if op.reduction is None else _lanes(op, target)
     outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))
     stage.vectorize(lanes)
     return outer, lanes

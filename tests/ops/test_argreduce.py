@@ -22,7 +22,7 @@ def last(oracle, x, axis):
 @pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
 def test_positions_are_numpys_with_many_ties(ops, name, kind, native):
     make, oracle = MAKERS[name]
-    x = np.random.default_rng(0).integers(0, 4, (3, 6, 9)).astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
+    x = np.random.default_rng(0).integers(0, 4, (2, 5, 70)).astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
     comparable = x.astype(np.float64)
     for axis in (0, 1, -1):
         found = ops.apply(make, x, axis=axis, native=native)
@@ -35,9 +35,11 @@ def test_positions_are_numpys_with_many_ties(ops, name, kind, native):
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_nan_wins_and_the_dtypes_least_value_is_found(ops, name):
     make, oracle = MAKERS[name]
-    x = np.array([[1, np.nan, 5, np.nan, -9], [-np.inf] * 5, [np.inf] * 5, [3, -np.inf, np.inf, np.inf, 2]], np.float32)
-    for native in (False, True):
-        np.testing.assert_array_equal(ops.apply(make, x, axis=1, native=native), oracle(x, axis=1))
+    rows = [[1, np.nan, 5, np.nan, -9], [-np.inf] * 5, [np.inf] * 5, [3, -np.inf, np.inf, np.inf, 2]]
+    for width in (5, 73):
+        x = np.array([np.resize(row, width) for row in rows], np.float32)
+        for native in (False, True):
+            np.testing.assert_array_equal(ops.apply(make, x, axis=1, native=native), oracle(x, axis=1))
         found = ops.apply(make, x, axis=1, select_last_index=True, native=native)
         np.testing.assert_array_equal(found, last(oracle, x, 1))
     small = np.array([[-128, -128, 127, 127]], np.int8)

@@ -258,8 +258,14 @@ CASES = {
     },
     "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(*shape)) for shape in ((4, 3), (2, 65))],
     "all": [(lambda x, d=d: nn.all(x, (d,)), lambda x, d=d: x.all(d), bools(2, 9 + 56 * d)) for d in (0, 1)],
-    "argmax": [(lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(3, 8, 2))],
-    "argmin": [(lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), integers(3, 2, 8))],
+    "argmax": [
+        (lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(3, 8, 2)),
+        (lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(2, 70)),
+    ],
+    "argmin": [
+        (lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), integers(3, 2, 8)),
+        (lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), floats(2, 70)),
+    ],
     "isnan": [(nn.isnan, np.isnan, np.array([np.nan, 1, np.inf], "f4"))],
     "isinf": [(nn.isinf, np.isinf, np.array([np.nan, 1, np.inf, -np.inf], "f4"))],
     "isfinite": [(nn.isfinite, np.isfinite, np.array([np.nan, 1, np.inf, -np.inf], "f4"))],
@@ -343,13 +349,15 @@ CASES = {
         (
             nn.instance_norm,
             lambda x, scale, bias: normalised(x, (2, 3)) * along_channels(scale, x) + along_channels(bias, x),
-            floats(2, 3, 4, 5),
+            floats(2, 3, *spatial),
             floats(3),
             floats(3),
         )
+        for spatial in ((4, 5), (8, 9))
     ],
     "nn.layer_norm": [
-        (nn.layer_norm, lambda x, s, b: normalised(x, (-1,)) * s + b, floats(3, 19), floats(19), floats(19))
+        (nn.layer_norm, lambda x, s, b: normalised(x, (-1,)) * s + b, floats(3, 19), floats(19), floats(19)),
+        (nn.layer_norm, lambda x, s, b: normalised(x, (-1,)) * s + b, floats(2, 70), floats(70), floats(70)),
     ],
     "nn.lp_normalize": [
         (
