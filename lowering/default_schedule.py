@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from ..ir.expr import Axis, Call, TensorRead, Var, const_int
+from ..ir.expr import Axis, Call, Expr, TensorRead, Var, const_int
 from ..ir.target import Target
-from ..ir.visit import free_vars, tensor_reads, walk
+from ..ir.visit import children, free_vars, tensor_reads, walk
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .access_strides import stride_along, strides_along
@@ -19,6 +19,8 @@ from .state import Inlined, Root, ScheduleState, Stage
 
 UNKNOWN_EXTENT = 1 << 10
 """What tiles are made for where an extent is symbolic."""
+TASKS = 64
+"""So many tasks share out evenly among the threads of a small machine."""
 CHAINS = 4
 """Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
 INTERLEAVED = 2
@@ -166,14 +168,24 @@ def schedule_stage(stage: StageView, target: Target) -> None:
         stage.parallel(stage.fuse(*(loop for loop in stage.loops if not loop.reduce)))
     elif op.reduction is not None:
         _schedule_reduction(stage, op, target)
-    elif _is_pointwise(op):
-        _vectorize(stage, stage.fuse(*stage.loops), None, target)
-        stage.parallel(stage.loops[0])
     else:
-        *outer, last = stage.loops
-        outer += _vectorize(stage, last, const_int(op.axis[-1].extent), target)
-        if outer:
-            stage.parallel(stage.fuse(*outer))
+        _schedule_elements(stage, op, target)
+
+
+def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
+    """Vectors along the innermost axes, as one where their elements are neighbours; the axes around run in parallel.
+
+    Where these are many, a row of vectors stays a loop of its own, out of which comes what all of its elements share.
+    """
+    rank = len(op.axis) - _neighbouring(op)
+    extents = [const_int(axis.extent) for axis in op.axis]
+    outer, inner = stage.loops[:rank], stage.loops[rank:]
+    row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
+    vectors = _vectorize(stage, stage.fuse(*inner), row, target)
+    many = math.prod(e or UNKNOWN_EXTENT for e in extents[:rank]) >= TASKS
+    spread = [*outer] if many else [*outer, *vectors]
+    if spread:
+        stage.parallel(stage.fuse(*spread))
 
 
 def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Target) -> list[LoopView]:
@@ -230,8 +242,13 @@ def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None
 def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target) -> tuple[int, int]:
     """How many rows and vectors of sums to keep in registers."""
     columns = const_int(lanes_axis.extent)
-    if columns == 1 or row_axis is None:
+    if columns == 1:
         return 1, 1
+    if row_axis is None:
+        # As much as possible of each row of what is read: far rows are on other pages.
+        return 1, min(
+            target.vector_registers // 4, -(-(columns or UNKNOWN_EXTENT) // target.lanes(op.outputs[0].dtype))
+        )
     height = const_int(row_axis.extent) or 1
     tile = register_tile(height, columns or UNKNOWN_EXTENT, target, op.outputs[0].dtype, divides=True)
     return tile.rows, tile.vectors
@@ -260,17 +277,34 @@ def _best_rows(op: ComputeOp, lanes_axis: Axis) -> Axis | None:
     return max(reversed(candidates), key=shared, default=None)
 
 
-def _is_pointwise(op: ComputeOp) -> bool:
-    """Whether element i depends on the elements i of inputs of the same shape only: then loops may be fused."""
-    axes = tuple(axis.var for axis in op.axis)
-    shape = op.outputs[0].shape
-    return all(
-        not isinstance(node, TensorRead)
-        or (
-            len(node.indices) == len(axes)
-            and all(i is v for i, v in zip(node.indices, axes, strict=True))
-            and all(a is b for a, b in zip(node.tensor.shape, shape, strict=True))
-        )
-        for body in op.body
-        for node in walk(body)
-    )
+def _neighbouring(op: ComputeOp) -> int:
+    """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not."""
+    return next((n for n in range(len(op.axis), 1, -1) if _move_alike(op, n)), 1)
+
+
+def _move_alike(op: ComputeOp, count: int) -> bool:
+    """Whether each read stays where it is along the last axes, or runs through a tensor of the same extents."""
+    axes = tuple(axis.var for axis in op.axis[-count:])
+    own, extents = set(axes), op.outputs[0].shape[-count:]
+
+    def alike(read: TensorRead) -> bool:
+        moving, shape = read.indices[-count:], read.tensor.shape[-count:]
+        runs = len(moving) == count and all(i is v for i, v in zip(moving, axes, strict=True))
+        whole = runs and all(a is b for a, b in zip(shape, extents, strict=True))
+        fixed = read.indices[:-count] if whole else read.indices
+        return not any(var in own for index in fixed for var in free_vars(index))
+
+    reads = [read for body in op.body for read in tensor_reads(body)]
+    return all(map(alike, reads)) and not any(_counts(body, own) for body in op.body)
+
+
+def _counts(body: Expr, axes: Collection[Var]) -> bool:
+    """Whether a value depends on an axis otherwise than by what it reads."""
+    rest = [body]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, Var) and node in axes:
+            return True
+        if not isinstance(node, TensorRead):
+            rest.extend(child for child in children(node) if isinstance(child, Expr))
+    return False
