@@ -28,7 +28,7 @@ from .flat import lanes_for
 
 MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""
-MOST_UNROLLED = 256
+MOST_UNROLLED = 400
 """Terms of a tile's sums up to which the window is unrolled as a whole; else only its last axis."""
 
 
