@@ -179,8 +179,12 @@ class MemoryEmitter:
         self, buffer: Buffer, base: Expr, stride: int, lanes: int, mask: llvm_ir.Value | None
     ) -> llvm_ir.Value:
         """Lanes at distance ``stride`` ≥ 1. For more than 1, ``stride`` contiguous loads that end exactly at the last
-        lane's element (nothing beyond it is touched), and shuffles."""
+        lane's element (nothing beyond it is touched), and shuffles. Where the place is known, these are loads of whole
+        vectors of the buffer: what was stored there vector by vector need not leave the registers."""
         kind = vector_of(memory_element(buffer.dtype), lanes)
+        whole = _whole_vectors(buffer, base, stride, lanes) if stride > 1 and mask is None else None
+        phase = 0 if whole is None else whole
+        base = add(base, _index_constant(-phase))
         pointer, align = self._address(buffer, base, inbounds=mask is None)
         if mask is not None:
             return self._masked_load(pointer, kind, align, mask)
@@ -188,17 +192,15 @@ class MemoryEmitter:
         if stride == 1:
             return result
         natural = buffer.dtype.storage_bytes
-        order = [lane * stride if lane * stride < lanes else 0 for lane in range(lanes)]
+        wanted = [phase + lane * stride for lane in range(lanes)]
+        order = [at if at < lanes else 0 for at in wanted]
         result = shuffle(self.builder, result, result, order)
         for part in range(1, stride):
-            start = min(part * lanes, (lanes - 1) * stride + 1 - lanes)
+            start = part * lanes if whole is not None else min(part * lanes, wanted[-1] + 1 - lanes)
             offset = llvm_ir.Constant(I64, start)
             where = self.builder.gep(pointer, [offset], inbounds=True, source_etype=kind.element)
             piece = self.builder.load(where, align=natural, typ=kind)
-            order = [
-                lanes + lane * stride - start if part * lanes <= lane * stride < (part + 1) * lanes else lane
-                for lane in range(lanes)
-            ]
+            order = [lanes + at - start if at // lanes == part else lane for lane, at in enumerate(wanted)]
             result = shuffle(self.builder, result, piece, order)
         return result
 
@@ -251,3 +253,13 @@ def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
 
 def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:
     return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))
+
+
+def _whole_vectors(buffer: Buffer, base: Expr, stride: int, lanes: int) -> int | None:
+    """How far behind a whole vector of the buffer the lanes begin, if ``stride`` whole ones have them all."""
+    at, extent = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
+    if at is None or extent is None:
+        return None
+    phase = at % lanes
+    fits = phase + (lanes - 1) * stride < stride * lanes and at - phase + stride * lanes <= extent
+    return phase if fits else None

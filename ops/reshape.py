@@ -116,14 +116,16 @@ def _less(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     return (len(factors_a), number_a) < (len(factors_b), number_b)
 
 
-def _flat(indices: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
+def flat(indices: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
+    """The number of an element, row-major."""
     result: Expr = ZERO
     for index, extent in zip(indices, extents, strict=True):
         result = result * extent + index
     return result
 
 
-def _unflat(index: Expr, extents: Sequence[Expr]) -> list[Expr]:
+def unflat(index: Expr, extents: Sequence[Expr]) -> list[Expr]:
+    """The indices of an element by its number."""
     indices: list[Expr] = []
     for k, extent in reversed(list(enumerate(extents))):
         if const_int(extent) == 1:
@@ -141,8 +143,8 @@ def _read_reshaped(x: te.Tensor, shape: tuple[Expr, ...], indices: tuple[Any, ..
         return x[tuple(empty if const_int(e) == 0 else ZERO for e in x.shape)]
     read: list[Expr] = []
     for old, new in _groups(x.shape, shape):
-        flat = _flat([at[k] for k in new], [shape[k] for k in new])
-        read += _unflat(flat, [x.shape[k] for k in old])
+        number = flat([at[k] for k in new], [shape[k] for k in new])
+        read += unflat(number, [x.shape[k] for k in old])
     return x[tuple(read)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,12 +10,22 @@ from .. import te
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import Expr
+from ..ir.expr import ONE, Expr, as_index, const_int
+from ..ir.simplify import simplify
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .condition import clause
+from .pattern_schedules import injective_schedule
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Tensors, register_compute
+from .reshape import flat, unflat
+from .strategy import OpStrategy, Tensors, register_strategy
+from .tiling import schedule_around
+
+MOST_LANES = 16
+"""Of narrow elements, vectors are shorter than they could be: tiles of whole ones would be many instructions."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,103 @@ def _compute(attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.compute([x.shape[axis] for axis in attrs.axes], element, name="transpose")
 
 
+@dataclass(frozen=True, slots=True)
+class TiledTranspose:
+    """Square tiles of ``lanes`` vectors, which are read along the rows of the source, transposed in registers, and
+    written along those of the result.
+
+    Bit by bit, the number of an element in a tile is its row and its column; to transpose is to rotate these bits by
+    half their number. Each of the stages rotates them by one: it takes apart the even and the odd elements, which is
+    one shuffle of two vectors. ``runs`` are the axes of the result in runs that are neighbours in the source too: each
+    counts as one axis.
+    """
+
+    runs: tuple[range, ...]
+    axes: tuple[int, ...]
+    lanes: int
+
+    def fills(self, result: TensorType) -> bool:
+        """Whether both sides of a tile are as long as vectors, as far as is known."""
+        sides = (self._in_order_of_source()[-1], self.runs[-1])
+        known = (const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in sides)
+        return all(extent is None or extent >= self.lanes for extent in known)
+
+    def _in_order_of_source(self) -> list[range]:
+        return sorted(self.runs, key=lambda run: self.axes[run[0]])
+
+    def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        source, size = self._in_order_of_source(), self.lanes * self.lanes
+        read, last = self.runs.index(source[-1]), len(self.runs) - 1
+        extents = [math.prod(_extents(result, run)) for run in self.runs]
+        tiles = [(e + (self.lanes - 1)) // self.lanes if k in (read, last) else e for k, e in enumerate(extents)]
+
+        def load(*index: te.Axis) -> Expr:
+            *place, element = map(as_index, index)
+            place[read] = place[read] * self.lanes + element % self.lanes
+            place[last] = place[last] * self.lanes + element // self.lanes
+            indices = {run: unflat(i, _extents(result, run)) for run, i in zip(self.runs, place, strict=True)}
+            value = x[tuple(i for run in source for i in indices[run])]
+            inside = te.all(place[read] < extents[read], place[last] < extents[last])
+            return te.if_then_else(inside, value, te.const(0, x.dtype))
+
+        tile = te.compute((*tiles, size), load, name="transpose.rows")
+        for bit in range(self.lanes.bit_length() - 1):
+            tile = _rotated(tile, size, f"transpose.bit{bit}")
+
+        def element(*i: te.Axis) -> Expr:
+            place = [flat([as_index(i[k]) for k in run], _extents(result, run)) for run in self.runs]
+            within = place[read] % self.lanes * self.lanes + place[last] % self.lanes
+            place[read], place[last] = place[read] // self.lanes, place[last] // self.lanes
+            return tile[(*place, within)]
+
+        return te.compute(result.shape, element, name="transpose")
+
+    def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        stages = [*anchor[0].op.inputs]
+        while stages[-1].op.name != "transpose.rows":
+            stages.append(*stages[-1].op.inputs)
+        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+        stage = schedule[main]
+        loops = [stage.fuse(*(stage.loops[run[0] : run[0] + len(run)])) for run in reversed(self.runs)][::-1]
+        last = loops.pop()
+        read = self.runs.index(self._in_order_of_source()[-1])
+        loops[read], along = stage.split(loops[read], factor=self.lanes)
+        block, across = stage.split(last, factor=self.lanes)
+        stage.reorder(*loops, block, along, across)
+        stage.unroll(along)
+        stage.vectorize(across)
+        stage.parallel(stage.fuse(*loops))
+        for tensor in stages:
+            schedule[tensor].compute_at(stage, block)
+            vector, lane = schedule[tensor].split(schedule[tensor].loops[-1], factor=self.lanes)
+            schedule[tensor].vectorize(lane)
+            schedule[tensor].unroll(vector)
+        return schedule
+
+
+def _rotated(tile: te.Tensor, size: int, name: str) -> te.Tensor:
+    """The even elements of each tile, then the odd ones."""
+    half = size // 2
+
+    def element(*index: te.Axis) -> Expr:
+        *place, at = map(as_index, index)
+        return tile[(*place, at % half * 2 + at // half)]
+
+    return te.compute(tile.shape, element, name=name)
+
+
+def _extents(result: TensorType, run: range) -> list[Expr]:
+    return [result.shape[k] for k in run]
+
+
+def _runs(axes: Sequence[int]) -> tuple[range, ...]:
+    """The axes of the result in the longest runs that are neighbours, in order, in the source."""
+    starts = [k for k in range(len(axes)) if k == 0 or axes[k] != axes[k - 1] + 1]
+    return tuple(range(a, b) for a, b in zip(starts, [*starts[1:], len(axes)], strict=True))
+
+
 TRANSPOSE = register_op(
     "transpose",
     "the axes in another order",
@@ -48,7 +156,18 @@ TRANSPOSE = register_op(
     TransposeAttrs,
     support_level=3,
 )
-register_compute(TRANSPOSE, _compute)
+
+
+@register_strategy(TRANSPOSE)
+def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
+    kind = tensor_argument(result, "result")
+    if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1:
+        tiled = TiledTranspose(_runs(attrs.axes), attrs.axes, min(target.lanes(kind.dtype), MOST_LANES))
+        with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
+            strategy.add_implementation(tiled.compute, tiled.schedule, "transpose.tiled", plevel=20)
+    return strategy
 
 
 def transpose(x: Node, axes: Sequence[int] | None = None) -> Call:

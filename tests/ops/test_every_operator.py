@@ -186,7 +186,6 @@ WITH_ATTRIBUTES = {
     "expand_dims": ({"axes": (0, 2)}, lambda x: np.expand_dims(x, (0, 2))),
     "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
     "tile": ({"repeats": (2, 1, 3)}, lambda x: np.tile(x, (2, 1, 3))),
-    "transpose": ({"axes": (2, 0, 1)}, lambda x: x.transpose(2, 0, 1)),
     "layout_transform": ({"source": "NCW", "destination": "WCN"}, np.transpose),
     "trilu": ({"k": 1, "upper": False}, lambda x: np.tril(x, 1)),
     "strided_slice": ({"starts": [4, 1], "ends": [-6, 9], "axes": [0, 2], "steps": [-2, 1]}, lambda x: x[4::-2, :, 1:]),
@@ -366,6 +365,7 @@ CASES = {
             floats(2, 5, 3),
         )
     ],
+    "transpose": [(lambda x: nn.transpose(x, (1, 0)), np.transpose, floats(17, 18))],
     "nn.lrn": [
         (lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0), local_response, floats(1, 5, 3, 2)),
         (

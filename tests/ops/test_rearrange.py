@@ -4,6 +4,7 @@ triangles."""
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
 from loopwright.ops.concatenate import concatenate
@@ -22,6 +23,38 @@ def test_transpose(ops, axes):
     x = numbers(2, 3, 5)
     for native in (False, True):
         np.testing.assert_array_equal(ops.apply(transpose, x, axes=axes, native=native), x.transpose(axes))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "kind"),
+    [
+        ((35, 50), (1, 0), np.float32),
+        ((2, 16, 5, 7), (0, 2, 3, 1), np.float32),
+        ((2, 5, 7, 19), (0, 3, 1, 2), np.float64),
+        ((3, 40, 33), (2, 0, 1), np.uint8),
+        ((17, 2, 16), (2, 1, 0), np.int16),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("target", ["x86-64", "native"])
+def test_transpose_by_tiles(target, shape, axes, kind):
+    x = numbers(*shape, kind=kind)
+    parameter = lw.var("x", shape, np.dtype(kind).name)
+    library = lw.compile(lw.Function([parameter], transpose(parameter, axes)), target=target, jobs=1)
+    (function,) = library.functions
+    assert function.choices[0].implementation == "transpose.tiled"
+    assert "gather" not in function.llvm_ir
+    np.testing.assert_array_equal(lw.Engine(library)([x])[0], x.transpose(axes))
+
+
+def test_transpose_by_tiles_of_open_extents_with_what_follows():
+    n, m = te.var("n"), te.var("m")
+    x = lw.var("x", (n, m, 3))
+    library = lw.compile(lw.Function([x], lw.nn.negative(transpose(x, (1, 2, 0)))), jobs=1)
+    engine = lw.Engine(library)
+    for extents in ((1, 1), (16, 33), (40, 7)):
+        a = numbers(*extents, 3)
+        np.testing.assert_array_equal(engine([a])[0], -a.transpose(1, 2, 0))
 
 
 def test_transpose_of_what_is_no_permutation_is_refused(ops):
