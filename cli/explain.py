@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import zipfile
 from pathlib import Path
 
 from .. import Explanation, FusionReport, ModelError, explain, fusion_report, load
+from ..runtime.section_file import is_section_file
 from .model_options import add_model_options, with_advice
 
 
@@ -41,12 +41,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _explanation(arguments: argparse.Namespace) -> Explanation:
-    if zipfile.is_zipfile(arguments.model):
+    if is_section_file(arguments.model):
         return explain(load(arguments.model))
     return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
 
 
 def _fusion(arguments: argparse.Namespace) -> FusionReport:
-    if zipfile.is_zipfile(arguments.model):
+    if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     return fusion_report(arguments.model, dict(arguments.shape))

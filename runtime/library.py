@@ -1,33 +1,25 @@
 """Compiled models in hand and on disk: ``Library`` holds one; ``save`` and ``load_library`` keep it in one file.
 
-The file is a zip archive without compression: ``manifest.json`` lists all else with its digest, and says what calls
-what; objects and constants are members of their own. No pickle; nothing in it runs before the digests are checked.
+``section_file.py`` has the form of the file. Its content says what calls what; objects, texts and constants are
+sections. No pickle; nothing in it runs before the digests of all but the constants are checked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
-import tempfile
-import zipfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..codegen.choice import Choice
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
-from ..codegen.host import resolve_target
 from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, Slice, TensorSpec
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
-
-FORMAT = 4
-_MANIFEST = "manifest.json"
+from ..ir.target import Target
+from .foreign import why_not_here
+from .section_file import Section, SectionFile, write_sections
 
 
 class Library:
@@ -60,60 +52,52 @@ class Library:
 
         Raises ``ModelError`` where the file cannot be written.
         """
+        sections: list[Section] = []
+        content = _content(self.model, sections)
         try:
-            _write_whole(self.model, Path(path))
+            write_sections(Path(path), content, sections)
         except OSError as error:
             raise ModelError(f"the library {os.fspath(path)} cannot be written: {error.strerror}") from error
 
 
-def load_library(path: str | os.PathLike[str]) -> Library:
-    """Read a library from a file. Raises ``ModelError`` if the file is damaged, foreign, or of another version."""
+def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
+    """Read a library from a file; nothing is compiled.
+
+    Constants are mapped, not read: the system fetches them when they are used, and keeps them once for all processes.
+    So the file must stay as it is; ``save`` does not write into one, but puts another in its place. Damage to anything
+    but the constants is found here; to constants with ``verify`` only, which reads them all. A library holds machine
+    code: load those only that come from where you trust.
+
+    Raises ``ModelError`` if the file is damaged, foreign, or of another version, and ``TargetError`` where this machine
+    lacks what it was compiled for.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise ModelError(f"a library is read from the path of its file, found {path!r}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            return Library(_read(archive))
-    except TargetError:
-        raise  # says by itself what this machine lacks
+        file = SectionFile(path)
+        if verify:
+            file.check_all()
+        model = _read(file)
+        problem = why_not_here(model.target)
     except FileNotFoundError:
         raise ModelError(f"there is no library {os.fspath(path)}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise ModelError(f"{os.fspath(path)} is not a library, or is damaged: {error}") from error
-    except (KeyError, TypeError, ValueError, LoopwrightError) as error:
-        raise ModelError(f"{os.fspath(path)} is damaged, or made by another version: {error}") from error
+    except (OSError, LookupError, AttributeError, TypeError, ValueError, RecursionError, LoopwrightError) as error:
+        raise ModelError(f"{os.fspath(path)} is no library of this version, or is damaged: {error}") from error
+    if problem is not None:
+        raise TargetError(f"{os.fspath(path)} cannot run here: {problem}")
+    return Library(model)
 
 
-def _write_whole(model: CompiledModel, path: Path) -> None:
-    """Write aside, and move into place."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(model, file)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _added(section: Section, sections: list[Section]) -> int:
+    sections.append(section)
+    return len(sections) - 1
 
 
-def _write(model: CompiledModel, file: Any) -> None:
-    members: dict[str, bytes] = {"entry.o": model.entry_object, "entry.ll": model.entry_llvm_ir.encode()}
-    functions = []
-    for function in model.functions:
-        fields = asdict(replace(function, object=b"", llvm_ir="", loop_ir=""))
-        for key in ("object", "llvm_ir", "loop_ir"):
-            del fields[key]
-        functions.append(fields)
-        members[f"functions/{function.symbol}.o"] = function.object
-        members[f"functions/{function.symbol}.ll"] = function.llvm_ir.encode()
-        members[f"functions/{function.symbol}.txt"] = function.loop_ir.encode()
-    constants = []
-    for number, array in enumerate(model.constants):
-        constants.append({"shape": list(array.shape), "dtype": str(dtype(array.dtype))})
-        members[f"constants/{number}"] = array.tobytes()
-    manifest = {
-        "format": FORMAT,
+def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
+    """The model as JSON, with numbers of sections in place of bytes, long texts and arrays."""
+    return {
         "name": model.name,
-        "target": str(model.target),
+        "target": asdict(model.target) | {"features": sorted(model.target.features)},
         "inputs": [_spec_json(s) for s in model.inputs],
         "outputs": [_spec_json(s) for s in model.outputs],
         "dims": model.dims,
@@ -122,77 +106,73 @@ def _write(model: CompiledModel, file: Any) -> None:
         "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
         "slices": [[part.base, extent_json(part.begin)] for part in model.slices],
         "entry": model.entry,
-        "functions": functions,
-        "constants": constants,
+        "entry_object": _added(model.entry_object, sections),
+        "entry_llvm_ir": _added(model.entry_llvm_ir.encode(), sections),
+        "functions": [_function_json(function, sections) for function in model.functions],
         "steps": [
-            {
-                "function": step.function.symbol,
-                "operands": step.call.operands,
-                "origin": list(step.origin),
-            }
+            {"function": step.function.symbol, "operands": step.call.operands, "origin": step.origin}
             for step in model.steps
         ],
-        "digests": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        "constants": [
+            {"shape": array.shape, "dtype": str(dtype(array.dtype)), "section": _added(array, sections)}
+            for array in model.constants
+        ],
     }
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in {_MANIFEST: json.dumps(manifest).encode(), **members}.items():
-            archive.writestr(zipfile.ZipInfo(name), data)
 
 
-def _read(archive: zipfile.ZipFile) -> CompiledModel:
-    manifest = json.load(io.TextIOWrapper(archive.open(_MANIFEST), "utf-8"))
-    if manifest["format"] != FORMAT:
-        raise ModelError(f"it has format {manifest['format']}, this version reads {FORMAT}")
-    members = {name: _member(archive, name, digest) for name, digest in manifest["digests"].items()}
-    functions = {f["symbol"]: _function(f, members) for f in manifest["functions"]}
+def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[str, Any]:
+    fields = asdict(replace(function, object=b"", llvm_ir="", loop_ir=""))
+    return fields | {
+        "object": _added(function.object, sections),
+        "llvm_ir": _added(function.llvm_ir.encode(), sections),
+        "loop_ir": _added(function.loop_ir.encode(), sections),
+    }
+
+
+def _read(file: SectionFile) -> CompiledModel:
+    content = file.content
+    functions = {f["symbol"]: _function(f, file) for f in content["functions"]}
     steps = tuple(
         ModelStep(
             functions[step["function"]],
             KernelCall(step["function"], tuple(step["operands"])),
             tuple(step["origin"]),
         )
-        for step in manifest["steps"]
-    )
-    constants = tuple(
-        np.frombuffer(members[f"constants/{number}"], dtype(c["dtype"]).to_numpy()).reshape(c["shape"])
-        for number, c in enumerate(manifest["constants"])
+        for step in content["steps"]
     )
     return CompiledModel(
-        manifest["name"],
-        resolve_target(manifest["target"]),
-        tuple(manifest["dims"]),
-        tuple(Least(**least) for least in manifest["least"]),
-        tuple(extent_from_json(extent) for extent in manifest["extents"]),
-        tuple(_spec(s) for s in manifest["inputs"]),
-        tuple(_spec(s) for s in manifest["outputs"]),
-        constants,
-        tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in manifest["intermediates"]),
-        tuple(Slice(base, extent_from_json(begin)) for base, begin in manifest["slices"]),
+        content["name"],
+        _target(content["target"]),
+        tuple(content["dims"]),
+        tuple(Least(**least) for least in content["least"]),
+        tuple(extent_from_json(extent) for extent in content["extents"]),
+        tuple(_spec(s) for s in content["inputs"]),
+        tuple(_spec(s) for s in content["outputs"]),
+        tuple(file.array(c["section"], dtype(c["dtype"]).to_numpy(), c["shape"]) for c in content["constants"]),
+        tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in content["intermediates"]),
+        tuple(Slice(base, extent_from_json(begin)) for base, begin in content["slices"]),
         steps,
-        manifest["entry"],
-        members["entry.o"],
-        members["entry.ll"].decode(),
+        content["entry"],
+        file.section(content["entry_object"]),
+        file.section(content["entry_llvm_ir"]).decode(),
     )
 
 
-def _member(archive: zipfile.ZipFile, name: str, digest: str) -> bytes:
-    data = archive.read(name)
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise ModelError(f"{name} does not have the digest that the manifest states")
-    return data
+def _target(fields: dict[str, Any]) -> Target:
+    features, libs, keys = (map(str, fields[name]) for name in ("features", "libs", "keys"))
+    return Target(**fields | {"features": frozenset(features), "libs": tuple(libs), "keys": tuple(keys)})
 
 
-def _function(fields: dict[str, Any], members: dict[str, bytes]) -> CompiledFunction:
-    base = f"functions/{fields['symbol']}"
+def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
     return CompiledFunction(
         fields["name"],
         fields["symbol"],
         tuple(fields["dims"]),
         tuple(Choice.from_json(choice) for choice in fields["choices"]),
         tuple(fields["messages"]),
-        members[f"{base}.txt"].decode(),
-        members[f"{base}.ll"].decode(),
-        members[f"{base}.o"],
+        file.section(fields["loop_ir"]).decode(),
+        file.section(fields["llvm_ir"]).decode(),
+        file.section(fields["object"]),
         tuple(fields["externs"]),
     )
 
