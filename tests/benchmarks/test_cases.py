@@ -1,0 +1,81 @@
+"""The tables of kernels: they say what the issue asks for, and every graph is one."""
+
+import re
+
+import numpy as np
+import pytest
+from cases import all_cases, chosen_cases, work_of
+from cases.convolution import layers
+from roofline import roof_of
+
+CASES = all_cases()
+ELEMENTS = 2**20
+"""Weights of more are not made here."""
+
+
+def size(case):
+    return max(np.prod([int(n) for n in m.split(",")]) for m in re.findall(r"\[([\d,]+)\]", case.inputs + case.weights))
+
+
+def test_every_case_has_a_name_of_its_own_and_those_it_refers_to():
+    names = [case.full_name for case in CASES]
+    assert len(set(names)) == len(names)
+    assert {n for case in CASES for n in (case.overhead, case.against) if n} <= set(names)
+
+
+@pytest.mark.parametrize("group", sorted({case.group for case in CASES}))
+def test_a_model_of_each_group_is_one_with_shapes_and_work(group):
+    case = min((case for case in CASES if case.group == group), key=size)
+    model = case.model()
+    work = work_of(model)
+    assert all(d.dim_value > 0 for d in model.graph.output[0].type.tensor_type.shape.dim)
+    assert work.read > 0
+    assert work.written > 0
+    feeds = case.feeds(model)
+    assert {i.name for i in model.graph.input} == set(feeds)
+
+
+def by_name(name):
+    return next(case for case in CASES if case.full_name == name)
+
+
+def test_work_counts_operations_as_defined_and_bytes_once():
+    work = work_of(by_name("matmul 256×256×256 run-time").model())
+    assert (work.operations, work.read, work.written) == (2 * 256**3, 2 * 4 * 256**2, 4 * 256**2)
+    work = work_of(by_name("conv-resnet50 3×3 64→64 56²").model())
+    assert work.operations == 2 * 64 * 64 * 9 * 56 * 56
+    assert work.read == 4 * (64 * 56 * 56 + 64 * 64 * 9 + 64)
+
+
+def test_of_a_table_only_the_rows_gathered_are_read():
+    case = by_name("gather 4096 of 1000×64")
+    assert work_of(case.model()).read == 4 * 4096 * 64 + 8 * 4096
+
+
+def test_networks_have_the_convolutions_that_they_are_known_for():
+    assert len(layers("resnet50")) == 23
+    assert len(layers("vgg19")) == 9
+    names = {layer.name for layer in layers("resnet50")}
+    assert {"7×7 3→64 224² /2", "3×3 512→512 7²", "1×1 2048→512 7²"} <= names
+
+
+def test_bars_follow_the_image():
+    bars = {case.name: case.bar.ratio for case in CASES if case.group in ("conv-resnet50", "conv-vgg19")}
+    wanted = {"3×3 64→64 56²": 2.5, "3×3 256→256 14²": 1.6, "3×3 512→512 7²": 1.1, "7×7 3→64 224² /2": 1.0}
+    assert wanted.items() <= bars.items()
+
+
+def test_what_is_chosen_brings_what_it_is_compared_with():
+    names = [case.full_name for case in chosen_cases(["int8-matmul 256"])]
+    assert names[:2] == ["matmul 256×256×256 constant", "matmul 256×256×256 run-time"]
+    assert "matmul-small 1×1×1 constant" in [case.full_name for case in chosen_cases(["matmul-small 8×8×8 c"])]
+    assert chosen_cases(["no such kernel"]) == []
+
+
+def test_a_roof_is_what_takes_longest():
+    rates = {"peak": 1e9, **{f"{kind} {place}": 1e9 for kind in ("read", "copy") for place in ("L2", "L3", "memory")}}
+    assert roof_of(rates, 10**6, 1000, 10, 1).place == "fma"
+    assert roof_of(rates, 10, 10**6, 10, 1).request == "read L2"
+    assert roof_of(rates, 10, 2**20, 2**20, 1).request == "copy L3"
+    assert roof_of(rates, 10, 2**20, 2**20, 2).request == "copy L2"
+    assert roof_of(rates, 10, 2**26, 2**26, 2).request == "copy memory"

@@ -1,0 +1,85 @@
+"""Ratios, shares and bars of results, and how they are stored and shown."""
+
+import pytest
+from cases import Bar
+from report import cost_row, geometric_mean, markdown, row, shown_seconds, summary, svg_chart
+from results import Record, Result
+
+SECONDS = {"loopwright": 2.0, "numpy": 5.0, "torch": 3.0}
+
+
+def result(name="case", seconds=SECONDS, **others):
+    return Result("group", name, 1, seconds, **others)
+
+
+def test_the_ratio_is_the_best_peers_time_over_ours():
+    assert result().best_peer == "torch"
+    assert result().ratio == 1.5
+    assert result(seconds={"loopwright": 1.0}).ratio is None
+
+
+def test_neither_strict_nor_a_peer_that_computes_something_else_is_best():
+    assert result(seconds={**SECONDS, "strict": 0.1}).best_peer == "torch"
+    wrong = result(errors={"torch": 0.5, "numpy": 1e-6})
+    assert wrong.best_peer == "numpy"
+    assert not wrong.met
+
+
+@pytest.mark.parametrize(
+    ("bar", "roof", "met"),
+    [
+        (Bar(1.5), "fma", True),
+        (Bar(1.6), "fma", False),
+        (Bar(1.5, 0.5), "fma", True),
+        (Bar(1.5, 0.6), "fma", False),
+        (Bar(1.6, 0.5, either=True), "memory", True),
+        (Bar(1.6, 0.5, either=True), "L2", False),
+        (Bar(1.0, gain=3.0), "fma", False),
+        (Bar(1.0, gain=2.0), "fma", True),
+    ],
+)
+def test_a_bar_asks_for_ratio_and_share_or_for_one_of_them(bar, roof, met):
+    assert result(bar=bar, roof=roof, roof_seconds=1.0, gain=2.5).met is met
+
+
+def test_what_we_refuse_meets_nothing():
+    assert not result(seconds={"numpy": 1.0}, refused={"loopwright": "no"}).met
+    assert "refused: no" in row(result(seconds={"numpy": 1.0}, refused={"loopwright": "no"}))
+
+
+def test_the_summary_counts_bars_and_takes_the_geometric_mean():
+    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+    slow = result("slow", {"loopwright": 6.0, "torch": 1.0})
+    assert summary([result(), slow]) == "1 of 2 bars met; 1 thread: geometric mean 0.50"
+
+
+def test_seconds_are_shown_in_the_unit_that_suits():
+    assert [shown_seconds(s) for s in (2.5, 0.0121, 3.4e-5, 5e-8)] == ["2.5 s", "12.1 ms", "34 µs", "50 ns"]
+
+
+def test_a_record_comes_back_from_its_file_and_replaces_what_is_measured_anew(tmp_path):
+    path = tmp_path / "results.json"
+    first = Record(path, ["numpy"])
+    first.add(result(bar=Bar(1.2, 0.5), errors={"numpy": 0.0}))
+    first.note_costs("net", {"compile": {"seconds": 2.0, "bytes": 2**20, "constants": 2**21}})
+    second = Record(path, ["numpy"])
+    assert list(second.results.values()) == list(first.results.values())
+    assert cost_row("net", second.costs["net"])[1] == "2 s"
+    second.add(result(seconds={"loopwright": 1.0}))
+    assert [r.seconds for r in Record(path).results.values()] == [{"loopwright": 1.0}]
+
+
+def test_the_page_names_machine_versions_cases_and_who_was_left_out(tmp_path):
+    record = Record(tmp_path / "results.json", ["numpy"])
+    record.add(result(refused={"openvino": "it did not want to"}, operations=10**9))
+    page = markdown(record, "kernels")
+    assert record.about["machine"] in page
+    assert "numpy " in page
+    assert "| group case | 1 | 2 s | 0.5 GFLOP/s |" in page
+    assert "openvino left out of 1 (group): it did not want to" in page
+
+
+def test_the_chart_has_a_bar_for_each_ratio():
+    chart = svg_chart([result(), result("without peers", {"loopwright": 1.0})], "ratios")
+    assert chart.count('height="13"') == 1
+    assert "1.50 (torch)" in chart
