@@ -2,7 +2,6 @@
 
 softmax(scale · q · kᵀ + mask) · v = attention(q, k, v, mask, scale)
     transpose(x, BSHD → BHSD) as q, k and v: attention(x…, layout="BSHD"), and the result is transposed
-transpose(transpose(x, a), b) = transpose(x, a then b), nothing if that leaves all axes in place
 
 The scale may be a factor or a divisor of q, of k, of both or of their product. Where all scores of a row are -inf,
 softmax gives NaN and attention 0; see ``ops/attention``.
@@ -15,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
 from ..graph.node import Call, Constant, Function, Node, tensor_of
-from ..graph.visit import inputs, post_order, users, with_inputs
+from ..graph.visit import inputs, post_order, rewrite, users, with_inputs
 from ..ops.attention.attention import attention
 from ..ops.registry import Op, get_op
 from ..ops.transpose import transpose
+from .transposes import simplify_transpose
 
 ADD, DIVIDE, MATMUL, MULTIPLY, SOFTMAX, TRANSPOSE = (
     get_op(name) for name in ("add", "divide", "nn.matmul", "multiply", "softmax", "transpose")
@@ -34,14 +34,19 @@ Users: TypeAlias = Mapping[Node, tuple[Node, ...]]
 
 def fuse_attention(function: Function) -> Function:
     """The function with ``nn.attention`` for the products, scales, masks and softmax that it is made of."""
-    used_by = users(function.body)
-    done: dict[Node, Node] = {}
-    for node in post_order(function.body):
-        found = _find(node, used_by)
-        made = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        done[node] = _without_transposes(made) if found is None else found.fused(done)
-    body = done[function.body]
+    body = rewrite(function.body, simplify_transpose)  # heads that are slices of one product are split off apart
+    body = rewrite(_with_attention(body), simplify_transpose)
     return function if body is function.body else replace(function, body=body)
+
+
+def _with_attention(root: Node) -> Node:
+    used_by = users(root)
+    done: dict[Node, Node] = {}
+    for node in post_order(root):
+        found = _find(node, used_by)
+        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
+        done[node] = rebuilt if found is None else found.fused(done)
+    return done[root]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class _Found:
         if len(before) == len(sides):
             query, key, value = before
             return transpose(self._named(attention(query, key, value, mask, self.scale, layout="BSHD")), SWAPPED)
-        key = _without_transposes(transpose(done[self.right], TURNED))
+        key = transpose(done[self.right], TURNED)
         return self._named(attention(done[self.query], key, done[self.value], mask, self.scale))
 
     def _named(self, call: Call) -> Call:
@@ -124,17 +129,6 @@ def _fits(found: _Found, product: Call, weights: Call) -> bool:
         other.ndim == 4 and all(a is b for a, b in zip(query.shape[:2], other.shape[:2], strict=True))
         for other in (right, value)
     )
-
-
-def _without_transposes(node: Node) -> Node:
-    """One transpose for two in a row, none where they leave all axes in place."""
-    if not _is(node, TRANSPOSE) or not _is(node.args[0], TRANSPOSE):
-        return node
-    inner = node.args[0]
-    axes = tuple(inner.attrs.axes[axis] for axis in node.attrs.axes)
-    if axes == tuple(range(len(axes))):
-        return inner.args[0]
-    return replace(transpose(inner.args[0], axes), origin=(*inner.origin, *node.origin))
 
 
 def _is(node: Node, op: Op) -> TypeGuard[Call]:

@@ -101,6 +101,26 @@ def test_transposes_in_a_row_become_one_or_none():
     assert [call.attrs.axes for call in calls] == [(0, 2, 3, 1)]
 
 
+def test_heads_of_one_joint_product_are_taken_before_they_are_transposed():
+    x = lw.var("x", (2, 5, 3, 4, 8), "float32")
+    parts = nn.transpose(x, (2, 0, 3, 1, 4))
+    q, k, v = (nn.take(parts, lw.const(np.int64(index)), 0) for index in range(3))
+    body = swapped(nn.matmul(nn.softmax(nn.matmul(q, turned(k)), -1), v))
+    made, calls = fused(body, x)
+    assert names(calls) == ["take", "take", "take", "nn.attention"]
+    assert [call.attrs.axis for call in calls[:3]] == [2, 2, 2]
+    assert made.body.type is body.type
+
+
+def test_a_slice_of_a_transpose_is_the_transpose_of_a_slice():
+    x, at = lw.var("x", (2, 3, 4, 5), "float32"), lw.var("at", (), "int64")
+    made, calls = fused(nn.take(nn.transpose(x, (3, 1, 0, 2)), at, 2), x, at)
+    assert names(calls) == ["take", "transpose"]
+    data = rng.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    (found,) = lw.Engine(lw.compile(made))([data, np.array(1)])
+    np.testing.assert_array_equal(found, data.transpose(3, 1, 0, 2)[:, :, 1])
+
+
 def test_a_model_computes_what_it_did():
     """As exporters write a layer: projections, heads split off, a mask, heads joined."""
     x, mask = lw.var("x", (2, 20, 32), "float32"), lw.var("mask", (2, 1, 1, 20), "float32")
