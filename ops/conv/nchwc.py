@@ -34,8 +34,8 @@ from .flat import flatten, unflatten
 
 STEPS_AHEAD = 16
 """How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
-UNBLOCKED = 1.15
-"""How much longer a convolution takes, as measured, where a step of the sum leads to another plane of the image."""
+UNBLOCKED = 1.6
+"""How much longer a convolution of many channels takes, as measured, where a step of the sum leads to another plane."""
 
 
 def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -215,7 +215,7 @@ class Blocked:
         terms = channels * math.prod(self.window)
         stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
-        slowdown = 1 if self.attrs.data.is_blocked else UNBLOCKED
+        slowdown = UNBLOCKED if channels > self.block and not self.attrs.data.is_blocked else 1.0
         copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
         *outer, rows, columns = self.grid
         steps = math.prod(outer) * _cycles(rows, columns, tile)
