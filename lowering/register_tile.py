@@ -42,22 +42,26 @@ def register_tile(
     row_stride: int = 1,
     divides: bool = False,
     vectors: int | None = None,
+    streaming: float = 0.0,
+    steps: int = 1,
 ) -> RegisterTile:
     """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
 
     ``divides``: the tile's rows divide ``rows``. ``row_stride``, in elements, is how far apart the rows' factors are:
     rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given.
+    ``streaming`` are cycles that each vector costs beside, which make higher tiles better. ``steps`` are unrolled, and
+    LLVM loads the vectors of all of them first.
     """
     lanes, registers = target.lanes(dtype), target.vector_registers
     pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
     best: tuple[float, int, RegisterTile] | None = None
     for width in range(1, registers // 2) if vectors is None else [vectors]:
         for height in range(1, min(rows, registers) + 1):
-            if width * (height + 1) + 1 > registers or (divides and rows % height) or height > 4 * pages:
+            if width * (height + steps) + 1 > registers or (divides and rows % height) or height > 4 * pages:
                 continue
             tile = RegisterTile(height, width, lanes)
             count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
-            step = step_cycles(height, width)
+            step = step_cycles(height, width) + streaming * width
             if best is None or (count * step, -height) < best[:2]:
                 best = count * step, -height, tile
     assert best is not None

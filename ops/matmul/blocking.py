@@ -1,7 +1,8 @@
 """How a product whose right factor stands in panels is cut: for registers, for caches and for threads.
 
+    rows of the left factor, each copied to another place of a page than its neighbours, where they would evict each
+    other from the first cache: an extent of 1024 is bad for that, one of 1000 is not
     for task in parallel(chunks of panels × blocks of rows):
-        factors of the block's rows, copied side by side       where they would evict each other from the first cache
         for panel in chunk:                                    a chunk stays in the second cache, for all blocks of rows
             sums of a register tile, over all terms
             what follows them, on the tile
@@ -26,6 +27,8 @@ from .panels import ROWS, MatrixProduct
 
 WAYS = 8
 """How many lines at the same place of a page the first cache holds."""
+STREAMING = 0.25
+"""Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
 STEPS_AHEAD = 8
 """Steps of the sum that a line takes from the second cache, and some more."""
 STEPS_UNROLLED = 2
@@ -44,7 +47,9 @@ class Blocking:
 def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
     """The cuts for a product; ``vectors`` is how wide the panels are, if that is given."""
     kind = product.result.dtype
-    tile = register_tile(product.rows, product.columns, target, kind, vectors=vectors)
+    tile = register_tile(
+        product.rows, product.columns, target, kind, vectors=vectors, streaming=STREAMING, steps=STEPS_UNROLLED
+    )
     return with_tile(product, tile, target)
 
 
@@ -93,7 +98,6 @@ def schedule_blocked(
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
     if blocking.copies_rows and not rows.op.inputs[0].op.inputs:
-        schedule[rows].compute_at(stage, task)
         _copy_rows(schedule[rows], tile, target)
     else:
         schedule[rows].compute_inline()
@@ -121,12 +125,15 @@ def _sum_terms(stage: StageView, tile: RegisterTile, terms: Expr) -> LoopView:
 
 
 def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
-    """Row by row, each beginning at another place of a page than the one before."""
+    """By blocks of rows, whose stride is an odd number of vectors."""
     (copy,) = stage.op.outputs
     line = target.lanes(copy.dtype)
     stage.storage_align(copy.ndim - 2, 2 * line, line)
-    _, lane = stage.split(stage.loops[-1], factor=tile.lanes)
+    *outer, row, term = stage.loops
+    block, row = stage.split(row, factor=tile.rows)
+    _, lane = stage.split(term, factor=tile.lanes)
     stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer, block))
 
 
 def pack_panels(stage: StageView, tile: RegisterTile) -> None:
