@@ -181,6 +181,8 @@ def _sample_convolutions() -> Iterator[Call]:
             yield from (_sample_convolution(axes, data, kernel, groups) for groups in (1, 16))
     yield _sample_convolution("HW", "NCHW8c", "OIHW8i8o", 1)
     yield _sample_convolution("HW", "NCHW8c", "OIHW8o", 16)
+    x, planes = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 2, 8, 8, 8), (2, 6, 6, 16, 8)))
+    yield nn.winograd_conv2d(x, planes, size=4, data_layout="NCHW8c")
 
 
 def _sample_convolution(axes: str, data: str, kernel: str, groups: int) -> Call:

@@ -30,6 +30,7 @@ from .binary import (
 from .concatenate import concatenate
 from .conv.conv import conv, conv1d, conv2d, conv3d
 from .conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
+from .conv.winograd import winograd_conv2d
 from .creation import arange, full, one_hot
 from .einsum import einsum
 from .gather import gather_elements, gather_nd, take
@@ -242,4 +243,5 @@ __all__ = [
     "trilu",
     "trunc",
     "where",
+    "winograd_conv2d",
 ]

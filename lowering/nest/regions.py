@@ -176,8 +176,10 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
         values = known.axis_values(reader)
         loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
         ranges = _loop_ranges(known, loops, fixed)
+        indices = dict.fromkeys(i for read in reads for i in read.indices)  # neighbours share most of theirs
+        found = {i: ranges.box(simplify(substitute(i, values), ranges.facts)) for i in indices}
         for read in reads:
-            boxes = [ranges.box(simplify(substitute(i, values), ranges.facts)) for i in read.indices]
+            boxes = [found[i] for i in read.indices]
             bounds = boxes if bounds is None else [_hull(a, b) for a, b in zip(bounds, boxes, strict=True)]
     if bounds is None:
         raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")

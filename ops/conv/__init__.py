@@ -2,6 +2,6 @@
 implementation each.
 """
 
-from . import conv, transpose
+from . import conv, transpose, winograd
 
-__all__ = ["conv", "transpose"]
+__all__ = ["conv", "transpose", "winograd"]

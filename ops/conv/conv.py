@@ -9,7 +9,7 @@ stand in files of their own: ``flat`` for N, C, â€¦; ``channels_last`` for N, â€
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypedDict, Unpack
 
 from ... import te
@@ -22,7 +22,7 @@ from ...ir.target import Target
 from ..accumulate import accumulator, is_byte, narrowed, product_dtype, widened
 from ..arguments import PerAxis, naming, per_axis
 from ..cost import elements, moved, multiplied
-from ..layout_rule import register_layout_rule
+from ..layout_rule import Held, LayoutUse, register_layout_rule
 from ..registry import Op, OpPattern, register_op
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -45,6 +45,7 @@ from .depthwise import add_depthwise
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
+from .winograd_weights import winograd_uses
 
 # Type relation
 
@@ -151,9 +152,14 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     return strategy
 
 
+def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    yield from blocked_uses(call, given, target)
+    yield from winograd_uses(call, given, target)
+
+
 for _op in (CONV1D, CONV2D, CONV3D):
     register_strategy(_op)(_strategy)
-    register_layout_rule(_op, blocked_uses)
+    register_layout_rule(_op, _layout_rule)
 
 
 # Calls

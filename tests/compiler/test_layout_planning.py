@@ -27,7 +27,8 @@ def weight(*shape):
     return lw.const(values / np.sqrt(np.prod(shape[1:])).astype(np.float32))
 
 
-def conv(x, filters, window=3, **options):
+def conv(x, filters, window=5, **options):
+    """Of a window for which there is no other way than ``nn.conv2d``."""
     channels = lw.graph.node.tensor_of(x).shape[1]
     return nn.conv2d(x, weight(filters, int(channels), window, window), padding=window // 2, **options)
 
@@ -69,8 +70,8 @@ def test_weights_and_biases_are_turned_when_the_model_is_compiled():
     planned = plan_layouts(f, TARGET).function
     assert not any(isinstance(call.args[0], Constant) for call in calls(planned, "layout_transform"))
     first, second = calls(planned, "nn.conv2d")
-    assert first.args[1].type is tensor_type((8, 3, 3, 3, 8), "float32")
-    assert second.args[1].type is tensor_type((4, 8, 3, 3, 8, 8), "float32")
+    assert first.args[1].type is tensor_type((8, 3, 5, 5, 8), "float32")
+    assert second.args[1].type is tensor_type((4, 8, 5, 5, 8, 8), "float32")
     (add,) = calls(planned, "add")
     assert add.args[1].type is tensor_type((1, 8, 1, 1, 8), "float32")
 

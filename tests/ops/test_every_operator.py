@@ -14,6 +14,7 @@ from loopwright import te
 from loopwright.graph.types import TupleType
 from loopwright.lowering.pipeline import realized_function
 from loopwright.ops import nn, strategy
+from loopwright.ops.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.cumsum import cumsum
 from loopwright.ops.norm import batch_norm
 from loopwright.ops.registry import all_ops, get_op
@@ -134,6 +135,20 @@ def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilat
     attrs = {"groups": groups, "data_layout": data, "kernel_layout": kernel, "out_layout": out}
     return window_case(
         nn.conv, windows.conv_in, x, w, strides, padding, dilations, groups, (data, kernel, out), **attrs
+    )
+
+
+def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
+    """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes."""
+    weight = floats(*w)
+    blocked = windows.rearranged(floats(*x), "NCHW", data)
+    return (
+        lambda a, u: nn.winograd_conv2d(a, u, size, padding, data, out),
+        lambda a, u: windows.rearranged(
+            windows.conv(windows.rearranged(a, data, "NCHW"), weight, (1, 1), padding, (1, 1), 1), "NCHW", out
+        ),
+        blocked,
+        np.ascontiguousarray(WinogradPlanes(size, width)(weight)),
     )
 
 
@@ -448,6 +463,10 @@ CASES = {
     "nn.conv3d": [
         conv_case((1, 2, 3, 4, 4), (3, 2, 2, 2, 3), (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 1)),
         layout_case((1, 3, 4, 4, 2), (2, 2, 3, 2, 3), "NDHWC DHWIO NDHWC", (1, 1, 1), (0, 1, 0, 1, 0, 1), 1, (1, 1, 1)),
+    ],
+    "nn.winograd_conv2d": [
+        winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1)),
+        winograd_case((1, 4, 5, 3), (4, 4, 3, 3), 4, 2, (0, 1, 2, 1)),
     ],
     "nn.conv1d_transpose": [transposed_case((1, 2, 5), (2, 3, 3), (2,), (1, 0), (0,))],
     "nn.conv3d_transpose": [transposed_case((1, 2, 2, 3, 2), (2, 1, 2, 2, 3), (1, 2, 1), (0, 1, 0) * 2, (0, 0, 0))],

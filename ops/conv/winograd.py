@@ -1,0 +1,308 @@
+"""nn.winograd_conv2d: a convolution by windows of 3×3 with stride 1, as Winograd's F(m×m, 3×3), of transformed weights.
+
+A tile of m×m places of the result needs (m+2)² products for each channel and filter, in place of 9m². By the matrices
+of ``winograd_transform.py``, for each tile:
+
+    V = Bᵀ d B        d: the (m+2)×(m+2) places of x that the tile needs, of each channel
+    M = Σ V ⊙ U       over the channels; U = G g Gᵀ, the planes, of each channel and filter
+    y = Aᵀ M A        of each filter
+
+For each of the (m+2)² planes, the sum is a product of matrices: of tiles by channels, and channels by filters. So tiles
+are taken in groups: V of a group stays in the second cache while one panel of filters after the other passes by.
+``nn.conv2d`` proposes it to the layout planner (``winograd_weights.py``), which weighs the cost declared here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ... import te
+from ...graph.layout import Layout
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.errors import TypeInferenceError
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.schedule import Schedule, StageView
+from ..arguments import PerAxis, naming
+from ..attrs import Attrs, all_non_negative, attr, one_of
+from ..cost import UNKNOWN_EXTENT, moved
+from ..registry import OpPattern, register_op
+from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
+from ..strategy import OpStrategy, Tensors, register_strategy
+from ..tiling import schedule_around
+from ..window import axis_extents, check_ranks, given_padding, inside, window_shape
+from .winograd_blocking import Blocking, Products
+from .winograd_transform import SIZES, TAPS, chosen, input_row, output_row, transforms
+
+# Attributes and type relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradAttrs(Attrs):
+    size: int = attr("m: rows and columns of the result in a tile", check=one_of(*SIZES))
+    padding: tuple[int, ...] = attr("zeros around H and W: both begins, then both ends", (0,) * 4, all_non_negative)
+    data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
+    out_layout: str = attr("layout of the result; empty: that of x", "")
+
+    @property
+    def data(self) -> Layout:
+        return Layout(self.data_layout)
+
+    @property
+    def out(self) -> Layout:
+        return Layout(self.out_layout or self.data_layout)
+
+    @property
+    def points(self) -> int:
+        """How many rows and columns of inputs a tile needs, and of planes there are."""
+        return self.size + TAPS - 1
+
+
+def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
+    x, planes = tensor_argument(types[0], "x"), tensor_argument(types[1], "planes")
+    same_dtype([x, planes], ["x", "planes"])
+    if x.dtype.kind not in FLOAT_KINDS:
+        raise TypeInferenceError(f"x must be of floats, found {x}")
+    check_ranks(2, padding=attrs.padding)
+    for name, layout in (("data_layout", attrs.data), ("out_layout", attrs.out)):
+        if layout is not Layout(f"NCHW{layout.factor('C')}c"):
+            raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
+    extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
+    if const_int(extents["H"]) is None or const_int(extents["W"]) is None:
+        raise TypeInferenceError(f"x must have a known height and width, found {x}")
+    panels, rows, columns, channels, width = _known_extents(planes)
+    if (rows, columns) != (attrs.points, attrs.points):
+        raise TypeInferenceError(
+            f"tiles of size {attrs.size} need {attrs.points}×{attrs.points} planes, found {rows}×{columns}"
+        )
+    if const_int(extents["C"]) != channels:
+        raise TypeInferenceError(f"x has {extents['C']} channels, but planes have {channels}")
+    if width % attrs.out.factor("C"):
+        raise TypeInferenceError(f"panels of {width} filters do not fall into blocks of out_layout {attrs.out}")
+    places = window_shape([extents["H"], extents["W"]], (TAPS, TAPS), (1, 1), (1, 1), attrs.padding)
+    named = {"N": extents["N"], "C": as_index(panels * width), "H": places[0], "W": places[1]}
+    return TensorType(attrs.out.shape(named), x.dtype)
+
+
+def _known_extents(planes: TensorType) -> tuple[int, ...]:
+    """How many panels, rows, columns and channels there are, and filters in a panel."""
+    extents = tuple(n for e in planes.shape if (n := const_int(e)) is not None)
+    if len(extents) != 5 or planes.ndim != 5:
+        raise TypeInferenceError(f"planes must be [panel, row, column, channel, filter], all known, found {planes}")
+    return extents
+
+
+# Registration
+
+WINOGRAD_CONV2D = register_op(
+    "nn.winograd_conv2d",
+    "Convolution over H and W by windows of 3×3 with stride 1, as Winograd does it, with weights transformed before",
+    [
+        ("x", "[N, C, H, W], channels in blocks as data_layout says"),
+        ("planes", "[K / f, m + 2, m + 2, C, f]: the transformed weights, in panels of f filters"),
+    ],
+    _relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    WinogradAttrs,
+    support_level=10,
+)
+
+
+# Compute and schedule
+
+AHEAD_BYTES = 8192
+"""How far ahead of their use weights are fetched: a group uses each of them just once or twice."""
+ENOUGH_GROUPS = 4
+"""So many groups keep the threads of a small machine busy; of fewer, panels run in parallel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """A convolution of which all but the number of images is known, and how it is cut."""
+
+    attrs: WinogradAttrs
+    tiles: tuple[int, int]  # rows and columns of them
+    blocking: Blocking
+    width: int
+
+    @property
+    def groups(self) -> int:
+        return math.ceil(math.prod(self.tiles) / self.blocking.group)
+
+    @property
+    def parts(self) -> int:
+        """How many blocks of the result's channels a panel computes."""
+        return self.width // self.attrs.out.factor("C")
+
+    def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, planes = inputs
+        products = self._products(self._inputs(x), planes)
+        return self._result(products, tensor_argument(result, "result"))
+
+    def _inputs(self, x: te.Tensor) -> te.Tensor:
+        """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0."""
+        n, blocks, height, width, lanes = x.shape
+        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        matrix, (top, left, *_) = transforms(size).inputs, self.attrs.padding
+        shape = (n, self.groups, blocks, group, points, points, lanes)
+
+        def taken(b: Axis, g: Axis, co: Axis, t: Axis, i: Axis, j: Axis, ci: Axis) -> Expr:
+            tile = g * group + t
+            place = (tile // self.tiles[1] * size + i - top, tile % self.tiles[1] * size + j - left)
+            valid = inside(place, (height, width), self.attrs.padding, (True, True))
+            return te.if_then_else(valid, x[b, co, *place, ci], te.const(0, x.dtype))
+
+        tiles = te.compute(shape, taken, name="winograd.taken")
+
+        def by_rows(*index: Axis) -> Expr:
+            *outer, i, j, ci = index
+            return chosen(i, [input_row(row, [tiles[*outer, r, j, ci] for r in range(points)]) for row in matrix])
+
+        half = te.compute(shape, by_rows, name="winograd.taken_rows")
+
+        def by_columns(b: Axis, g: Axis, i: Axis, j: Axis, co: Axis, t: Axis, ci: Axis) -> Expr:
+            return chosen(j, [input_row(row, [half[b, g, co, t, i, c, ci] for c in range(points)]) for row in matrix])
+
+        return te.compute((n, self.groups, points, points, blocks, group, lanes), by_columns, name="winograd.inputs")
+
+    def _products(self, taken: te.Tensor, planes: te.Tensor) -> te.Tensor:
+        """M[n, group, panel, i, j, tile, filter] = Σ V ⊙ U."""
+        n, groups, points, _, blocks, group, lanes = taken.shape
+        co, ci = te.reduce_axis((0, blocks), name="co"), te.reduce_axis((0, lanes), name="ci")
+
+        def element(b: Axis, g: Axis, panel: Axis, i: Axis, j: Axis, t: Axis, k: Axis) -> Expr:
+            return te.sum(taken[b, g, i, j, co, t, ci] * planes[panel, i, j, co * lanes + ci, k], axis=[co, ci])
+
+        shape = (n, groups, planes.shape[0], points, points, group, self.width)
+        return te.compute(shape, element, name="winograd.products")
+
+    def _result(self, products: te.Tensor, kind: TensorType) -> te.Tensor:
+        """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles."""
+        n, blocks, _, _, lanes = kind.shape
+        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        matrix, parts = transforms(size).outputs, self.parts
+
+        def by_rows(b: Axis, ko: Axis, g: Axis, t: Axis, i: Axis, j: Axis, ki: Axis) -> Expr:
+            column = [products[b, g, ko // parts, r, j, t, ko % parts * lanes + ki] for r in range(points)]
+            return chosen(i, [output_row(row, column) for row in matrix])
+
+        half = te.compute((n, blocks, self.groups, group, size, points, lanes), by_rows, name="winograd.made_rows")
+
+        def by_columns(*index: Axis) -> Expr:
+            *outer, j, ki = index
+            return chosen(j, [output_row(row, [half[*outer, c, ki] for c in range(points)]) for row in matrix])
+
+        tiles = te.compute((n, blocks, self.groups, group, size, size, lanes), by_columns, name="winograd.made")
+
+        def place(b: Axis, ko: Axis, y: Axis, x: Axis, ki: Axis) -> Expr:
+            tile = y // size * self.tiles[1] + x // size
+            return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
+
+        return te.compute(kind.shape, place, name="winograd")
+
+    def schedule(self, attrs: WinogradAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Group by group, panel by panel. Where there are few groups, it is panels that run in parallel."""
+        made = anchor[0].op.inputs[0]
+        half = made.op.inputs[0]
+        products = half.op.inputs[0]
+        inputs, planes = products.op.inputs
+        stages = [products, inputs, inputs.op.inputs[0], half, made]
+        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+        stage = schedule[main]
+        n, block, row, column, lane = stage.loops
+        panel, part = stage.split(block, factor=self.parts)
+        down, i = stage.split(row, factor=attrs.size)
+        across, j = stage.split(column, factor=attrs.size)
+        stage.reorder(n, panel, part, down, across, i, j, lane)
+        group, tile = stage.split(stage.fuse(down, across), factor=self.blocking.group)
+        stage.reorder(n, group, panel, tile, part, i, j, lane)
+        stage.vectorize(lane)
+        stage.unroll(j)
+        group = stage.fuse(n, group)
+        by_group = (const_int(anchor[0].shape[0]) or 1) * self.groups >= ENOUGH_GROUPS
+        stage.parallel(group if by_group else panel)
+        _schedule_result(schedule[made], schedule[half])
+        schedule[made].compute_at(stage, i)
+        schedule[half].compute_at(stage, part)
+        self._schedule_products(schedule[products], planes)
+        schedule[products].compute_at(stage, panel)
+        _schedule_inputs(schedule, inputs, parallel=not by_group)
+        schedule[inputs].compute_at(stage, group)
+        return schedule
+
+    def _schedule_products(self, stage: StageView, planes: te.Tensor) -> None:
+        """A tile of sums stays in registers: places outside, filters inside, as each factor serves all filters."""
+        *outer, tile, filters, co, ci = stage.loops
+        tile, row = stage.split(tile, factor=self.blocking.rows)
+        part, lane = stage.split(filters, factor=self.attrs.out.factor("C"))
+        stage.reorder(*outer, tile, co, ci, row, part, lane)
+        stage.vectorize(lane)
+        stage.unroll(row)
+        stage.unroll(part)
+        stage.prefetch(planes, ci, math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes)))
+
+
+def _schedule_inputs(schedule: Schedule, inputs: te.Tensor, parallel: bool) -> None:
+    """Tile by tile, a vector of channels at a time; x is read where its rows are transformed."""
+    stage, half = schedule[inputs], inputs.op.inputs[0]
+    n, group, i, j, block, tile, lane = stage.loops
+    stage.reorder(n, group, block, tile, i, j, lane)
+    stage.vectorize(lane)
+    stage.unroll(j)
+    if parallel:
+        stage.parallel(block)
+    schedule[half.op.inputs[0]].compute_inline()
+    _schedule_rows(schedule[half])
+    schedule[half].compute_at(stage, tile)
+
+
+def _schedule_result(stage: StageView, half: StageView) -> None:
+    *_, column, lane = stage.loops
+    stage.vectorize(lane)
+    stage.unroll(column)
+    _schedule_rows(half)
+
+
+def _schedule_rows(stage: StageView) -> None:
+    """Column by column, all rows at once, which share what they add."""
+    *outer, row, column, lane = stage.loops
+    stage.reorder(*outer, column, row, lane)
+    stage.vectorize(lane)
+    stage.unroll(row)
+
+
+# Strategy
+
+
+@register_strategy(WINOGRAD_CONV2D)
+def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x, planes, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+    panels, _, _, channels, width = _known_extents(planes)
+    height, columns = (math.ceil((const_int(e) or 0) / attrs.size) for e in kind.shape[2:4])
+    products = Products(attrs.points**2, height * columns, channels, panels * width, width, kind.dtype, target)
+    blocking = products.best()
+    made = Winograd(attrs, (height, columns), blocking, width)
+    cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * (blocking.cycles + products.transforms) + moved([x, kind])
+    strategy = OpStrategy()
+    strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost)
+    return strategy
+
+
+# Calls
+
+
+def winograd_conv2d(
+    x: Node, planes: Node, size: int, padding: PerAxis = 0, data_layout: str = "NCHW16c", out_layout: str = ""
+) -> Call:
+    """``conv2d`` of x, channels in blocks, by windows of 3×3, whose weights ``winograd_planes`` has transformed.
+
+    ``padding``: one number, one per spatial axis, or all begins and then all ends.
+    """
+    with naming(WINOGRAD_CONV2D.name):
+        attrs = WinogradAttrs(
+            size=size, padding=given_padding(padding, 2), data_layout=data_layout, out_layout=out_layout
+        )
+    return WINOGRAD_CONV2D(x, planes, attrs=attrs)

@@ -1,0 +1,81 @@
+"""Weights of Winograd convolutions, transformed when a model is compiled, and where ``nn.conv2d`` may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...graph.layout import NCHW, OIHW
+from ...graph.node import Call, Constant
+from ...graph.types import TensorType
+from ...ir.expr import as_index, const_int
+from ...ir.target import Target
+from ..layout_rule import Held, LayoutUse, Packed
+from ..relations import tensor_argument
+from .attrs import ConvAttrs
+from .nchwc import channel_block, data_layout
+from .winograd import WINOGRAD_CONV2D, WinogradAttrs
+from .winograd_transform import SIZES, TAPS, transformed_filters
+
+MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
+"""Sums over so many channels are within 1e-4 of the largest result, by size of tile, for normally distributed numbers:
+the error grows with the root of the number of channels."""
+PANEL_BLOCKS = (2, 1)
+"""How many blocks of filters a panel may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WinogradPlanes:
+    """From weights [K, C, 3, 3] to the planes that ``nn.winograd_conv2d`` takes, in panels of ``width`` filters.
+
+    Computed in double precision, and rounded once.
+    """
+
+    size: int
+    width: int
+
+    def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        planes = transformed_filters(weight, self.size)
+        filters, channels, rows, columns = planes.shape
+        panels = planes.reshape(filters // self.width, self.width, channels, rows, columns)
+        return panels.transpose(0, 3, 4, 2, 1).astype(weight.dtype)
+
+    def type_of(self, weight: TensorType) -> TensorType:
+        filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
+        points = self.size + TAPS - 1
+        extents = (filters // self.width, points, points, channels, self.width)
+        return TensorType(tuple(map(as_index, extents)), weight.dtype)
+
+
+def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule of a 2-D convolution that Winograd's way serves: of 3×3 constant weights, with stride 1 and one
+    group. x has its channels in blocks, those in which it is given, or of a vector."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    if not isinstance(call.args[1], Constant) or not _serves(attrs, x, weight, result):
+        return
+    channels, filters = (const_int(extent) or 0 for extent in weight.shape[:2])
+    lanes = target.lanes(x.dtype)
+    block, data = channel_block(filters, lanes), channel_block(channels, lanes)
+    if given is not None and given.primal is NCHW and given.layout is data_layout(2, given.layout.factor("C")):
+        data = given.layout.factor("C") if given.layout.is_blocked else data
+    if block is None or data is None or channels % data:
+        return
+    held, out = Held(NCHW, data_layout(2, data)), Held(NCHW, data_layout(2, block))
+    for size in SIZES:
+        for width in (block * blocks for blocks in PANEL_BLOCKS):
+            if channels <= MOST_CHANNELS[size] and filters % width == 0:
+                make = WinogradPlanes(size, width)
+                made = WinogradAttrs(size=size, padding=attrs.padding, data_layout=str(held), out_layout=str(out))
+                yield LayoutUse((held, Packed(make, make.type_of(weight))), made, out, WINOGRAD_CONV2D)
+
+
+def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType) -> bool:
+    plain = attrs.data is attrs.out is NCHW and attrs.kernel is OIHW and attrs.groups == 1
+    dense = set(attrs.strides) == set(attrs.dilation) == {1} and [const_int(e) for e in weight.shape[2:]] == [TAPS] * 2
+    places = [const_int(e) for e in (*x.shape[2:], *result.shape[2:])]
+    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.bits >= 32
+    return plain and dense and numbers and all(places) and const_int(x.shape[0]) != 0

@@ -1,0 +1,202 @@
+"""Winograd convolutions: the transforms are exact, values agree with slow numpy, and the planner chooses by shape."""
+
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.layout_planning import plan_layouts
+from loopwright.graph.node import Call
+from loopwright.graph.visit import post_order
+from loopwright.ops.conv.winograd import winograd_conv2d
+from loopwright.ops.conv.winograd_blocking import Products
+from loopwright.ops.conv.winograd_transform import SIZES, transforms
+from loopwright.ops.conv.winograd_weights import WinogradPlanes
+
+sys.path.insert(0, str(Path(__file__).parent))
+import windows
+
+rng = np.random.default_rng(0)
+AVX512, AVX2, BASELINE = (lw.resolve_target(name) for name in ("x86-64-v4", "x86-64-v3", "x86-64"))
+
+
+def normal(*shape, dtype="float32"):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def convolved(x, w, padding):
+    return windows.conv(x.astype(np.float64), w.astype(np.float64), (1, 1), padding, (1, 1), 1)
+
+
+def error(found, wanted):
+    """The largest error, in units of the largest result."""
+    return np.abs(found - wanted).max() / np.abs(wanted).max()
+
+
+def of_planes(x, w, size, width, padding, data="NCHW16c", out="NCHW16c"):
+    return winograd_conv2d(x, lw.const(WinogradPlanes(size, width)(w)), size, padding, data, out)
+
+
+def planned(x_shape, w, target=AVX512, dtype="float32", precision="standard", **attrs):
+    """The operator that a plan takes for a convolution between activations, and the size of its tiles."""
+    x = lw.var("x", x_shape, dtype)
+    body = lw.nn.relu(lw.nn.conv2d(lw.nn.relu(x), lw.const(w.astype(dtype)), **attrs))
+    function = plan_layouts(lw.Function([x], body), target, precision).function
+    made = next(n for n in post_order(function.body) if isinstance(n, Call) and n.op.name.endswith("conv2d"))
+    return made.op.name, getattr(made.attrs, "size", None)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_matrices_are_exactly_a_correlation(size):
+    made = transforms(size)
+    for i in range(size):
+        for tap in range(3):
+            for place in range(size + 2):
+                total = sum(
+                    to_output * of_filter[tap] * of_input[place]
+                    for to_output, of_filter, of_input in zip(made.outputs[i], made.filters, made.inputs, strict=True)
+                )
+                assert total == Fraction(place == i + tap)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_constants_of_inputs_and_outputs_are_exact_in_single_precision(size):
+    made = transforms(size)
+    for number in (n for matrix in (made.inputs, made.outputs) for row in matrix for n in row):
+        assert Fraction(float(np.float32(float(number)))) == number
+
+
+CASES = {
+    # x, filters, size, panel, padding, layouts of x and result
+    "padded, tiles reach beyond": ((1, 32, 9, 7), 32, 4, 32, (1, 1, 1, 1), "NCHW16c NCHW16c"),
+    "several images, uneven padding": ((3, 16, 6, 11), 32, 2, 16, (0, 2, 1, 0), "NCHW16c NCHW16c"),
+    "no padding, whole tiles": ((1, 16, 14, 8), 16, 6, 16, (0, 0, 0, 0), "NCHW16c NCHW16c"),
+    "one place": ((1, 16, 3, 3), 16, 4, 16, (0, 0, 0, 0), "NCHW16c NCHW16c"),
+    "one place of a border": ((1, 16, 1, 1), 16, 2, 16, (1, 1, 1, 1), "NCHW16c NCHW16c"),
+    "blocks of other sizes": ((1, 24, 8, 8), 16, 4, 16, (1, 1, 1, 1), "NCHW8c NCHW16c"),
+    "several groups of tiles": ((1, 64, 37, 30), 64, 4, 32, (2, 2, 2, 2), "NCHW16c NCHW16c"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_are_those_of_a_convolution_native(ops, case):
+    shape, filters, size, width, padding, layouts = CASES[case]
+    data, out = layouts.split()
+    x, w = normal(*shape), normal(filters, shape[1], 3, 3)
+    blocked = windows.rearranged(x, "NCHW", data)
+    call = of_planes(ops.var(blocked.shape), w, size, width, padding, data, out)
+    found = windows.rearranged(ops.evaluate(call, {call.args[0]: blocked}, native=True), out, "NCHW")
+    assert error(found, convolved(x, w, padding)) < 1e-5
+
+
+def test_double_precision_is_as_precise(ops):
+    x, w = normal(1, 8, 7, 7, dtype="float64"), normal(8, 8, 3, 3, dtype="float64")
+    blocked = windows.rearranged(x, "NCHW", "NCHW8c")
+    call = of_planes(ops.var(blocked.shape, "float64"), w, 4, 8, 1, "NCHW8c", "NCHW8c")
+    found = windows.rearranged(ops.evaluate(call, {call.args[0]: blocked}, native=True), "NCHW8c", "NCHW")
+    assert error(found, convolved(x, w, (1,) * 4)) < 1e-14
+
+
+@pytest.mark.parametrize(("size", "limit"), [(2, 2e-6), (4, 1e-5), (6, 1e-4)])
+def test_the_error_over_many_channels_is_small_beside_the_largest_result(ops, size, limit):
+    x, w = normal(1, 512, 12, 12), normal(16, 512, 3, 3)
+    blocked = windows.rearranged(x, "NCHW", "NCHW16c")
+    call = of_planes(ops.var(blocked.shape), w, size, 16, 1)
+    found = windows.rearranged(ops.evaluate(call, {call.args[0]: blocked}, native=True), "NCHW16c", "NCHW")
+    assert error(found, convolved(x, w, (1,) * 4)) < limit
+
+
+def test_the_number_of_images_may_be_open_and_threads_change_nothing():
+    w = normal(32, 32, 3, 3)
+    x = lw.var("x", (te.var("n"), 32, 12, 12), "float32")
+    body = lw.nn.conv2d(lw.nn.relu(x), lw.const(w), padding=1)
+    library = lw.compile(lw.Function([x], body))
+    assert any("winograd" in f.name for f in library.functions)
+    engines = [lw.Engine(library, threads=threads) for threads in (1, 2)]
+    for images in (1, 3):
+        data = normal(images, 32, 12, 12)
+        one, two = (engine([data])[0] for engine in engines)
+        np.testing.assert_array_equal(one, two)
+        assert error(one, convolved(np.maximum(data, 0), w, (1,) * 4)) < 1e-5
+
+
+def test_bias_activation_and_residual_are_computed_in_its_tiles():
+    x, other = lw.var("x", (1, 2, 9, 9, 16), "float32"), lw.var("other", (1, 2, 9, 9, 16), "float32")
+    w, bias = normal(32, 32, 3, 3), normal(1, 2, 1, 1, 16)
+    total = lw.nn.add(lw.nn.add(of_planes(x, w, 4, 32, 1), lw.const(bias)), other)
+    library = lw.compile(lw.Function([x, other], lw.nn.relu(total)))
+    assert [f.name for f in library.functions] == ["fused_nn_winograd_conv2d_add_add_relu"]
+    a, b = normal(1, 2, 9, 9, 16), normal(1, 2, 9, 9, 16)
+    wanted = convolved(windows.rearranged(a, "NCHW16c", "NCHW"), w, (1,) * 4)
+    wanted = np.maximum(windows.rearranged(wanted, "NCHW", "NCHW16c") + bias + b, 0)
+    (found,) = lw.Engine(library)([a, b])
+    assert error(found, wanted) < 1e-5
+
+
+def test_the_planner_takes_it_for_large_images_and_many_channels():
+    w = normal(64, 64, 3, 3)
+    for target in (AVX512, AVX2):
+        name, size = planned((1, 64, 56, 56), w, target, padding=1)
+        assert name == "nn.winograd_conv2d"
+        assert size >= 4
+
+
+def test_weights_from_afar_make_small_tiles_better():
+    target, kind = replace(AVX512, l2_bytes=1 << 20), lw.var("x", (1,), "float32").type.dtype
+
+    def cycles(size, places):
+        tiles = (-(-places // size)) ** 2
+        return Products((size + 2) ** 2, tiles, 512, 512, 16, kind, target).best().cycles
+
+    assert cycles(2, 7) < cycles(4, 7)
+    assert cycles(4, 56) < cycles(2, 56)
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [{"strides": 2}, {"dilation": 2}, {"groups": 2}, {"dtype": "float16"}, {"precision": "strict"}, {"channels": 44}],
+    ids=str,
+)
+def test_the_planner_takes_it_for_nothing_else(attrs):
+    filters = attrs.get("channels", 32)
+    w = normal(filters, 32 // attrs.get("groups", 1), 3, 3)
+    assert planned((1, 32, 28, 28), w, padding=1, **attrs)[0] == "nn.conv2d"
+
+
+def test_weights_that_are_fed_are_not_transformed():
+    x, w = lw.var("x", (1, 32, 28, 28), "float32"), lw.var("w", (32, 32, 3, 3), "float32")
+    function = plan_layouts(lw.Function([x, w], lw.nn.conv2d(x, w, padding=1)), AVX512).function
+    assert not any(isinstance(n, Call) and "winograd" in n.op.name for n in post_order(function.body))
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2, BASELINE], ids=["avx512", "avx2", "baseline"])
+def test_a_register_tile_leaves_room_for_weights_and_a_factor(target):
+    kind = lw.var("x", (1,), "float32").type.dtype
+    for tiles, channels, filters, width in ((196, 64, 64, 32), (16, 512, 512, 16), (1, 32, 32, 32), (49, 2048, 64, 64)):
+        found = Products(36, tiles, channels, filters, width, kind, target)
+        made = found.best()
+        vectors = width // target.lanes(kind)
+        assert 1 <= made.rows <= made.group <= tiles
+        assert made.rows == 1 or (made.rows + 1) * vectors + 1 <= target.vector_registers
+
+
+@pytest.mark.parametrize(
+    ("x", "planes", "attrs", "message"),
+    [
+        ((1, 1, 8, 8, 16), (1, 4, 4, 16, 16), {"size": 4}, r"size 4 need 6×6 planes, found 4×4"),
+        ((1, 2, 8, 8, 16), (1, 6, 6, 16, 16), {"size": 4}, r"x has 32 channels, but planes have 16"),
+        ((1, 1, 8, 8, 16), (1, 6, 6, 16, 24), {"size": 4}, r"24 filters do not fall into blocks of .* NCHW16c"),
+        ((1, 1, 8, 8, 16), (6, 6, 16, 16), {"size": 4}, r"planes must be \[panel, row, column, channel, filter\]"),
+        ((1, 16, 8, 8), (1, 6, 6, 16, 16), {"size": 4, "data_layout": "NCHW"}, r"data_layout must be NCHW with chann"),
+        ((1, 1, te.var("h"), 8, 16), (1, 6, 6, 16, 16), {"size": 4}, r"x must have a known height and width"),
+        ((1, 1, 8, 8, 16), (1, 5, 5, 16, 16), {"size": 3}, r"size must be .*2.*4.*6.*found 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(x, planes, attrs, message):
+    with pytest.raises(lw.TypeInferenceError, match=message):
+        winograd_conv2d(lw.var("x", x, "float32"), lw.var("u", planes, "float32"), **attrs)
