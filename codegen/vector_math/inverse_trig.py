@@ -80,8 +80,9 @@ def _atan_32(x: Float) -> Float:
     steep = size > 1.0
     t = quotient(steep.select(x.same(1.0), size), steep.select(size, 1.0))
     z = t * t
-    angle = (t * z).mul_add(polynomial(z, _ATAN[32]), t)
-    return steep.select(_HALF_PI[32][0] - angle, angle).copysign(x)
+    quarter, rest = _HALF_PI[32]
+    angle = (t * z).mul_add(polynomial(z, _ATAN[32]), steep.select(x.same(-rest), 0.0)) + t
+    return steep.select(quarter - angle, angle).copysign(x)
 
 
 def _atan_64(x: Float) -> Float:
