@@ -6,7 +6,7 @@ by LANES, so that results do not depend on the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
@@ -18,7 +18,7 @@ from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage
-from ..te.tensor import ComputeOp
+from ..te.tensor import ComputeOp, PlaceholderOp
 from .strategy import Tensors
 
 LANES = 64
@@ -125,6 +125,7 @@ def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], ta
     inline_cheap_stages(schedule, keep={n for n in own if _has_a_value_a_row(schedule.state.stage(n), op)})
     row = _schedule_output(output, op, row_axes, target)
     inside = {output.name}
+    fetched: set[te.Tensor] = set()
     for stage in reversed(schedule.state.stages):
         if stage.is_input or stage.name == output.name or is_inlined(schedule.state, stage.name):
             continue
@@ -132,7 +133,9 @@ def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], ta
         if belongs and _read_inside(schedule, stage, inside):
             axis = _spanned(stage, op, row_axes, stage.name in own)
             if axis is not None:
-                _schedule_inside(schedule[stage.name], axis, target)
+                loop, trips = _schedule_inside(schedule[stage.name], axis, target)
+                if row is not None:
+                    fetched |= _fetch_next_row(schedule[stage.name], op, loop, trips, target, fetched)
             if row is not None:
                 schedule[stage.name].compute_at(output, row)
             inside.add(stage.name)
@@ -193,19 +196,42 @@ def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
     )
 
 
-def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> None:
-    """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers."""
+def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, Expr]:
+    """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers.
+
+    Gives the loop that goes through the row, and how often it does.
+    """
     op = stage.op
     assert isinstance(op, ComputeOp)
     outer, lanes = _vectorize(stage, axis, target)
     if stage.name.endswith(_LANES_SUFFIX):
         block, vector = stage.split(outer, factor=_sums_at_once(op, target))
+        *_, row = stage.loops
         stage.reorder(block, *op.reduce_axis, vector, lanes)
         stage.unroll(vector)
-    elif _HALF_SUFFIX in stage.name:
+        return row, op.reduce_axis[-1].extent
+    if _HALF_SUFFIX in stage.name:
         stage.unroll(outer)
     elif op.reduction is not None:
         stage.reorder(outer, *op.reduce_axis, lanes)
+    return outer, simplify(axis.extent // pointwise_lanes(stage, const_int(axis.extent), target))
+
+
+def _fetch_next_row(
+    stage: StageView, output: ComputeOp, loop: LoopView, trips: Expr, target: Target, fetched: Collection[te.Tensor]
+) -> set[te.Tensor]:
+    """While a stage computes a row, the next row of its inputs comes from memory, if they do not stay in cache.
+
+    Gives what is fetched; ``fetched`` is what later stages fetch.
+    """
+    op, distance, elements = stage.op, const_int(trips), extent_of(output.outputs[0].shape)
+    assert isinstance(op, ComputeOp)
+    own = [t for t in op.inputs if isinstance(t.op, PlaceholderOp) and extent_of(t.shape) is elements]
+    large = [t for t in own if (const_int(elements) or 0) * t.dtype.storage_bytes > target.l2_bytes]
+    ahead = [t for t in large if distance and t not in fetched]
+    for tensor in ahead:
+        stage.prefetch(tensor, loop, distance or 1)
+    return set(ahead)
 
 
 def _sums_at_once(op: ComputeOp, target: Target) -> int:
