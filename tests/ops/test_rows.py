@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.compiler.closed_function import as_function
 from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.partition import partition
@@ -79,3 +80,24 @@ def test_rows_of_a_sum_are_read_by_vectors_however_its_shape_is_kept(ops):
         text, _ = fused(reduce.sum(x, 1, keepdims=keepdims), {x: np.ones((5, 96), np.float32)})
         assert text.count("p0[ramp(") == 96 // 8, text
         assert "p0[block" not in text
+
+
+@pytest.mark.parametrize("make", [softmax.softmax, softmax.log_softmax])
+def test_the_next_row_is_fetched_where_rows_do_not_stay_in_cache_and_once_only(ops, make):
+    target = lw.resolve_target("native")
+    for rows, times in ((4, 0), (target.l2_bytes // 4096 + 1, 1)):
+        call = make(ops.var((rows, 1024)))
+        chosen, _, outputs = ops.implement(call)
+        text = str(chosen.schedule(call.attrs, outputs, outputs, target))
+        assert text.count("prefetch(") == times, text
+
+
+def test_elements_run_along_all_axes_whose_elements_are_neighbours():
+    x, scale = te.placeholder((8, 16, 7, 9), name="x"), te.placeholder((16,), name="scale")
+    by_channel = te.compute(x.shape, lambda n, c, i, j: x[n, c, i, j] / te.sqrt(scale[c]), name="by_channel")
+    turned = te.compute((8, 16, 9, 7), lambda n, c, i, j: x[n, c, j, i] * scale[c], name="turned")
+    counted = te.compute(x.shape, lambda n, c, i, j: x[n, c, i, j] * te.cast(j, "float32"), name="counted")
+    together = [(by_channel, "n_c_fused"), (turned, "n_c_fused_i_fused"), (counted, "n_c_fused_i_fused")]
+    for result, spread in together:
+        text = str(lw.default_schedule(result, lw.resolve_target("x86-64-v3")))
+        assert text.startswith(f"for {spread} in parallel("), text
