@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...graph.node import Node
 from ...ops import argreduce, reduce
+from ...ops.cumsum import cumsum
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 
@@ -53,3 +54,9 @@ def _argmax(node: OnnxNode) -> Node:
 def _argmin(node: OnnxNode) -> Node:
     last = node.flag("select_last_index")
     return argreduce.argmin(node[0], node.integer("axis", 0), node.flag("keepdims", True), last)
+
+
+@converter("CumSum", 11, 14)
+def _cumsum(node: OnnxNode) -> Node:
+    axis = node.constant_int(1, "axis")
+    return cumsum(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))

@@ -60,6 +60,9 @@ CASES = [
         case(op, (11, 12, 13), X, axis=-2, label="negative"),
         case(op, (12, 13), integers(3, 8, low=0, high=3), axis=1, select_last_index=1, label="last"),
     )),
+    case("CumSum", (11, 14), X, np.array(1), const=(1,)),
+    case("CumSum", (11, 14), X, np.array(-1), const=(1,), exclusive=1, reverse=1, label="reverse"),
+    case("CumSum", (14,), integers(3, 4), np.array(0), const=(1,), exclusive=1, label="int"),
 ]  # fmt: skip
 
 
