@@ -1,8 +1,9 @@
 """Kernels of ours beside those of every installed peer, on the same data: ``python benchmarks/kernels.py``.
 
 ``--only conv-resnet50 "matmul 512*"`` chooses cases, ``--list`` names them. A case with one number of threads takes
-about 3 seconds, all of them about 40 minutes: ``--json FILE`` collects the results of several runs, of which
-``--resume`` leaves out what is there and ``--minutes`` ends one in time. ``--compile`` only fills our cache.
+about 3 seconds, the largest 40, all of them with 1 and 2 threads about an hour. ``--json FILE`` collects the results of
+several runs, of which ``--resume`` leaves out what is there and ``--minutes`` ends one in time. ``--compile`` only
+fills our cache.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _bar_of(result: Result) -> str:
 
 def _verdict(result: Result) -> str:
     if OURS not in result.seconds:
-        return f"refused: {result.refused.get(OURS, '')}"
+        return f"refused: {' '.join(result.refused.get(OURS, '').split()[:1])}"
     wrong = [peer for peer in result.errors if not result.right(peer)]
     if wrong:
         return f"differs from {', '.join(f'{p} by {result.errors[p]:.0e}' for p in wrong)}"
@@ -192,7 +192,7 @@ def _left_out(results: Iterable[Result]) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for result in results:
         for peer, why in result.refused.items():
-            reasons.setdefault((peer, why.split(chr(10))[0]), []).append(result.group)
+            reasons.setdefault((peer, " ".join(why.split())), []).append(result.group)
     for (peer, why), groups in reasons.items():
         yield f"{peer} left out of {len(groups)} ({', '.join(dict.fromkeys(groups))}): {why}"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from .case import Case, dims
 
 POOLS = {
@@ -32,8 +34,9 @@ def cases() -> Iterator[Case]:
     for name, (shape, mode, coordinates, scale) in RESIZES.items():
         rounding = ', nearest_mode="floor"' if mode == "nearest" else ""
         settings = f'mode="{mode}", coordinate_transformation_mode="{coordinates}"{rounding}'
-        scales = f"scales = Constant <value_floats=[1.0, 1.0, {scale}, {scale}]> ()"
-        yield Case("resize", name, f"{dims(*shape)} x", f"{scales} y = Resize <{settings}> (x, , scales)")
+        constants = {"scales": np.array([1.0, 1.0, scale, scale], np.float32)}
+        nodes = f"y = Resize <{settings}> (x, , scales)"
+        yield Case("resize", name, f"{dims(*shape)} x", nodes, constants=constants)
     for shape in NORMALISED:
         name = f"5 {shape[1]} {shape[2]}²"
         yield Case("lrn", name, f"{dims(*shape)} x", "y = LRN <size=5, alpha=0.0001, beta=0.75, bias=1.0> (x)")
