@@ -167,6 +167,8 @@ class _Importer:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
         made = convert(OnnxNode(node, values, {a.name: a for a in node.attribute}, version, self.folder, self.shapes))
+        if made is None:
+            return self._standard_function(node, domain, opset, values, scope)
         return made if isinstance(made, Sequence) else (made,)
 
     def _standard_function(

@@ -16,8 +16,9 @@ from ..graph.node import Node
 from ..ir.errors import LoopwrightError
 from .onnx_node import OnnxNode
 
-Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node]]
-"""Gives the node's outputs, in order; outputs at the end may be missing if nobody asks for them."""
+Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node] | None]
+"""Gives the node's outputs, in order; outputs at the end may be missing if nobody asks for them. None leaves the node
+to the body that ONNX gives the operator."""
 
 _converters: dict[tuple[str, str, int], Converter] = {}
 _lock = threading.Lock()

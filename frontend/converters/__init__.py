@@ -1,6 +1,7 @@
 """Converters of ONNX operators, by family. Importing this package enters all of them in the table."""
 
 from . import (
+    attention,
     convolution,
     creation,
     elementwise,
@@ -15,6 +16,7 @@ from . import (
 )
 
 __all__ = [
+    "attention",
     "convolution",
     "creation",
     "elementwise",

@@ -6,6 +6,10 @@ from pathlib import Path
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
+import loopwright as lw
+from loopwright.graph import Call
+from loopwright.graph.visit import post_order
+
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import case, check, each_version, floats, model_of
 
@@ -15,6 +19,9 @@ BACK = floats(4, 3, 3, 3, seed=2)
 A, B, C = floats(3, 4), floats(4, 5, seed=1), floats(5, seed=2)
 CHANNEL = [floats(4, seed=k, low=0.5) for k in range(4)]
 ELEMENT = [floats(4, 7, 6, seed=k, low=0.5) for k in range(4)]
+HEADS = [floats(1, 4, 5, 8), *(floats(1, 2, 6, 8, seed=k) for k in (1, 2))]
+JOINT = [floats(2, 5, 12), *(floats(2, 6, 6, seed=k) for k in (1, 2))]
+HIDDEN = np.where(floats(5, 6) < -1, -np.inf, 0).astype(np.float32)
 CONV, POOL = (1, 11, 22), (1, 8, 10, 11, 12, 22)
 
 
@@ -205,7 +212,21 @@ SOFTMAX = [
     )
 ]
 
-CASES = [*PRODUCTS, *CONVOLUTIONS, *NORMALIZATIONS, *SOFTMAX]
+ATTENTION = [
+    case("Attention", (24,), *HEADS, HIDDEN, scale=0.5, label="masked"),
+    case("Attention", (23,), *HEADS, HIDDEN == 0, is_causal=1, label="causal"),
+    case("Attention", (24,), *JOINT, q_num_heads=4, kv_num_heads=2, label="joint"),
+]
+
+CASES = [*PRODUCTS, *CONVOLUTIONS, *NORMALIZATIONS, *SOFTMAX, *ATTENTION]
+
+
+@each_version(ATTENTION)
+def test_attention_is_one_operator(case, version):
+    imported = lw.from_onnx(model_of(case, version))
+    names = [node.op.name for node in post_order(imported.body) if isinstance(node, Call)]
+    assert sum(name.endswith("attention") for name in names) == 1
+    assert not {"softmax", "transpose"} & {*names}
 
 
 @each_version(CASES)
