@@ -161,11 +161,15 @@ def compile(
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
-    function = _graph_of(model, shapes)
     options = CodegenOptions(precision=precision)
     evaluate = partial(_evaluate, options, jobs)
     known = records_from(records)
-    return Library(compile_model(function, resolve_target(target), options, jobs, progress, evaluate, known, layouts))
+    # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
+    return Library(
+        compile_model(
+            _graph_of(model, shapes), resolve_target(target), options, jobs, progress, evaluate, known, layouts
+        )
+    )
 
 
 def explain(

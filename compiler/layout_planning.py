@@ -22,6 +22,7 @@ from ..graph.layout import Layout
 from ..graph.node import Call, Constant, Function, Node, Var
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, users, with_inputs
+from ..ir.aligned import aligned
 from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.expr import ONE
 from ..ir.target import Target
@@ -338,6 +339,8 @@ def _arranged(node: Node, state: State, wanted: Wanted) -> Node:
             node = _with_leading_axes(node, missing)
     for source, destination in _steps(state, wanted):
         node = layout_transform(node, source, destination)
+        if isinstance(node, Constant):
+            node = Constant(aligned(node.value), node.name)
     return node
 
 

@@ -50,7 +50,10 @@ def compile_model(
     count = _job_count(jobs)
     if layouts not in get_args(Layouts):
         raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
-    graph = run_graph_passes(function, target, options.precision, evaluate, layouts, records)
+    name, output_names = function.name, function.output_names
+    handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
+    del function
+    graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
     dims = dimension_names(graph.params)
     units, results = units_of(graph)
     units, views = find_views(units, results)
@@ -71,10 +74,10 @@ def compile_model(
     _log_choices(compiled[key] for key in distinct)
     plan = place_values(graph, units, results, views, dims)
     steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
-    entry = compile_entry(f"{function.name}_run", [s.call for s in steps], target, options)
-    names = function.output_names or tuple(f"output{k}" for k in range(len(results)))
+    entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
+    names = output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
-        function.name,
+        name,
         target,
         tuple(dims.values()),
         least_extents(graph, dims),

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..codegen.aligned import aligned
 from ..codegen.extents import extent_of
 from ..codegen.model import Intermediate, Slice, TensorSpec
 from ..graph.node import Constant, Function, Var
 from ..graph.types import TensorType, Type
+from ..ir.aligned import aligned
 from ..ir.errors import ModelError
 from ..ir.expr import as_index
 from ..ir.simplify import simplify

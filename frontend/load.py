@@ -21,11 +21,14 @@ def load_model(model: ModelProto | bytes | str | os.PathLike[str]) -> tuple[Mode
     if not isinstance(model, (str, os.PathLike)):
         raise ModelError(f"a model is a path, bytes or an onnx.ModelProto, found a {type(model).__name__}")
     path = Path(model)
+    return _parse(_read(path), str(path)), path.resolve().parent
+
+
+def _read(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ModelError(f"the model file {path} cannot be read: {error.strerror}") from None
-    return _parse(data, str(path)), path.resolve().parent
 
 
 def _parse(data: bytes, what: str) -> ModelProto:
@@ -34,6 +37,7 @@ def _parse(data: bytes, what: str) -> ModelProto:
         model.ParseFromString(data)
     except DecodeError:
         raise ModelError(f"{what}: this is no ONNX model, or one that is truncated or damaged") from None
+    del data  # as large as the model, which has all of it now
     return _with_graph(model, what)
 
 

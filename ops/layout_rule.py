@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from ..graph.layout import Layout
 from ..graph.node import Call, Constant
 from ..graph.types import TensorType, Type
+from ..ir.aligned import aligned
 from ..ir.errors import LoopwrightError
 from ..ir.expr import ONE, Expr
 from ..ir.target import Target
@@ -69,7 +69,7 @@ class Packed:
 
     def packed(self, constant: Constant) -> Constant:
         """Raises ``LoopwrightError`` if the rule that asks for it is wrong about the type."""
-        made = Constant(np.ascontiguousarray(self.make(constant.value)), constant.name)
+        made = Constant(aligned(self.make(constant.value)), constant.name)
         if made.type is not self.type:
             raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {made.type}")
         return made

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.abi import OUT_OF_MEMORY
-from ..codegen.aligned import aligned
 from ..codegen.entry import CODE_BITS
 from ..codegen.extents import evaluate
 from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledModel, TensorSpec
+from ..ir.aligned import aligned
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError, RuntimeArgumentError, TargetError
 from .arrays import address_of, as_array

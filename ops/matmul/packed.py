@@ -148,8 +148,10 @@ class Panels:
         by_terms = matrix.T if self.transposed else matrix
         terms, columns = by_terms.shape
         tiles = math.ceil(columns / self.width)
-        padded = np.zeros((terms, tiles * self.width), matrix.dtype)
-        padded[:, :columns] = by_terms
+        padded = by_terms  # which may be large: it is not copied where it fits
+        if columns % self.width:
+            padded = np.zeros((terms, tiles * self.width), matrix.dtype)
+            padded[:, :columns] = by_terms
         return padded.reshape(terms, tiles, self.width).swapaxes(0, 1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.buffer import ARENA_ALIGNMENT
+from .buffer import ARENA_ALIGNMENT
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
