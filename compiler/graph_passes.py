@@ -11,6 +11,7 @@ from .fuse_attention import fuse_attention
 from .layout_planning import Layouts, plan_layouts
 from .records import NO_RECORDS, TuningRecords
 from .simplify_inference import simplify_inference
+from .split_elementwise import split_elementwise
 
 
 def run_graph_passes(
@@ -28,4 +29,6 @@ def run_graph_passes(
         function = fold_constants(function, evaluate)
     if precision != "strict":
         function = fuse_attention(function)
-    return plan_layouts(function, target, precision, records).function if layouts == "plan" else function
+    if layouts == "plan":
+        function = plan_layouts(function, target, precision, records).function
+    return split_elementwise(function)

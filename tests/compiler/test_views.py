@@ -4,6 +4,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.compiler.split_elementwise import split_elementwise
 from loopwright.graph import Function, Tuple
 
 nn = lw.nn
@@ -134,3 +135,18 @@ def test_parts_without_elements_do_not_disturb():
     whole = nn.concatenate([empty, nn.matmul(x, lw.const(np.eye(3, dtype=np.float32)))], axis=0)
     _, (found,), _ = run(Function([x], nn.matmul(whole, lw.const(np.eye(3, dtype=np.float32)))), numbers(2, 3))
     np.testing.assert_array_equal(found, numbers(2, 3))
+
+
+def test_elementwise_calls_on_a_concatenation_join_what_computes_its_parts():
+    x = lw.var("x", X.shape)
+    whole = nn.relu(nn.negative(nn.concatenate([pooled(x), pooled(nn.negative(x))], axis=1)))
+    steps, (found,), _ = run(Function([x], pooled(whole)), X)
+    assert sorted(steps) == ["fused_negative", *["fused_nn_max_pool"], *["fused_nn_max_pool_negative_relu"] * 2]
+    np.testing.assert_array_equal(found, np.maximum(np.concatenate([-X, X], axis=1), 0))
+
+
+def test_elementwise_calls_on_what_others_read_stay():
+    x = lw.var("x", X.shape)
+    whole = nn.concatenate([pooled(x), nn.negative(x)], axis=1)
+    function = Function([x], Tuple((pooled(nn.relu(whole)), pooled(whole))))
+    assert split_elementwise(function) is function
