@@ -143,6 +143,7 @@ class Record:
 
     def _write(self) -> None:
         if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             entries = [asdict(result) for result in self.results.values()]
             text = json.dumps({**self.about, "results": entries, "costs": self.costs}, indent=1, ensure_ascii=False)
             self.path.write_text(text + "\n", encoding="utf-8")

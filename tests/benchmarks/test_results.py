@@ -58,7 +58,7 @@ def test_seconds_are_shown_in_the_unit_that_suits():
 
 
 def test_a_record_comes_back_from_its_file_and_replaces_what_is_measured_anew(tmp_path):
-    path = tmp_path / "results.json"
+    path = tmp_path / "build" / "results.json"
     first = Record(path, ["numpy"])
     first.add(result(bar=Bar(1.2, 0.5), errors={"numpy": 0.0}))
     first.note_costs("net", {"compile": {"seconds": 2.0, "bytes": 2**20, "constants": 2**21}})
