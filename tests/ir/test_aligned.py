@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from loopwright.codegen.aligned import aligned
+from loopwright.ir.aligned import aligned
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (4, 7)])
