@@ -282,11 +282,11 @@ class Blocked:
         task = stage.fuse(n, *outer, chunk, stripe)
         stage.parallel(task)
         schedule[sums].compute_at(stage, across)
-        self._schedule_sums(schedule, sums)
         for tensor in borders:
             if self.depthwise:  # no other task needs the same channels
                 schedule[tensor].compute_at(stage, task)
             _schedule_padded(schedule[tensor], attrs.data.is_blocked, target, not self.depthwise)
+        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
         return schedule
 
     def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:

@@ -25,7 +25,7 @@ from ...graph.types import TensorType, Type
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
-from ...lowering.schedule import Schedule, StageView
+from ...lowering.schedule import LoopView, Schedule, StageView
 from ..arguments import PerAxis, naming
 from ..attrs import Attrs, all_non_negative, attr, one_of
 from ..cost import UNKNOWN_EXTENT, moved
@@ -227,14 +227,17 @@ class Winograd:
         _schedule_result(schedule[made], schedule[half])
         schedule[made].compute_at(stage, i)
         schedule[half].compute_at(stage, part)
-        self._schedule_products(schedule[products], planes)
+        channel = self._schedule_products(schedule[products])
         schedule[products].compute_at(stage, panel)
         _schedule_inputs(schedule, inputs, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
+        ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
+        schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after it would check it again
         return schedule
 
-    def _schedule_products(self, stage: StageView, planes: te.Tensor) -> None:
-        """A tile of sums stays in registers: places outside, filters inside, as each factor serves all filters."""
+    def _schedule_products(self, stage: StageView) -> LoopView:
+        """A tile of sums stays in registers: places outside, filters inside, as each factor serves all filters. Gives
+        the loop over channels."""
         *outer, tile, filters, co, ci = stage.loops
         tile, row = stage.split(tile, factor=self.blocking.rows)
         part, lane = stage.split(filters, factor=self.attrs.out.factor("C"))
@@ -242,7 +245,7 @@ class Winograd:
         stage.vectorize(lane)
         stage.unroll(row)
         stage.unroll(part)
-        stage.prefetch(planes, ci, math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes)))
+        return ci
 
 
 def _schedule_inputs(schedule: Schedule, inputs: te.Tensor, parallel: bool) -> None:
