@@ -9,6 +9,7 @@ import loopwright as lw
 from loopwright.compiler import selection
 from loopwright.compiler.choices import anchor_number
 from loopwright.compiler.closed_function import MAX_NAME, as_function, function_name
+from loopwright.compiler.fusion_report import fusion_report
 from loopwright.compiler.fusion_rules import MAX_CALLS, pattern_of
 from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.partition import fuse, partition
@@ -317,7 +318,7 @@ def check_groups(function):
         for call in group.calls:
             outside = [a for a in call.args if isinstance(a, Call) and group_of[a] != number]
             assert all(a in fusion.groups[group_of[a]].outputs and a in group.inputs for a in outside)
-    report = lw.fusion_report(function)
+    report = fusion_report(function)
     edges = {(e.producer.number, e.consumer.number) for g in report.groups for e in g.stopped}
     number_of = {call: n for n, call in enumerate(calls)}
     crossing = {
