@@ -57,7 +57,7 @@ def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[La
     x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
     if not isinstance(call.args[1], Constant) or not _serves(attrs, x, weight, result):
         return
-    channels, filters = (const_int(extent) or 0 for extent in weight.shape[:2])
+    filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
     lanes = target.lanes(x.dtype)
     block, data = channel_block(filters, lanes), channel_block(channels, lanes)
     if given is not None and given.primal is NCHW and given.layout is data_layout(2, given.layout.factor("C")):

@@ -73,7 +73,7 @@ def test_a_model_is_compiled_for_a_target_from_outside(installed, tmp_path):
         assert found["functions"] >= 6  # enough to be compiled in child processes, which must know the target too
         assert found["chosen"].count("dense.edge9") == 2
         assert "trilu.edge9" in found["chosen"]
-        assert "matmul.paneled" in found["chosen"]  # 16 rows: what other targets have
+        assert "packed_matmul.blocked" in found["chosen"]  # 16 rows: what other targets have
         line, provider, keys, l1_bytes = found["target"]
         assert line.startswith("edge9 -mtriple=")
         assert (provider, keys[0], l1_bytes) == ("edge9-target 1.0", "edge9", 16 * 1024)

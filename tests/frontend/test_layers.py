@@ -213,7 +213,7 @@ SOFTMAX = [
 ]
 
 ATTENTION = [
-    case("Attention", (24,), *HEADS, HIDDEN, scale=0.5, label="masked"),
+    case("Attention", (24, 25), *HEADS, HIDDEN, scale=0.5, label="masked"),
     case("Attention", (23,), *HEADS, HIDDEN == 0, is_causal=1, label="causal"),
     case("Attention", (24,), *JOINT, q_num_heads=4, kv_num_heads=2, label="joint"),
 ]

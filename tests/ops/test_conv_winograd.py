@@ -16,7 +16,7 @@ from loopwright.graph.visit import post_order
 from loopwright.ops.conv.winograd import winograd_conv2d
 from loopwright.ops.conv.winograd_blocking import Products
 from loopwright.ops.conv.winograd_transform import SIZES, transforms
-from loopwright.ops.conv.winograd_weights import WinogradPlanes
+from loopwright.ops.conv.winograd_weights import WinogradPlanes, winograd_uses
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows
@@ -144,6 +144,15 @@ def test_the_planner_takes_it_for_large_images_and_many_channels():
         name, size = planned((1, 64, 56, 56), w, target, padding=1)
         assert name == "nn.winograd_conv2d"
         assert size >= 4
+
+
+@pytest.mark.parametrize(("channels", "filters", "panels"), [(32, 16, {16}), (16, 32, {16, 32}), (32, 24, {8})])
+def test_panels_are_of_whole_blocks_of_filters(channels, filters, panels):
+    x, w = lw.var("x", (1, channels, 8, 8)), lw.const(normal(filters, channels, 3, 3))
+    uses = list(winograd_uses(lw.nn.conv2d(x, w, padding=1), None, AVX512))
+    assert {use.arguments[1].make.width for use in uses} == panels
+    for use in uses:
+        assert use.arguments[1].packed(w).type is use.arguments[1].type
 
 
 def test_weights_from_afar_make_small_tiles_better():

@@ -23,6 +23,7 @@ TARGET = lw.resolve_target("x86-64-v3")
 NEED_NUMBERS = {
     "broadcast_to": "do not broadcast",
     "gather_nd": "the last axis of indices must be known",
+    "nn.attention": "the size of heads is not known, so give scale",
     "nn.conv1d": "known extents",
     "nn.conv1d_transpose": "known extents",
     "nn.conv2d": "known extents",
@@ -30,7 +31,10 @@ NEED_NUMBERS = {
     "nn.conv3d": "known extents",
     "nn.conv3d_transpose": "known extents",
     "nn.depth_to_space": "channels must divide by 4",
+    "nn.masked_attention": "the size of heads is not known, so give scale",
+    "nn.packed_matmul": "columns do not fill",
     "nn.space_to_depth": "rows must divide by 2",
+    "nn.winograd_conv2d": "has blocks of 2c",
     "reshape": "do not fill the shape",
 }
 """What operators say where not even the extents of their weights are known."""
