@@ -66,6 +66,7 @@ from .runtime.engine import Array, Engine
 from .runtime.kernel import Kernel
 from .runtime.library import Library
 from .runtime.library import load_library as load
+from .runtime.profile import Profile
 from .runtime.symbols import register_symbol
 from .runtime.timing import Timing
 from .te.tensor import Tensor
@@ -273,6 +274,7 @@ __all__ = [
     "OutOfMemoryError",
     "PassRecord",
     "PrimFunc",
+    "Profile",
     "RecordError",
     "RuntimeArgumentError",
     "Schedule",

@@ -22,13 +22,21 @@ _numbers = itertools.count()
 class LoadedCode:
     """Machine code in memory. It stays there while this object lives: hold it as long as any address is in use."""
 
-    def __init__(self, entry: str, objects: Sequence[bytes], target: Target, symbols: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        entry: str,
+        objects: Sequence[bytes],
+        target: Target,
+        symbols: Mapping[str, int],
+        exports: Sequence[str] = (),
+    ) -> None:
         builder = llvm.JITLibraryBuilder()
         for image in objects:
             builder.add_object_img(image)
         for name, address in {**_process_symbols(), **symbols}.items():
             builder.import_symbol(name, address)
-        builder.export_symbol(entry)
+        for name in (entry, *exports):
+            builder.export_symbol(name)
         self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=True)
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")

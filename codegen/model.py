@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from ..ir.dtype import DType
 from ..ir.target import Target
 from .choice import Choice
 from .entry import KernelCall
-from .extents import Extent, evaluate
+from .extents import Extent, evaluate, extent_from_json, extent_json
 from .memory_plan import Lifetime, plan_memory
 
 
@@ -33,7 +33,8 @@ class TensorSpec:
 class CompiledFunction:
     """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
-    it calls."""
+    it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
+    inputs and outputs, each once."""
 
     name: str
     symbol: str
@@ -44,6 +45,24 @@ class CompiledFunction:
     llvm_ir: str
     object: bytes
     externs: tuple[str, ...] = ()
+    operations: Extent = 0
+    traffic: Extent = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; the object code as it is."""
+        extents = {name: extent_json(getattr(self, name)) for name in _EXTENTS}
+        return asdict(replace(self, operations=0, traffic=0)) | extents
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CompiledFunction:
+        """What ``to_json`` wrote. Raises ``ModelError``, ``KeyError`` or ``TypeError`` for anything else."""
+        choices = tuple(Choice.from_json(choice) for choice in data["choices"])
+        tuples = {name: tuple(data[name]) for name in ("dims", "messages", "externs")}
+        extents = {name: extent_from_json(data[name]) for name in _EXTENTS}
+        return cls(**{**data, "choices": choices, **tuples, **extents})
+
+
+_EXTENTS = ("operations", "traffic")
 
 
 @dataclass(frozen=True, slots=True)

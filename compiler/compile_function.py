@@ -5,14 +5,20 @@ The result is plain data, which goes between processes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from ..codegen.abi import symbolic_dims
 from ..codegen.compile import compile_module
+from ..codegen.extents import extent_of
 from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..graph.structural import graph_hash
+from ..ir.buffer import Buffer
+from ..ir.expr import ONE, ZERO, Expr
+from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from .function_cache import function_cache
@@ -25,12 +31,30 @@ def compile_function(
 ) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
-    func, choices = lower_function(function, target, symbol, options.precision, records)
+    func, choices, work = lower_function(function, target, symbol, options.precision, records)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
-    dims = tuple(dim.name for dim in symbolic_dims(func))
+    dims = {dim: dim.name for dim in symbolic_dims(func)}
     made = CompiledFunction(
-        function.name, code.entry, dims, choices, code.messages, str(func), code.llvm_ir, code.object, code.externs
+        function.name,
+        code.entry,
+        tuple(dims.values()),
+        choices,
+        code.messages,
+        str(func),
+        code.llvm_ir,
+        code.object,
+        code.externs,
+        extent_of(work, dims),
+        extent_of(simplify(_traffic(func.buffers)), dims),
     )
     if options.cache:
         function_cache.put(key, made, target)
     return made
+
+
+def _traffic(buffers: Sequence[Buffer]) -> Expr:
+    """The bytes that buffers hold."""
+    total: Expr = ZERO
+    for buffer in buffers:
+        total = total + prod(buffer.shape, start=ONE) * buffer.dtype.storage_bytes
+    return total

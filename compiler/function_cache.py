@@ -9,18 +9,17 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import NamedTuple
 
 from ..codegen.cache import DiskCache, disk_cache
 from ..codegen.cache_entry import About
 from ..codegen.cache_key import cache_key, compiler_version
-from ..codegen.choice import Choice
 from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Function
 from ..graph.structural import graph_hash
 from ..graph.visit import post_order
+from ..ir.errors import ModelError
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import foreign_code
@@ -116,7 +115,7 @@ class FunctionCache:
             return None
         try:
             return from_bytes(stored)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, ModelError) as error:
             disk.drop(key, f"it is no compiled function: {error}")
             return None
 
@@ -126,17 +125,13 @@ function_cache = FunctionCache(disk_cache)
 
 def to_bytes(function: CompiledFunction) -> bytes:
     """A function as bytes: its fields as JSON, then its object code."""
-    fields = asdict(function)
+    fields = function.to_json()
     code: bytes = fields.pop("object")
     header = json.dumps(fields).encode()
     return len(header).to_bytes(_SIZE_BYTES, "little") + header + code
 
 
 def from_bytes(data: bytes) -> CompiledFunction:
-    """What ``to_bytes`` wrote. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for anything else."""
+    """What ``to_bytes`` wrote. Raises ``ValueError``, ``KeyError``, ``TypeError`` or ``ModelError`` for all else."""
     end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-    fields = json.loads(data[_SIZE_BYTES:end])
-    fields["choices"] = tuple(Choice.from_json(choice) for choice in fields["choices"])
-    for name in ("dims", "messages", "externs"):
-        fields[name] = tuple(fields[name])
-    return CompiledFunction(**fields, object=data[end:])
+    return CompiledFunction.from_json(json.loads(data[_SIZE_BYTES:end]) | {"object": data[end:]})

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from .. import te
 from ..codegen.choice import Choice
@@ -16,7 +17,7 @@ from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, TupleType, leaf_types
 from ..graph.visit import post_order
 from ..ir.errors import ScheduleError, SelectionError
-from ..ir.expr import Expr, const_int
+from ..ir.expr import ZERO, Expr, const_int
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
@@ -26,10 +27,20 @@ from ..lowering.schedule import Schedule
 from ..lowering.variants import Variant, lower_variants
 from ..ops.strategy import OpImplementation
 from ..te.tensor import PlaceholderOp, Tensor
+from ..te.work import operations
 from .choices import FunctionChoice, choose
 from .records import NO_RECORDS, TuningRecords
 from .selection import Selection, select_implementation
 from .traced_schedule import schedule_by_trace
+
+
+class LoweredFunction(NamedTuple):
+    """A function's loop nest, the choices that made it, and how many operations its definition takes, 0 if that does
+    not tell."""
+
+    func: PrimFunc
+    choices: tuple[Choice, ...]
+    operations: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +73,21 @@ def lower_function(
     symbol: str,
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
-) -> tuple[PrimFunc, tuple[Choice, ...]]:
+) -> LoweredFunction:
     """The loop nest of a closed function, scheduled by the implementation chosen for its anchor.
 
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
-    a choice for each.
+    a choice for each; the operations are those of the last, which serves all shapes.
     """
     params = [tensor for param in function.params for tensor in _placeholders(param)]
     choice = choose(function, target, precision, records)
     if choice is None:
         _, outputs = _computes(function, (), params)
-        return lower(default_schedule(outputs, target), [*params, *outputs], symbol, target), ()
+        nest = lower(default_schedule(outputs, target), [*params, *outputs], symbol, target)
+        return LoweredFunction(nest, (), operations(outputs))
     anchor = choice.calls[choice.anchor]
-    variants = []
-    note = None
+    variants: list[Variant] = []
+    work, note = ZERO, None
     for kernel in choice.dispatched.kernels:
         tensors, outputs = _computes(function, choice.implementations(kernel), params)
         inputs = tuple(tensor for argument in anchor.args for tensor in _tensors(argument, tensors))
@@ -85,7 +97,8 @@ def lower_function(
             schedule = kernel.implementation.schedule(anchor.attrs, tensors[anchor], outputs, target)
             _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
-    return lower_variants(variants, symbol, target), choice.reports(note)
+        work = operations(outputs)
+    return LoweredFunction(lower_variants(variants, symbol, target), choice.reports(note), work)
 
 
 def _recorded_schedule(

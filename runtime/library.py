@@ -7,11 +7,10 @@ sections. No pickle; nothing in it runs before the digests of all but the consta
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..codegen.choice import Choice
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
 from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, Slice, TensorSpec
@@ -121,8 +120,7 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
 
 
 def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[str, Any]:
-    fields = asdict(replace(function, object=b"", llvm_ir="", loop_ir=""))
-    return fields | {
+    return function.to_json() | {
         "object": _added(function.object, sections),
         "llvm_ir": _added(function.llvm_ir.encode(), sections),
         "loop_ir": _added(function.loop_ir.encode(), sections),
@@ -164,17 +162,8 @@ def _target(fields: dict[str, Any]) -> Target:
 
 
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
-    return CompiledFunction(
-        fields["name"],
-        fields["symbol"],
-        tuple(fields["dims"]),
-        tuple(Choice.from_json(choice) for choice in fields["choices"]),
-        tuple(fields["messages"]),
-        file.section(fields["loop_ir"]).decode(),
-        file.section(fields["llvm_ir"]).decode(),
-        file.section(fields["object"]),
-        tuple(fields["externs"]),
-    )
+    texts = {name: file.section(fields[name]).decode() for name in ("loop_ir", "llvm_ir")}
+    return CompiledFunction.from_json(fields | texts | {"object": file.section(fields["object"])})
 
 
 def _spec_json(spec: TensorSpec) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def check(run):
 
 
 def lowered(graph):
-    return lower_function(as_function(partition(graph)[0]), TARGET, "main")
+    return lower_function(as_function(partition(graph)[0]), TARGET, "main")[:2]
 
 
 def compiled(graph):

@@ -22,7 +22,7 @@ def fused(body, feeds):
     """The one fused function of a graph, and its value by the interpreter."""
     (group,) = partition(Function(tuple(feeds), body))
     target = lw.resolve_target("llvm -mcpu=x86-64-v3")
-    func, _ = lower_function(as_function(group), target, "fused")
+    func, *_ = lower_function(as_function(group), target, "fused")
     result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
     lw.interpret(outline_parallel(func))(*[feeds[node] for node in group.inputs], result)
     return str(func), result

@@ -63,7 +63,7 @@ def test_the_interpreter_agrees_with_numpy_where_no_extent_is_known(name):
     wanted, kinds = (wanted, kind.fields) if isinstance(kind, TupleType) else ((wanted,), (kind,))
     results = [np.zeros(np.shape(w), k.dtype.to_numpy()) for w, k in zip(wanted, kinds, strict=True)]
     (group,) = partition(function)
-    func, _ = lower_function(as_function(group), TARGET, "main")
+    func, *_ = lower_function(as_function(group), TARGET, "main")
     lw.interpret(func)(*arrays, *results)
     for found, expected in zip(results, wanted, strict=True):
         same(found, expected)
