@@ -18,6 +18,7 @@ from .arguments import axis_of
 from .attrs import Attrs, attr
 from .condition import clause
 from .pattern_schedules import injective_schedule
+from .register_transpose import schedule_transposed, transposed
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .reshape import flat, unflat
@@ -53,12 +54,8 @@ def _compute(attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 @dataclass(frozen=True, slots=True)
 class TiledTranspose:
     """Square tiles of ``lanes`` vectors, which are read along the rows of the source, transposed in registers, and
-    written along those of the result.
-
-    Bit by bit, the number of an element in a tile is its row and its column; to transpose is to rotate these bits by
-    half their number. Each of the stages rotates them by one: it takes apart the even and the odd elements, which is
-    one shuffle of two vectors. ``runs`` are the axes of the result in runs that are neighbours in the source too: each
-    counts as one axis.
+    written along those of the result. ``runs`` are the axes of the result in runs that are neighbours in the source
+    too: each counts as one axis.
     """
 
     runs: tuple[range, ...]
@@ -91,9 +88,8 @@ class TiledTranspose:
             inside = te.all(place[read] < extents[read], place[last] < extents[last])
             return te.if_then_else(inside, value, te.const(0, x.dtype))
 
-        tile = te.compute((*tiles, size), load, name="transpose.rows")
-        for bit in range(self.lanes.bit_length() - 1):
-            tile = _rotated(tile, size, f"transpose.bit{bit}")
+        rows = te.compute((*tiles, size), load, name="transpose.rows")
+        tile, *_ = transposed(rows, self.lanes, "transpose")
 
         def element(*i: te.Axis) -> Expr:
             place = [flat([as_index(i[k]) for k in run], _extents(result, run)) for run in self.runs]
@@ -118,23 +114,8 @@ class TiledTranspose:
         stage.unroll(along)
         stage.vectorize(across)
         stage.parallel(stage.fuse(*loops))
-        for tensor in stages:
-            schedule[tensor].compute_at(stage, block)
-            vector, lane = schedule[tensor].split(schedule[tensor].loops[-1], factor=self.lanes)
-            schedule[tensor].vectorize(lane)
-            schedule[tensor].unroll(vector)
+        schedule_transposed(schedule, stages, stage, block, self.lanes)
         return schedule
-
-
-def _rotated(tile: te.Tensor, size: int, name: str) -> te.Tensor:
-    """The even elements of each tile, then the odd ones."""
-    half = size // 2
-
-    def element(*index: te.Axis) -> Expr:
-        *place, at = map(as_index, index)
-        return tile[(*place, at % half * 2 + at // half)]
-
-    return te.compute(tile.shape, element, name=name)
 
 
 def _extents(result: TensorType, run: range) -> list[Expr]:

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from ... import te
 from ...graph.types import Type
 from ...ir.dtype import DType
-from ...ir.expr import Axis, Expr, const_int
+from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.simplify import simplify
 from ...ir.target import Target
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
 from ..cost import multiplied
+from ..register_transpose import schedule_transposed, transposed
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
 from ..tiling import schedule_around
@@ -91,26 +92,45 @@ class Blocks:
 
         sums = te.compute((*tile, simplify(last + 1), width), mixed, name="attention.mixed")
         shares = te.compute((*tile, width), lambda b, h, n, q: share(sums[b, h, n, last, q]), name="attention.share")
+        lanes = self.lanes
+
+        def shared(b: Axis, h: Axis, n: Axis, y: Axis, x: Axis, e: Axis) -> Expr:
+            j, q = y * lanes + e // lanes, x * lanes + e % lanes
+            value = sums[b, h, n, j, q] * shares[b, h, n, q]
+            return te.if_then_else(j < last, value, te.const(0, value.dtype))
+
+        made = te.compute(self._tiles(tile, last), shared, name="attention.result.rows")
+        columns, *_ = transposed(made, lanes, "attention.result")
 
         def element(*i: Axis) -> Expr:
-            b, h, row, j = attrs.place(*i)
-            block, q = row // width, row % width
-            return sums[b, h, block, j, q] * shares[b, h, block, q]
+            b, h, row, j = (as_index(k) for k in attrs.place(*i))
+            q = row % width
+            return columns[b, h, row // width, j // lanes, q // lanes, q % lanes * lanes + j % lanes]
 
         return te.compute(tensor_argument(result, "result").shape, element, name="attention")
+
+    def _tiles(self, block: tuple[Expr, ...], size: Expr) -> tuple[Expr | int, ...]:
+        """Of what is transposed, for each block: tiles along a head's size, tiles of queries, elements of a tile."""
+        return (*block, simplify((size + (self.lanes - 1)) // self.lanes), self.vectors, self.lanes * self.lanes)
 
     def _scores(self, attrs: AttentionAttrs, inputs: Tensors, shape: Extents, tile: tuple[Expr, ...]) -> Tensor:
         """[batch, heads, blocks, keys, queries of a block], in units of ln 2: weights are then powers of 2."""
         query, key, *mask = inputs[0], inputs[1], *inputs[3:]
         unit, width = math.log2(math.e), self.queries
-        partial = const_int(simplify(shape.queries % width)) != 0
+        partial, lanes = const_int(simplify(shape.queries % width)) != 0, self.lanes
 
-        def scaled(b: Axis, h: Axis, n: Axis, d: Axis, q: Axis) -> Expr:
-            row = n * width + q
+        def scaled(b: Axis, h: Axis, n: Axis, y: Axis, x: Axis, e: Axis) -> Expr:
+            d, row = y * lanes + e % lanes, n * width + x * lanes + e // lanes
             value = query[attrs.place(b, h, row, d)] * (attrs.scale * unit)
-            return te.if_then_else(row < shape.queries, value, te.const(0, value.dtype)) if partial else value
+            return te.if_then_else(te.all(d < shape.size, row < shape.queries), value, te.const(0, value.dtype))
 
-        panel = te.compute((*tile, shape.size, width), scaled, name="attention.query")
+        rows = te.compute(self._tiles(tile, shape.size), scaled, name="attention.query.rows")
+        columns, *_ = transposed(rows, lanes, "attention.query")
+
+        def across(b: Axis, h: Axis, n: Axis, d: Axis, q: Axis) -> Expr:
+            return columns[b, h, n, d // lanes, q // lanes, d % lanes * lanes + q % lanes]
+
+        panel = te.compute((*tile, shape.size, width), across, name="attention.query")
         d = te.reduce_axis((0, shape.size), name="d")
 
         def product(b: Axis, h: Axis, n: Axis, t: Axis, q: Axis) -> Expr:
@@ -131,7 +151,8 @@ class Blocks:
         stages = {tensor.name.removeprefix("attention."): schedule[tensor] for tensor in own}
         if not self.masked and "scores" in stages:
             stages.pop("scores").compute_inline()
-        task = self._tasks(schedule[main], attrs)
+        task, tile = self._tasks(schedule[main], attrs)
+        self._transpose(schedule, own, "attention.result", schedule[main], tile)
         stages["share"].compute_at(schedule[main], task)
         stages["mixed"].compute_at(schedule[main], task)
         stages["weights"].compute_at(stages["mixed"], self._tile(stages["mixed"], self.mixed_rows, self.keys))
@@ -139,22 +160,35 @@ class Blocks:
             if name in stages:
                 stages[name].compute_at(schedule[main], task)
         self._tile(stages["products"], self.score_rows)
-        for name in ("share", "weights", "peak", "scores", "query"):
+        for name in ("share", "weights", "peak", "scores"):
             if name in stages:
                 self._vectorize(stages[name])
+        at = self._transposing(stages["query"], *stages["query"].loops[-2:])
+        self._transpose(schedule, own, "attention.query", stages["query"], at)
         return schedule
 
-    def _tasks(self, stage: StageView, attrs: AttentionAttrs) -> LoopView:
-        """The loop over blocks of queries of the result, in parallel."""
+    def _tasks(self, stage: StageView, attrs: AttentionAttrs) -> tuple[LoopView, LoopView]:
+        """The loop over blocks of queries of the result, in parallel; and that over its tiles."""
         order = [attrs.layout.index(axis) for axis in "BHSD"]
         batch, head, row, element = (stage.loops[axis] for axis in order)
         block, row = stage.split(row, factor=self.queries)
-        outer, lane = stage.split(element, factor=self.lanes)
-        stage.reorder(batch, head, block, row, outer, lane)
-        stage.vectorize(lane)
+        stage.reorder(batch, head, block, row, element)
         task = stage.fuse(batch, head, block)
         stage.parallel(task)
-        return task
+        return task, self._transposing(stage, row, element)
+
+    def _transposing(self, stage: StageView, row: LoopView, column: LoopView) -> LoopView:
+        """What reads transposed tiles goes tile by tile; the loop over them."""
+        outer, row = stage.split(row, factor=self.lanes)
+        tile, lane = stage.split(column, factor=self.lanes)
+        stage.reorder(outer, tile, row, lane)
+        stage.unroll(row)
+        stage.vectorize(lane)
+        return tile
+
+    def _transpose(self, schedule: Schedule, own: Sequence[Tensor], name: str, reader: StageView, at: LoopView) -> None:
+        stages = [tensor for tensor in own if tensor.name.startswith(f"{name}.")]
+        schedule_transposed(schedule, stages, reader, at, self.lanes)
 
     def _tile(self, stage: StageView, height: int, terms: int | None = None) -> LoopView:
         """Sums in register tiles; of so many ``terms`` at a time, if given. The loop over these, or over the tiles."""
