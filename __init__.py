@@ -62,7 +62,9 @@ from .lowering.schedule import Schedule, create_schedule
 from .lowering.tensor_intrinsic import TensorIntrinsic
 from .lowering.trace import Trace
 from .ops import nn
-from .runtime.engine import Array, Engine
+from .runtime.arrays import Array
+from .runtime.engine import Engine
+from .runtime.executor_config import ExecutorConfig
 from .runtime.kernel import Kernel
 from .runtime.library import Library
 from .runtime.library import load_library as load
@@ -258,6 +260,7 @@ __all__ = [
     "CacheError",
     "Constant",
     "Engine",
+    "ExecutorConfig",
     "Explanation",
     "ExpressionError",
     "Function",

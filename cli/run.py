@@ -79,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
     shapes = {**_open_shapes(proto, given), **dict(arguments.shape)}
     library = _compile(console, arguments, shapes)
     threads = arguments.threads or default_threads()
-    engine = Engine(library, threads).init()
+    engine = Engine(library, threads=threads).init()
     inputs = {s.name: given[s.name] if s.name in given else _random(s) for s in library.inputs}
     outputs = engine(inputs)
     if arguments.output is not None:

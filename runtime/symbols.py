@@ -16,7 +16,7 @@ from ..codegen.model import CompiledModel
 from ..ir.errors import LoopwrightError, TargetError
 from ..ir.extern import ExternFunction
 from .blas import BLAS_SYMBOLS, blas_address
-from .thread_pool import thread_pool_symbols
+from .thread_pool import PoolKey, thread_pool_symbols
 
 _FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
 """The base of all functions of ctypes, those of libraries too, which has no public name."""
@@ -79,10 +79,10 @@ def extern_addresses(prototypes: Iterable[str], program: str) -> dict[str, int]:
     return {_symbol(prototype): _find(prototype, program) for prototype in prototypes}
 
 
-def model_symbols(model: CompiledModel) -> dict[str, int]:
-    """Symbol → address of all that a model's code calls outside of itself."""
+def model_symbols(model: CompiledModel, pool: PoolKey = 0) -> dict[str, int]:
+    """Symbol → address of all that a model's code calls outside of itself; its loops run on threads of the pool."""
     externs = {prototype: f.name for f in model.functions for prototype in f.externs}
-    found = thread_pool_symbols()
+    found = thread_pool_symbols(pool)
     for prototype, name in externs.items():
         found.update(extern_addresses([prototype], name))
     return found

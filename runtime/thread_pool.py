@@ -1,4 +1,6 @@
-"""The thread pool of parallel loops: completes the LLVM IR of ``thread_pool.ll`` and loads it, once per process.
+"""The thread pools of parallel loops: completes the LLVM IR of ``thread_pool.ll`` and loads it.
+
+A process has one, and further ones for the executors of an engine, which run at once.
 
 Compiled code reaches it through the external symbol ``lw_parallel_for``, which the JIT linker takes from
 ``thread_pool_symbols()``; exports compile ``thread_pool_ir(triple)`` into the library.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from importlib import resources
+from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
@@ -17,6 +20,9 @@ from .resident import load_resident
 
 _EXPORTS = ("lw_parallel_for",)
 _load_lock = threading.Lock()
+
+PoolKey: TypeAlias = int | tuple[int, ...]
+"""Which of the pools of this process: by number, or the one whose threads stay on these cores."""
 
 _PAUSE: dict[str, str] = {
     "x86_64": "  call void @llvm.x86.sse2.pause()\n",
@@ -50,12 +56,15 @@ def thread_pool_ir(triple: str) -> str:
     )
 
 
-def thread_pool_symbols() -> dict[str, int]:
-    """Name → address of what the pool exports, for the JIT linker. The first call compiles it, in about 20 ms."""
+def thread_pool_symbols(pool: PoolKey = 0) -> dict[str, int]:
+    """Name → address of what a pool exports, for the JIT linker. The first call for a pool compiles it, in about 20 ms.
+
+    Pools stay for the life of the process, so there are as many as were ever used at once.
+    """
     with _load_lock:
-        return dict(_load())
+        return dict(_load(pool))
 
 
 @functools.cache
-def _load() -> dict[str, int]:
+def _load(pool: PoolKey) -> dict[str, int]:
     return load_resident(thread_pool_ir(llvm.get_process_triple()), _EXPORTS)

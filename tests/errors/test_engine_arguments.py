@@ -26,10 +26,70 @@ def test_a_bare_array_is_not_taken_for_a_list_of_its_rows(library):
             lw.Engine(library)(value)
 
 
-def test_outputs_are_asked_for_by_number(library):
-    engine = lw.Engine(library)
+def test_outputs_are_asked_for_by_name_or_number(library):
+    engine = lw.Engine(library).init()
     engine.set_input(0, np.ones((1, 3), np.float32))
     engine.run()
-    for index in ("output0", -1, 1):
-        with pytest.raises(lw.RuntimeArgumentError, match=f"has 1 outputs, there is no number {index!r}"):
+    for index in ("y", -1, 1):
+        with pytest.raises(lw.RuntimeArgumentError, match=f"has 1 outputs, output0; there is no output {index!r}"):
             engine.get_output(index)
+
+
+def test_phases_out_of_order_say_what_to_call(library):
+    engine = lw.Engine(library)
+    for request in (engine, engine.request()):
+        with pytest.raises(lw.RuntimeArgumentError, match=r"has no outputs yet: call run first"):
+            request.get_output(0)
+        with pytest.raises(lw.RuntimeArgumentError, match=r"input x is not set: call set_input before run"):
+            request.run()
+        request.set_input("x", np.ones((1, 3), np.float32))
+        with pytest.raises(lw.RuntimeArgumentError, match=r"is not initialised: call engine\.init\(\) before run"):
+            request.run()
+
+
+def test_buffers_for_outputs_that_do_not_fit(library):
+    engine = lw.Engine(library)
+    x = np.ones((1, 3), np.float32)
+    locked = np.empty((1, 3), np.float32)
+    locked.flags.writeable = False
+    wide = np.empty((1, 6), np.float32)
+    for out, message in (
+        (
+            [np.empty((1, 3))],
+            r"should have dtype float32, found float64; make it by numpy\.empty\(\(1, 3\), 'float32'\)",
+        ),
+        ([np.empty((3, 1), np.float32)], r"should have shape \(1, 3\), found \(3, 1\)"),
+        ([wide[:, ::2]], "the buffer of output output0 is not contiguous"),
+        ([locked], "the buffer of output output0 is read-only"),
+        ([x], "output output0 shares memory with that of input x"),
+        ([], "gives 1 outputs, found 0 buffers"),
+        ({"y": x}, "gives the outputs output0; missing: output0; unknown: y"),
+        (x, "takes a list of arrays, or a mapping"),
+    ):
+        with pytest.raises(lw.RuntimeArgumentError, match=message):
+            engine([x], out=out)
+
+
+def test_settings_of_executors_are_checked(library):
+    for executors in (0, -1, True, 1.5, "2", [], [1]):
+        with pytest.raises(lw.RuntimeArgumentError, match="executors should be a positive whole number, or a list of"):
+            lw.Engine(library, executors=executors)
+    with pytest.raises(lw.RuntimeArgumentError, match="cores 4095 are not among those that this process may use"):
+        lw.ExecutorConfig(cores=(4095,))
+    with pytest.raises(lw.RuntimeArgumentError, match="cores should be a list of the numbers of cpus, found 1"):
+        lw.ExecutorConfig(cores=1)
+    x = np.ones((1, 3), np.float32)
+    for call in (lambda: lw.Engine(library, threads=0), lambda: lw.Engine(library)([x], threads=0)):
+        with pytest.raises(lw.RuntimeArgumentError, match="threads should be a whole number from 1 to"):
+            call()
+
+
+def test_the_memory_of_open_dimensions_needs_shapes():
+    x = lw.var("x", (lw.te.var("n"), 3))
+    engine = lw.Engine(lw.compile(lw.Function((x,), lw.nn.relu(x)), jobs=1))
+    with pytest.raises(lw.RuntimeArgumentError, match=r"depends on the shape of input x: float32\[n, 3\]: give it"):
+        engine.memory()
+    with pytest.raises(lw.RuntimeArgumentError, match=r"input x should have shape \(n, 3\), found \(2, 4\)"):
+        engine.memory({"x": (2, 4)})
+    with pytest.raises(lw.RuntimeArgumentError, match="has no input z"):
+        engine.memory({"z": (2, 4)})

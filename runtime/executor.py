@@ -1,0 +1,146 @@
+"""An executor runs one request at a time: it owns an arena, a set of threads, and their number.
+
+Mutable: the arena and what is laid out in it. Whoever has taken the executor from its engine uses it alone.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codegen.extents import evaluate
+from ..ir.buffer import ARENA_ALIGNMENT
+from ..ir.errors import OutOfMemoryError
+from .arrays import Array, address_of, addresses_of
+from .dimensions import MAX_PLANS, Plans, Shape
+from .executor_config import ExecutorConfig
+from .loaded_model import LoadedModel
+from .signature import Signature, Values
+from .step_times import time_steps
+
+_CONTEXT = struct.Struct("q")
+
+
+class Executor:
+    """Runs a loaded model on arrays that are checked already."""
+
+    def __init__(self, loaded: LoadedModel, signature: Signature, config: ExecutorConfig) -> None:
+        model = loaded.model
+        self.config = config
+        self._loaded = loaded
+        self._entry = loaded.entry if not config.cores else self._pinned
+        self._signature = signature
+        self._context = context_of(config.threads or 1)
+        self._symbolic = bool(model.dims)
+        self._plans = Plans(model)
+        self._kinds = [spec.dtype.to_numpy() for spec in model.outputs]
+        self._shapes: list[Shape] | None = None
+        self._outputs: list[tuple[Shape, np.dtype[Any]]] = []
+        self._arena = np.empty(0, np.uint8)
+        self._fixed = b""
+        self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
+        if not self._symbolic:
+            self._lay_out([tuple(evaluate(e, {}) for e in spec.shape) for spec in model.inputs])
+
+    def __str__(self) -> str:
+        cores = f" on cores {', '.join(map(str, self.config.cores))}" if self.config.cores else ""
+        return (
+            f"{self.config.threads} threads{cores}, an arena of {self.arena_bytes} bytes, "
+            f"plans for {len(self._plans)} of at most {MAX_PLANS} sets of shapes"
+        )
+
+    @property
+    def arena_bytes(self) -> int:
+        """The memory that is held for intermediates, whether a run is on or not."""
+        return self._arena.nbytes
+
+    def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> list[Array]:
+        """The outputs: new arrays, or those of ``out``. ``context`` is the executor's, if not given."""
+        if self._symbolic and [array.shape for array in inputs] != self._shapes:
+            self._lay_out([array.shape for array in inputs])
+        outputs = self._fresh() if out is None else self._given(out, inputs)
+        slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
+        if code := self._entry(context or self._context, slots):
+            self._loaded.fail(code)
+        return outputs
+
+    def new_outputs(self, inputs: Sequence[Array]) -> list[Array]:
+        """Arrays for the outputs of a run on inputs of these shapes."""
+        if [array.shape for array in inputs] != self._shapes:
+            self._lay_out([array.shape for array in inputs])
+        return self._fresh()
+
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+        """A run on arrays that stay where they are, and are kept."""
+        shapes = [array.shape for array in inputs]
+        fixed: bytes | None = None
+        slots = b""
+
+        def run() -> None:
+            nonlocal fixed, slots
+            if self._fixed is not fixed:  # the first run, or one on other shapes came between
+                if shapes != self._shapes:
+                    self._lay_out(shapes)
+                fixed, slots = self._fixed, self._slots(inputs, outputs)
+            if code := self._entry(self._context, slots):
+                self._loaded.fail(code)
+
+        return run
+
+    def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
+        """Seconds that each step takes by itself."""
+        outputs = self.new_outputs(inputs)
+        slots = self._slots(inputs, outputs)
+        seconds = time_steps(
+            self._loaded.model, [slot for (slot,) in struct.iter_unpack("q", slots)], self._context, self._loaded.fail
+        )
+        del outputs  # alive until here, since the steps wrote to them
+        return seconds
+
+    def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
+        return self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
+
+    def _pinned(self, context: bytes, slots: bytes) -> int:
+        """The entry, with the calling thread on the executor's cores; workers that it makes inherit them."""
+        before = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, self.config.cores)
+            return int(self._loaded.entry(context, slots))
+        finally:
+            os.sched_setaffinity(0, before)
+
+    def _fresh(self) -> list[Array]:
+        try:
+            return [np.empty(shape, kind) for shape, kind in self._outputs]
+        except (MemoryError, ValueError):
+            shown = ", ".join(str(shape) for shape, _ in self._outputs)
+            raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
+
+    def _given(self, out: Values, inputs: Sequence[Array]) -> list[Array]:
+        return self._signature.output_arrays(out, [shape for shape, _ in self._outputs], inputs)
+
+    def _lay_out(self, shapes: list[Shape]) -> None:
+        """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
+        intermediates and dimensions."""
+        plan = self._plans.plan(tuple(shapes))
+        self._shapes = None  # what a failure leaves behind is not taken for laid out
+        if self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
+            self._arena = np.empty(0, np.uint8)
+            try:
+                self._arena = np.empty(plan.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+            except MemoryError:
+                raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
+        arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        slots = (*self._loaded.constant_addresses, *(arena + offset for offset in plan.offsets), *plan.dims)
+        self._fixed = struct.pack(f"{len(slots)}q", *slots)
+        self._outputs = list(zip(plan.outputs, self._kinds, strict=True))
+        self._shapes = shapes
+
+
+def context_of(threads: int) -> bytes:
+    """What the entry is told of a run: the most threads to use."""
+    return _CONTEXT.pack(threads)

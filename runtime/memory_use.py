@@ -1,0 +1,70 @@
+"""What an engine holds in memory: known from the plan of its model, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..codegen.extents import evaluate
+from ..codegen.model import CompiledModel
+from ..ir.buffer import ARENA_ALIGNMENT
+from ..ir.errors import RuntimeArgumentError
+from .dimensions import check_shape, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes. ``weights`` are held once, whatever the number of executors; ``code``, as object files, once for each set
+    of threads that it is linked to. ``arena`` are the intermediates of all executors, ``outputs`` the new arrays of as
+    many runs at once. What a kernel takes for the time of its run, such as panels that it packs, is not in it.
+    """
+
+    weights: int
+    arena: int
+    code: int
+    outputs: int
+
+    @property
+    def peak(self) -> int:
+        """All of it, while every executor runs."""
+        return self.weights + self.arena + self.code + self.outputs
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {getattr(self, name):,}" for name in ("weights", "arena", "code", "outputs"))
+        return f"{parts}; at most {self.peak:,} bytes"
+
+
+def memory_use(
+    model: CompiledModel, executors: int, loadings: int, shapes: Mapping[str, Sequence[int]] | None
+) -> MemoryUse:
+    """For inputs of these shapes, which a model without symbolic dimensions has no need of."""
+    plan = make_plan(model, _input_shapes(model, shapes or {}))
+    itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
+    outputs = sum(size * prod(shape) for size, shape in zip(itemsizes, plan.outputs, strict=True))
+    code = len(model.entry_object) + sum(len(function.object) for function in model.functions)
+    return MemoryUse(
+        sum(constant.nbytes for constant in model.constants),
+        (plan.arena_bytes + ARENA_ALIGNMENT) * executors,
+        code * loadings,
+        outputs * executors,
+    )
+
+
+def _input_shapes(model: CompiledModel, shapes: Mapping[str, Sequence[int]]) -> list[tuple[int, ...]]:
+    if unknown := sorted(map(str, shapes.keys() - {spec.name for spec in model.inputs})):
+        raise RuntimeArgumentError(f"{model.name} has no input {', '.join(unknown)}")
+    found = []
+    for spec in model.inputs:
+        if spec.name in shapes:
+            shape = tuple(shapes[spec.name])
+            check_shape(spec, shape)
+        elif all(isinstance(extent, int) for extent in spec.shape):
+            shape = tuple(evaluate(extent, {}) for extent in spec.shape)
+        else:
+            raise RuntimeArgumentError(
+                f"the memory of {model.name} depends on the shape of input {spec}: "
+                f"give it, as in memory({{{spec.name!r}: (…)}})"
+            )
+        found.append(shape)
+    return found

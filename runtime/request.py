@@ -1,0 +1,53 @@
+"""A request holds one caller's inputs and outputs between the phases: set_input, run, get_output.
+
+Mutable: it belongs to one thread; its engine may be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..ir.errors import RuntimeArgumentError
+from .arrays import Array
+from .signature import Signature, Values
+
+Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], list[Array]]
+"""Runs the engine on checked inputs, into buffers if given, with so many threads if given."""
+
+
+class Request:
+    """Made by ``engine.request()``. Phases out of order are a ``RuntimeArgumentError``, which says what to call."""
+
+    def __init__(self, name: str, signature: Signature, run: Run) -> None:
+        self._name = name
+        self._signature = signature
+        self._run = run
+        self._inputs: dict[int, Array] = {}
+        self._outputs: list[Array] | None = None
+
+    def __repr__(self) -> str:
+        state = "done" if self._outputs is not None else f"{len(self._inputs)} of {len(self._signature.inputs)} inputs"
+        return f"<Request of {self._name}, {state}>"
+
+    def set_input(self, key: str | int, value: object) -> None:
+        """Give an input, by name or position. The array is read by ``run``, not copied here; it must be contiguous."""
+        number = self._signature.input_number(key)
+        self._inputs[number] = self._signature.input_array(number, value)
+        self._outputs = None
+
+    def run(self, out: Values | None = None, threads: int | None = None) -> None:
+        """Compute the outputs from the inputs that were set: new arrays, or those of ``out``."""
+        specs = self._signature.inputs
+        if missing := [spec.name for k, spec in enumerate(specs) if k not in self._inputs]:
+            raise RuntimeArgumentError(
+                f"{self._name}: input {', '.join(missing)} is not set: call set_input before run"
+            )
+        self._outputs = None
+        self._outputs = self._run([self._inputs[k] for k in range(len(specs))], out, threads)
+
+    def get_output(self, key: str | int = 0) -> Array:
+        """An output of the last run, by name or position."""
+        if self._outputs is None:
+            raise RuntimeArgumentError(f"{self._name} has no outputs yet: call run first")
+        return self._outputs[self._signature.output_number(key)]
