@@ -5,6 +5,8 @@
 ;
 ; runs task(ctx, closure, begin, end) over contiguous chunks that partition [0, extent), on the calling thread and up to
 ; ctx->threads - 1 workers, and returns 0 or the first nonzero result of a task. It never fails for want of a thread.
+; Each member of the team has an equal share of the range, always the same of the same range: what it wrote in one loop
+; is in its cache in the next. Who is done with its own share takes chunks of the others'.
 ;
 ; One job runs at a time. A caller that finds the pool taken, by a loop around its own or by another thread, runs its
 ; loop alone: nothing ever waits for the pool. The caller waits only for workers that have *entered* its job; one that
@@ -14,16 +16,16 @@
 ;                  fork: its threads are not here) or to none yet is set up anew by whoever takes it first.
 ;   @pool.gate     generation << 32 | free places << 16 | workers inside. A job is published by writing the gate. A
 ;                  worker enters by trading a place for a presence, and each generation at most once.
-;   @pool.next     the first iteration that nobody has taken
+;   @pool.taken    of each member's share, how many chunks are taken
 ;   @pool.sleepers, @pool.joining   who sleeps, and must be woken. Each side writes its own word, then reads the
 ;                  other's, sequentially consistent: so either the sleeper sees the news, or the other the sleeper.
 
 ; What threads fight over has cache lines of its own: 128 bytes, since neighbouring lines are fetched in pairs.
 @pool.lock = internal global [16 x i64] zeroinitializer, align 128
 @pool.gate = internal global [16 x i64] zeroinitializer, align 128
-@pool.next = internal global [16 x i64] zeroinitializer, align 128
+@pool.taken = internal global [1024 x [16 x i64]] zeroinitializer, align 128
 
-%Job = type { ptr, ptr, ptr, i64, i64, [11 x i64] }   ; task, ctx, closure, extent, iterations per chunk
+%Job = type { ptr, ptr, ptr, i64, i64, [11 x i64] }   ; task, ctx, closure, extent, members of the team
 @pool.job = internal global %Job zeroinitializer, align 128
 
 @pool.error = internal global i32 0
@@ -38,7 +40,7 @@
 @pool.left = internal global [128 x i8] zeroinitializer, align 64     ; the last worker left
 
 %Timespec = type { i64, i64 }
-%Look = type { i64, i1 }                              ; generation seen, whether we entered
+%Look = type { i64, i64 }                             ; generation seen, which member we are: 0 if we did not enter
 
 declare i32 @getpid()
 declare i32 @clock_gettime(i32, ptr)
@@ -124,26 +126,35 @@ define internal i32 @pool.launch(ptr %ctx, ptr %task, ptr %closure, i64 %extent,
   %workers = call i64 @pool.grow(i64 %wanted)
   %places = call i64 @llvm.smin.i64(i64 %workers, i64 %wanted)
   %team = add i64 %places, 1
-  ; Four chunks a thread: one that starts late or is interrupted leaves work to the others.
-  %pieces = shl i64 %team, 2
-  %rounding = sub i64 %pieces, 1
-  %padded = add i64 %extent, %rounding
-  %chunk = udiv i64 %padded, %pieces
   store ptr %task, ptr @pool.job
   store ptr %ctx, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 1)
   store ptr %closure, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 2)
   store i64 %extent, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 3)
-  store i64 %chunk, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 4)
-  store atomic i64 0, ptr @pool.next monotonic, align 8
+  store i64 %team, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 4)
   store atomic i32 0, ptr @pool.error monotonic, align 4
+  call void @pool.share.out(i64 %team)
   call void @pool.publish(i64 %places)
-  call void @pool.run.chunks()
+  call void @pool.run.chunks(i64 0)
   call void @pool.join()
   %error = load atomic i32, ptr @pool.error monotonic, align 4
   %ours = load atomic i64, ptr @pool.lock monotonic, align 8
   %free = and i64 %ours, -2
   store atomic i64 %free, ptr @pool.lock release, align 8
   ret i32 %error
+}
+
+define internal void @pool.share.out(i64 %team) {
+entry:
+  br label %loop
+loop:
+  %member = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %taken = getelementptr [16 x i64], ptr @pool.taken, i64 %member
+  store atomic i64 0, ptr %taken monotonic, align 128
+  %next = add i64 %member, 1
+  %more = icmp slt i64 %next, %team
+  br i1 %more, label %loop, label %done
+done:
+  ret void
 }
 
 ; Makes workers until there are as many as wanted, and returns how many there are: perhaps more, perhaps fewer.
@@ -294,14 +305,16 @@ entry:
   br label %loop
 loop:
   %seen = phi i64 [ -1, %entry ], [ %generation, %loop ]              ; no generation is -1
-  %generation = call i64 @pool.wait(i64 %seen)
-  call void @pool.run.chunks()
+  %look = call %Look @pool.wait(i64 %seen)
+  %generation = extractvalue %Look %look, 0
+  %member = extractvalue %Look %look, 1
+  call void @pool.run.chunks(i64 %member)
   call void @pool.leave()
   br label %loop
 }
 
-; Waits for a job after generation %seen, enters it, and returns its generation. Spins at first, then sleeps.
-define internal i64 @pool.wait(i64 %seen) {
+; Waits for a job after generation %seen, and enters it. Spins at first, then sleeps.
+define internal %Look @pool.wait(i64 %seen) {
 entry:
   %deadline = call i64 @pool.deadline()
   br label %spin
@@ -310,7 +323,8 @@ spin:
   %last = phi i64 [ %seen, %entry ], [ %now, %again ]
   %look = call %Look @pool.enter(i64 %last)
   %now = extractvalue %Look %look, 0
-  %entered = extractvalue %Look %look, 1
+  %member = extractvalue %Look %look, 1
+  %entered = icmp ne i64 %member, 0
   br i1 %entered, label %done, label %again
 again:
   call void @lw_pause()
@@ -318,13 +332,13 @@ again:
   %late = call i1 @pool.is.late(i64 %i.next, i64 %deadline)
   br i1 %late, label %sleep, label %spin
 sleep:
-  %woken.for = call i64 @pool.wait.asleep(i64 %now)
-  ret i64 %woken.for
+  %woken.for = call %Look @pool.wait.asleep(i64 %now)
+  ret %Look %woken.for
 done:
-  ret i64 %now
+  ret %Look %look
 }
 
-define internal i64 @pool.wait.asleep(i64 %seen) noinline {
+define internal %Look @pool.wait.asleep(i64 %seen) noinline {
 entry:
   %1 = call i32 @pthread_mutex_lock(ptr @pool.mutex)
   %2 = atomicrmw add ptr @pool.sleepers, i32 1 seq_cst
@@ -333,7 +347,8 @@ try:
   %last = phi i64 [ %seen, %entry ], [ %now, %doze ]
   %look = call %Look @pool.enter(i64 %last)
   %now = extractvalue %Look %look, 0
-  %entered = extractvalue %Look %look, 1
+  %member = extractvalue %Look %look, 1
+  %entered = icmp ne i64 %member, 0
   br i1 %entered, label %done, label %doze
 doze:
   %3 = call i32 @pthread_cond_wait(ptr @pool.wake, ptr @pool.mutex)
@@ -341,18 +356,19 @@ doze:
 done:
   %4 = atomicrmw sub ptr @pool.sleepers, i32 1 seq_cst
   %5 = call i32 @pthread_mutex_unlock(ptr @pool.mutex)
-  ret i64 %now
+  ret %Look %look
 }
 
-; Enters the current job, if it is not generation %seen and has a free place.
+; Enters the current job, if it is not generation %seen and has a free place: its number says which member we are.
 define internal %Look @pool.enter(i64 %seen) {
   br label %look
 look:
   %gate = load atomic i64, ptr @pool.gate seq_cst, align 8
   %generation = lshr i64 %gate, 32
   %is.new = icmp ne i64 %generation, %seen
-  %places = and i64 %gate, 4294901760                                 ; 0xffff0000
-  %is.open = icmp ne i64 %places, 0
+  %high = lshr i64 %gate, 16
+  %place = and i64 %high, 65535
+  %is.open = icmp ne i64 %place, 0
   %may = and i1 %is.new, %is.open
   br i1 %may, label %claim, label %done
 claim:
@@ -361,9 +377,9 @@ claim:
   %won = extractvalue { i64, i1 } %pair, 1
   br i1 %won, label %done, label %look
 done:
-  %entered = phi i1 [ false, %look ], [ true, %claim ]
+  %member = phi i64 [ 0, %look ], [ %place, %claim ]
   %1 = insertvalue %Look poison, i64 %generation, 0
-  %2 = insertvalue %Look %1, i1 %entered, 1
+  %2 = insertvalue %Look %1, i64 %member, 1
   ret %Look %2
 }
 
@@ -387,36 +403,76 @@ done:
 
 ; --- both ----------------------------------------------------------------------------------------------------------
 
-; Takes chunks of the job and runs them until none is left, or one has failed.
-define internal void @pool.run.chunks() {
-  %task = load ptr, ptr @pool.job
-  %ctx = load ptr, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 1)
-  %closure = load ptr, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 2)
-  %extent = load i64, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 3)
-  %chunk = load i64, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 4)
+; Runs what is left of the shares, first of our own, then of the members after us, until an error or the end.
+define internal void @pool.run.chunks(i64 %self) {
+entry:
+  %team = load i64, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 4)
   br label %loop
 loop:
-  %begin = atomicrmw add ptr @pool.next, i64 %chunk monotonic
-  %more = icmp slt i64 %begin, %extent
-  br i1 %more, label %run, label %done
-run:
-  %full = add i64 %begin, %chunk
-  %end = call i64 @llvm.smin.i64(i64 %full, i64 %extent)
-  %error = call i32 %task(ptr %ctx, ptr %closure, i64 %begin, i64 %end)
-  %ok = icmp eq i32 %error, 0
-  br i1 %ok, label %loop, label %failed
-failed:
-  %1 = cmpxchg ptr @pool.error, i32 0, i32 %error monotonic monotonic
-  %2 = atomicrmw xchg ptr @pool.next, i64 %extent monotonic           ; nobody starts another chunk
-  br label %done
+  %visited = phi i64 [ 0, %entry ], [ %visited.next, %next ]
+  %number = add i64 %self, %visited
+  %member = urem i64 %number, %team
+  %ok = call i1 @pool.run.share(i64 %member, i64 %team)
+  br i1 %ok, label %next, label %done
+next:
+  %visited.next = add i64 %visited, 1
+  %more = icmp slt i64 %visited.next, %team
+  br i1 %more, label %loop, label %done
 done:
   ret void
 }
 
-; Nanoseconds of the clock at which spinning ends: waking a thread takes about as long as we spin.
+; Takes chunks of a member's share and runs them until none is left. Whether no task has failed. There are four chunks
+; in a share: a member that starts late or is interrupted leaves work to the others. Chunk k of n begins at k/n of the
+; range, so that all chunks and shares are equal up to an iteration.
+define internal i1 @pool.run.share(i64 %member, i64 %team) {
+entry:
+  %task = load ptr, ptr @pool.job
+  %ctx = load ptr, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 1)
+  %closure = load ptr, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 2)
+  %extent = load i64, ptr getelementptr (%Job, ptr @pool.job, i64 0, i32 3)
+  %taken = getelementptr [16 x i64], ptr @pool.taken, i64 %member
+  %chunks = shl i64 %team, 2
+  %first = shl i64 %member, 2
+  br label %loop
+loop:
+  %error = load atomic i32, ptr @pool.error monotonic, align 4
+  %ok = icmp eq i32 %error, 0
+  br i1 %ok, label %look, label %done
+look:                                                 ; reading is cheaper, if others have taken all
+  %known = load atomic i64, ptr %taken monotonic, align 128
+  %some = icmp ult i64 %known, 4
+  br i1 %some, label %take, label %done
+take:
+  %count = atomicrmw add ptr %taken, i64 1 monotonic
+  %left = icmp ult i64 %count, 4
+  br i1 %left, label %cut, label %done
+cut:
+  %chunk = add i64 %first, %count
+  %chunk.next = add i64 %chunk, 1
+  %begin.scaled = mul i64 %extent, %chunk
+  %end.scaled = mul i64 %extent, %chunk.next
+  %begin = udiv i64 %begin.scaled, %chunks
+  %end = udiv i64 %end.scaled, %chunks
+  %empty = icmp eq i64 %begin, %end
+  br i1 %empty, label %loop, label %run
+run:
+  %result = call i32 %task(ptr %ctx, ptr %closure, i64 %begin, i64 %end)
+  %well = icmp eq i32 %result, 0
+  br i1 %well, label %loop, label %failed
+failed:
+  %1 = cmpxchg ptr @pool.error, i32 0, i32 %result monotonic monotonic
+  br label %done
+done:
+  %going = phi i1 [ %ok, %loop ], [ true, %look ], [ true, %take ], [ false, %failed ]
+  ret i1 %going
+}
+
+; Nanoseconds of the clock at which spinning ends. It outlasts the serial steps between parallel loops of a model, and a
+; caller that comes back at once: waking a thread takes longer than these.
 define internal i64 @pool.deadline() noinline {
   %now = call i64 @pool.now()
-  %deadline = add i64 %now, 40000
+  %deadline = add i64 %now, 200000
   ret i64 %deadline
 }
 
