@@ -8,7 +8,8 @@ A call may join its post-dominator, the *sink*, with all calls on the paths betw
   - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there.
 
 So there is at most one complex operator or reduction in a function. An opaque operator is a function of its own, and
-operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first.
+operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first; but
+what only moves the rows that it reads may join it (``prologue.py``).
 """
 
 from __future__ import annotations

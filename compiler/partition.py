@@ -14,6 +14,7 @@ from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.visit import inputs, post_order, users
 from ..ops.registry import OpPattern
 from .fusion_rules import alone, obstacle, pattern_of
+from .prologue import may_precede
 
 _PHASES = (
     (OpPattern.OUT_ELEMENTWISE_FUSABLE,),
@@ -56,6 +57,7 @@ def fuse(function: Function) -> Fusion:
     calls = [node for node in order if isinstance(node, Call)]
     sets = _Sets(calls)
     stopped = {call: alone(call) for call in calls}
+    _join_prologues(calls, dominator, used_by, sets)
     for phase in _PHASES:
         for node in calls:
             sink = _sink(node, dominator)
@@ -72,6 +74,16 @@ def fuse(function: Function) -> Fusion:
             else:
                 stopped[node] = why
     return Fusion(_groups(order, sets, used_by, result), stopped)
+
+
+def _join_prologues(
+    calls: list[Call], dominator: Mapping[Node, Node | None], used_by: Mapping[Node, tuple[Node, ...]], sets: _Sets
+) -> None:
+    """Before all else, so that nothing that costs more than moving rows is computed as they are read."""
+    for node in reversed(calls):
+        sink = _sink(node, dominator)
+        if sink is not None and used_by[node] == (sink,) and may_precede(node, sink, sets.anchor(sink)):
+            sets.join([node, sink])
 
 
 def _sink(node: Call, dominator: Mapping[Node, Node | None]) -> Call | None:

@@ -25,6 +25,7 @@ from ..cost import elements, moved, multiplied
 from ..layout_rule import Held, LayoutUse, register_layout_rule
 from ..registry import Op, OpPattern, register_op
 from ..relations import tensor_argument
+from ..row_reads import register_row_rule
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from ..window import (
     AutoPad,
@@ -41,7 +42,7 @@ from ..window import (
 from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
 from .channels_last import add_channels_last
-from .depthwise import add_depthwise
+from .depthwise import add_depthwise, axes_of_rows
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
@@ -160,6 +161,7 @@ def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[Lay
 for _op in (CONV1D, CONV2D, CONV3D):
     register_strategy(_op)(_strategy)
     register_layout_rule(_op, _layout_rule)
+    register_row_rule(_op, axes_of_rows)
 
 
 # Calls

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ... import te
 from ...graph.layout import Layout, source_index
+from ...graph.node import Call, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.expr import ZERO, Axis, Expr, as_index, const_int
 from ...ir.target import Target
@@ -52,6 +53,15 @@ def add_depthwise(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type]
             strategy.add_implementation(
                 plan.compute_channels, plan.schedule_channels, "conv.depthwise_channels_last", plevel=25
             )
+
+
+def axes_of_rows(call: Call) -> int | None:
+    """Of x in N, C, …, whose channels are apart: they may lie anywhere."""
+    attrs: ConvAttrs = call.attrs
+    x, weight = (tensor_of(argument) for argument in call.args)
+    plain = attrs.data is attrs.out is Layout(f"NC{spatial_axes(attrs.rank)}") and x.dtype.is_float
+    alone = attrs.groups > 1 and const_int(attrs.kernel.extents(weight.shape)["I"]) == 1
+    return attrs.rank if plain and alone else None
 
 
 @dataclass(frozen=True, slots=True)

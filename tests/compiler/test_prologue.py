@@ -1,0 +1,60 @@
+"""What only moves rows is computed where a depthwise convolution reads them; other operands stay outside."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.graph import Function
+from loopwright.ops.relations import tensor_argument
+
+nn = lw.nn
+X = lw.var("x", (1, 12, 5, 6))
+DEPTHWISE = np.linspace(-1, 1, 12 * 9, dtype=np.float32).reshape(12, 1, 3, 3)
+DENSE = np.ones((12, 12, 3, 3), np.float32)
+
+
+def shuffled(x, groups=4):
+    _, channels, height, width = (int(e) for e in tensor_argument(x.type, "x").shape)
+    apart = nn.reshape(x, (1, groups, channels // groups, height, width))
+    return nn.reshape(nn.transpose(apart, (0, 2, 1, 3, 4)), (1, channels, height, width))
+
+
+def names(result):
+    report = lw.fusion_report(Function((X,), result))
+    return [group.name.removeprefix("fused_") for group in report.groups]
+
+
+def depthwise(x, weight=DEPTHWISE, **options):
+    return nn.conv2d(x, lw.const(weight), padding=1, groups=12, **options)
+
+
+def test_a_channel_shuffle_is_computed_as_a_depthwise_convolution_reads():
+    assert names(nn.relu(depthwise(shuffled(X)))) == ["reshape_transpose_reshape_nn_conv2d_relu"]
+
+
+def test_what_computes_stays_outside():
+    assert names(depthwise(shuffled(nn.relu(X)))) == ["relu", "reshape_transpose_reshape_nn_conv2d"]
+
+
+def test_a_dense_convolution_reads_each_row_often():
+    dense = nn.conv2d(shuffled(X), lw.const(DENSE), padding=1)
+    assert names(dense) == ["reshape_transpose_reshape", "nn_conv2d"]
+
+
+def test_what_moves_elements_within_rows_stays_outside():
+    turned = nn.transpose(nn.reshape(X, (1, 12, 6, 5)), (0, 1, 3, 2))
+    assert names(depthwise(turned)) == ["reshape_transpose", "nn_conv2d"]
+
+
+def test_rows_that_others_read_too_are_copied_once():
+    rows = shuffled(X)
+    assert names(nn.add(depthwise(rows), rows)) == ["reshape_transpose_reshape", "nn_conv2d_add"]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_shuffled_rows_give_what_copies_of_them_give(stride):
+    x = np.random.default_rng(0).standard_normal((1, 12, 5, 6)).astype(np.float32)
+    moved = np.ascontiguousarray(x.reshape(1, 4, 3, 5, 6).transpose(0, 2, 1, 3, 4).reshape(x.shape))
+    fused = lw.Engine(lw.compile(Function((X,), depthwise(shuffled(X), strides=stride)), jobs=1))
+    plain = lw.Engine(lw.compile(Function((X,), depthwise(X, strides=stride)), jobs=1))
+    np.testing.assert_array_equal(fused([x])[0], plain([moved])[0])
