@@ -12,6 +12,7 @@ from .layout_planning import Layouts, plan_layouts
 from .records import NO_RECORDS, TuningRecords
 from .simplify_inference import simplify_inference
 from .split_elementwise import split_elementwise
+from .split_products import split_products
 
 
 def run_graph_passes(
@@ -29,6 +30,7 @@ def run_graph_passes(
         function = fold_constants(function, evaluate)
     if precision != "strict":
         function = fuse_attention(function)
+    function = split_products(function)
     if layouts == "plan":
         function = plan_layouts(function, target, precision, records).function
     return split_elementwise(function)
