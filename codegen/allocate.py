@@ -16,7 +16,7 @@ from ..ir.visit import walk
 from .facts import add, as_ramp, flat_index, multiply
 from .lanes import external
 from .memory import Slots
-from .types import I32, I64, PTR, memory_element, memory_type
+from .types import I32, I64, PTR, memory_element, memory_type, size_type
 
 STACK_LIMIT = 32 * 1024
 """Larger buffers go to the heap: worker threads have small stacks."""
@@ -106,9 +106,10 @@ class Allocator:
 
     def heap_memory(self, buffer: Buffer, size: llvm_ir.Value) -> llvm_ir.Value:
         """``size`` bytes for the buffer; a null pointer if there are none left."""
-        alloc = external(self.builder.module, "aligned_alloc", PTR, [I64, I64])
+        kind = size_type(self.builder.module)
+        alloc = external(self.builder.module, "aligned_alloc", PTR, [kind, kind])
         alloc.return_value.add_attribute("noalias")
-        return self.builder.call(alloc, [llvm_ir.Constant(I64, heap_alignment(buffer)), size])
+        return self.builder.call(alloc, [llvm_ir.Constant(kind, heap_alignment(buffer)), self._size(size)])
 
     def free(self, pointer: llvm_ir.Value) -> None:
         release = external(self.builder.module, "free", llvm_ir.VoidType(), [PTR])
@@ -116,8 +117,12 @@ class Allocator:
 
     def fill(self, pointer: llvm_ir.Value, byte: int, size: llvm_ir.Value) -> None:
         """Set ``size`` bytes."""
-        memset = external(self.builder.module, "memset", PTR, [PTR, I32, I64])
-        self.builder.call(memset, [pointer, llvm_ir.Constant(I32, byte), size])
+        memset = external(self.builder.module, "memset", PTR, [PTR, I32, size_type(self.builder.module)])
+        self.builder.call(memset, [pointer, llvm_ir.Constant(I32, byte), self._size(size)])
+
+    def _size(self, size: llvm_ir.Value) -> llvm_ir.Value:
+        kind = size_type(self.builder.module)
+        return size if kind == I64 else self.builder.trunc(size, kind)
 
 
 def heap_alignment(buffer: Buffer) -> int:

@@ -26,6 +26,11 @@ F64 = llvm_ir.DoubleType()
 PTR = llvm_ir.PointerType()
 
 
+def size_type(module: llvm_ir.Module) -> llvm_ir.Type:
+    """C's ``size_t`` on the module's target."""
+    return I32 if module.triple.startswith("wasm32") else I64
+
+
 def is_small_float(kind: DType) -> bool:
     """Whether the dtype is float16 or bfloat16, which are carried as i16 bits."""
     return kind.is_float and kind.bits == 16

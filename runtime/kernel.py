@@ -19,6 +19,7 @@ from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from .arguments import Arguments
 from .arrays import Array
+from .export import Exported, Kind, export_kernel
 from .foreign import why_not_here
 from .symbols import extern_addresses
 from .thread_pool import thread_pool_symbols
@@ -161,6 +162,15 @@ class Kernel:
     def assembly(self) -> str:
         """The target's assembly."""
         return self.code.assembly
+
+    def export(self, folder: str | os.PathLike[str], kind: Kind = "object", name: str | None = None) -> Exported:
+        """Write the kernel for programs without Python: code, and a header with one function of C.
+
+        ``kind`` is ``"object"`` (an object file), ``"shared"`` (a shared library, where there is a linker), or
+        ``"llvm"`` (LLVM IR as text). Files and the function are named ``name`` (default: the kernel's), made an
+        identifier of C. Raises ``TargetError`` where there is no linker, ``ModelError`` where files cannot be written.
+        """
+        return export_kernel(self.func, self.code, folder, kind, name)
 
     def vector_report(self) -> VectorReport:
         """What became of each loop of the schedule: vector width, fma, spills, tails, and why code is scalar.

@@ -17,6 +17,7 @@ from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 from ..ir.target import Target
+from .export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
 from .section_file import Section, SectionFile, write_sections
 
@@ -45,6 +46,24 @@ class Library:
     def __repr__(self) -> str:
         specs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {len(self.functions)} functions>"
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        kind: Kind = "object",
+        name: str | None = None,
+        weights: Weights | None = None,
+    ) -> Exported:
+        """Write the model for programs without Python: code, a header of C, and perhaps a file of weights.
+
+        ``kind`` is ``"object"`` (an object file), ``"shared"`` (a shared library, where there is a linker), or
+        ``"llvm"`` (LLVM IR as text). Files and functions begin with ``name`` (default: the model's), made an identifier
+        of C. ``weights`` lie ``"inside"`` the code, or ``"beside"`` it in a file, which the program maps when it makes
+        a context; LLVM IR has them beside. All is compiled once more, for the library's target.
+        Raises ``TargetError`` where there is no linker, or the target cannot have what is asked for; ``ModelError``
+        where files cannot be written, or the model needs Python.
+        """
+        return export_model(self.model, folder, kind, name, weights)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the library to a file. It is there whole, or not at all.

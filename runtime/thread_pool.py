@@ -3,7 +3,8 @@
 A process has one, and further ones for the executors of an engine, which run at once.
 
 Compiled code reaches it through the external symbol ``lw_parallel_for``, which the JIT linker takes from
-``thread_pool_symbols()``; exports compile ``thread_pool_ir(triple)`` into the library.
+``thread_pool_symbols()``; exports link ``thread_pool_ir(triple)``, or ``serial_pool_ir()`` where a target has
+no threads.
 """
 
 from __future__ import annotations
@@ -53,6 +54,26 @@ def thread_pool_ir(triple: str) -> str:
         f"@pool.sig_setmask = internal constant i32 {set_mask}\n"
         f"{_PAUSE_DECLARATION.get(arch, '')}"
         f"define internal void @lw_pause() alwaysinline {{\n{_PAUSE.get(arch, '')}  ret void\n}}\n"
+    )
+
+
+def has_threads(triple: str) -> bool:
+    """Whether a target has pthreads, as we know it."""
+    return "windows" not in triple and not triple.startswith("wasm")
+
+
+def serial_pool_ir() -> str:
+    """What stands for the pool where there are no threads: parallel loops run on their caller's."""
+    return (
+        "define i32 @lw_parallel_for(ptr %ctx, ptr %task, ptr %closure, i64 %extent) {\n"
+        "  %some = icmp sgt i64 %extent, 0\n"
+        "  br i1 %some, label %run, label %done\n"
+        "run:\n"
+        "  %code = call i32 %task(ptr %ctx, ptr %closure, i64 0, i64 %extent)\n"
+        "  ret i32 %code\n"
+        "done:\n"
+        "  ret i32 0\n"
+        "}\n"
     )
 
 

@@ -1,0 +1,234 @@
+"""The functions of C that an export has, as LLVM IR: what checks arguments, fills argument slots, and says what a code
+means. Symbols that begin with ``lw.`` are the export's own, and get their last names when all is linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from llvmlite import ir as llvm_ir
+
+from ...ir.target import Target
+from ..entry import CODE_BITS
+from ..lanes import external
+from ..machine import data_layout
+from ..model import CompiledModel
+from ..types import I8, I32, I64, PTR
+from .arena import plan_arena
+from .formulas import FormulaEmitter
+from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
+from .weights import WeightsImage
+
+ENTRY = "lw.entry"
+CREATE, RUN, DESTROY, MESSAGE = "lw.api.create", "lw.api.run", "lw.api.destroy", "lw.api.message"
+
+_CONTEXT = llvm_ir.LiteralStructType([I64, PTR, I64, PTR, PTR])
+"""As in ``runtime/export_context.ll``."""
+
+
+class _Messages:
+    """Texts by number, from 1, each once. Mutable."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts) + 1)
+
+
+class _Body:
+    """A function that returns a status, while it is emitted. Mutable."""
+
+    def __init__(self, module: llvm_ir.Module, name: str, parameters: Sequence[llvm_ir.Type]) -> None:
+        self.function = llvm_ir.Function(module, llvm_ir.FunctionType(I32, parameters), name)
+        self.builder = llvm_ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    @property
+    def arguments(self) -> Sequence[llvm_ir.Value]:
+        return list(self.function.args)
+
+    def leave_if(self, condition: llvm_ir.Value, code: int | llvm_ir.Value) -> None:
+        with self.builder.if_then(condition, likely=False):
+            self.builder.ret(llvm_ir.Constant(I32, code) if isinstance(code, int) else code)
+
+    def refuse_null(self, pointers: Sequence[llvm_ir.Value]) -> None:
+        for pointer in pointers:
+            self.leave_if(self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
+
+    def call(self, name: str, arguments: Sequence[llvm_ir.Value], result: llvm_ir.Type = I32) -> llvm_ir.Value:
+        callee = external(self.builder.module, name, result, [a.type for a in arguments])
+        return self.builder.call(callee, arguments)
+
+    def slots(self, values: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        """An argument slot for each value: see ``abi``."""
+        memory = self.builder.alloca(I64, max(1, len(values)), name="slots")
+        for number, value in enumerate(values):
+            where = self.builder.gep(memory, [llvm_ir.Constant(I64, number)], inbounds=True, source_etype=I64)
+            where.type = PTR
+            self.builder.store(value, where)
+        return memory
+
+    def field(self, context: llvm_ir.Value, number: int) -> llvm_ir.Value:
+        indices = [llvm_ir.Constant(I32, 0), llvm_ir.Constant(I32, number)]
+        return self.builder.gep(context, indices, inbounds=True, source_etype=_CONTEXT)
+
+    def at(self, base: llvm_ir.Value, offset: llvm_ir.Value) -> llvm_ir.Value:
+        return self.builder.gep(base, [offset], inbounds=True, source_etype=I8)
+
+    def finish(self, code: llvm_ir.Value, meanings: Mapping[int, int]) -> None:
+        """Return 0 for 0, what ``meanings`` has for other codes, and that memory is missing for the rest."""
+        builder = self.builder
+        lost = self.function.append_basic_block("no_memory")
+        choice = builder.switch(code, lost)
+        for raw, meaning in {0: int(Status.OK), **meanings}.items():
+            block = self.function.append_basic_block()
+            choice.add_case(llvm_ir.Constant(I32, raw), block)
+            builder.position_at_end(block)
+            builder.ret(llvm_ir.Constant(I32, meaning))
+        builder.position_at_end(lost)
+        builder.ret(llvm_ir.Constant(I32, Status.NO_MEMORY))
+
+
+def model_functions(model: CompiledModel, interface: Interface, image: WeightsImage, beside: bool) -> str:
+    """``create``, ``run``, ``destroy`` and ``message`` of a model, and the place of its weights, or their mark."""
+    module = _module(model.target)
+    plan = plan_arena(model)
+    _emit_create(module, plan.size if isinstance(plan.size, int) else 0, beside)
+    messages = _Messages()
+    _emit_run(module, model, interface, image, messages)
+    _emit_destroy(module)
+    _emit_message(module, messages.texts)
+    _emit_image(module, image, beside)
+    return str(module)
+
+
+def kernel_functions(interface: Interface, messages: Sequence[str], target: Target) -> str:
+    """The function of a kernel, and ``message``."""
+    module = _module(target)
+    body = _Body(module, RUN, [PTR] * len(interface.tensors) + [I64] * len(interface.dims) + [I32])
+    *values, threads = body.arguments
+    count = len(interface.tensors)
+    body.refuse_null(values[:count])
+    texts = _Messages()
+    numbers = [texts.number(text) for text in messages]
+    for name, dim in zip(interface.dims, values[count:], strict=True):
+        body.leave_if(_is_negative(body, dim), texts.number(f"{name} is negative"))
+    below = body.builder.sub(threads, llvm_ir.Constant(I32, 1))
+    strange = body.builder.icmp_unsigned(">=", below, llvm_ir.Constant(I32, MAX_THREADS))
+    body.leave_if(strange, Status.BAD_ARGUMENT)
+    context = body.slots([body.builder.zext(threads, I64)])
+    code = body.call(ENTRY, [context, body.slots(values)])
+    body.finish(code, dict(enumerate(numbers, 1)))
+    _emit_message(module, texts.texts)
+    return str(module)
+
+
+def _module(target: Target) -> llvm_ir.Module:
+    module = llvm_ir.Module("functions", context=llvm_ir.Context())
+    module.triple = target.triple
+    module.data_layout = data_layout(target)
+    return module
+
+
+def _is_negative(body: _Body, value: llvm_ir.Value) -> llvm_ir.Value:
+    return body.builder.icmp_signed("<", value, llvm_ir.Constant(I64, 0))
+
+
+def _emit_create(module: llvm_ir.Module, arena_bytes: int, beside: bool) -> None:
+    body = _Body(module, CREATE, [PTR, I32, PTR] if beside else [PTR, I32])
+    path = body.arguments[2] if beside else llvm_ir.Constant(PTR, None)
+    arguments = [*body.arguments[:2], path, llvm_ir.Constant(I64, arena_bytes)]
+    body.builder.ret(body.call("lw.create", arguments))
+
+
+def _emit_destroy(module: llvm_ir.Module) -> None:
+    kind = llvm_ir.FunctionType(llvm_ir.VoidType(), [PTR])
+    function = llvm_ir.Function(module, kind, DESTROY)
+    builder = llvm_ir.IRBuilder(function.append_basic_block("entry"))
+    builder.call(external(module, "lw.destroy", llvm_ir.VoidType(), [PTR]), list(function.args))
+    builder.ret_void()
+
+
+def _emit_run(
+    module: llvm_ir.Module, model: CompiledModel, interface: Interface, image: WeightsImage, messages: _Messages
+) -> None:
+    """``i32 run(context, inputs…, outputs…, dims…)``: fills the slots of ``CompiledModel``, and calls its entry."""
+    body = _Body(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
+    context, *values = body.arguments
+    tensors, dims = values[: len(interface.tensors)], values[len(interface.tensors) :]
+    body.refuse_null([context, *tensors])
+    emitter = FormulaEmitter(body.builder, dict(zip(model.dims, dims, strict=True)))
+    _check_dims(body, model, emitter, messages)
+    plan = plan_arena(model)
+    offsets = [emitter.value(offset) for offset in plan.offsets]
+    size = emitter.value(plan.size)
+    if model.dims:
+        body.leave_if(emitter.wrong, Status.NO_MEMORY)
+        code = body.call("lw.reserve", [context, size])
+        body.leave_if(body.builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0)), code)
+    arena = body.builder.load(body.field(context, 1), typ=PTR)
+    weights = body.builder.load(body.field(context, 3), typ=PTR)
+    constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
+    places = [body.at(arena, offset) for offset in offsets]
+    code = body.call(ENTRY, [context, body.slots([*tensors, *constants, *places, *dims])])
+    meanings = {
+        (step << CODE_BITS) | low: messages.number(f"{call.function.name}: {text}")
+        for step, call in enumerate(model.steps, 1)
+        for low, text in enumerate(call.function.messages, 1)
+    }
+    body.finish(code, meanings)
+
+
+def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, messages: _Messages) -> None:
+    """What an engine checks of the dimensions; that tensors have them is for the caller to see to."""
+    for name in model.dims:
+        body.leave_if(_is_negative(body, emitter.value(name)), messages.number(f"{name} is negative"))
+    for least in model.least:
+        number = llvm_ir.Constant(I64, least.number)
+        below = body.builder.icmp_signed("<", emitter.value(least.dim), number)
+        body.leave_if(below, messages.number(f"{least.dim} should be at least {least.number} for {least.reason}"))
+    for extent in model.extents:
+        text = f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
+        body.leave_if(_is_negative(body, emitter.value(extent)), messages.number(text))
+
+
+def _emit_message(module: llvm_ir.Module, texts: Mapping[str, int]) -> None:
+    """``ptr message(i32)``: a text for each code."""
+    function = llvm_ir.Function(module, llvm_ir.FunctionType(PTR, [I32]), MESSAGE)
+    builder = llvm_ir.IRBuilder(function.append_basic_block("entry"))
+    unknown = function.append_basic_block("unknown")
+    choice = builder.switch(function.args[0], unknown)
+    known = [(int(status), text) for status, text in STATUS_TEXTS.items()]
+    for code, text in known + [(number, text) for text, number in texts.items()]:
+        block = function.append_basic_block()
+        choice.add_case(llvm_ir.Constant(I32, code), block)
+        builder.position_at_end(block)
+        builder.ret(_text(module, text))
+    builder.position_at_end(unknown)
+    builder.ret(_text(module, "this is no code of this program"))
+
+
+def _text(module: llvm_ir.Module, text: str) -> llvm_ir.Value:
+    data = bytearray(text.encode() + b"\0")
+    kind = llvm_ir.ArrayType(I8, len(data))
+    return _constant(module, module.get_unique_name("lw.text"), llvm_ir.Constant(kind, data))
+
+
+def _constant(module: llvm_ir.Module, name: str, value: llvm_ir.Constant) -> llvm_ir.GlobalVariable:
+    found = llvm_ir.GlobalVariable(module, value.type, name)
+    found.initializer = value
+    found.global_constant = True
+    return found
+
+
+def _emit_image(module: llvm_ir.Module, image: WeightsImage, beside: bool) -> None:
+    mark_type = llvm_ir.ArrayType(I8, len(image.mark))
+    mark = llvm_ir.Constant(mark_type, bytearray(image.mark))
+    if beside:
+        _constant(module, "lw.mark", mark)
+        _constant(module, "lw.image.bytes", llvm_ir.Constant(I64, image.size))
+        return
+    hole = llvm_ir.ArrayType(I8, image.size - len(image.mark))
+    kind = llvm_ir.LiteralStructType([mark_type, hole])
+    place = _constant(module, "lw.image", llvm_ir.Constant(kind, [mark, llvm_ir.Constant(hole, None)]))
+    place.align = 64

@@ -1,0 +1,98 @@
+"""What the functions of an export take, in the words of C: parameters, the bounds of dimensions, texts of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ...ir.dtype import DType
+from ...ir.stmt import PrimFunc
+from ..abi import symbolic_dims
+from ..extents import Extent
+from ..model import CompiledModel, TensorSpec
+from .names import c_comment, c_name, c_names
+
+_PARAMETERS = ("context", "threads", "weights", "code", "max_threads", "arena_bytes")
+"""Names that parameters and macros of ours have in headers."""
+
+MAX_THREADS = 1024
+
+
+class Status(IntEnum):
+    """What functions return besides the numbers of messages, which count from 1."""
+
+    OK = 0
+    NO_MEMORY = -1
+    BAD_ARGUMENT = -2
+    BAD_WEIGHTS = -3
+
+
+STATUS_TEXTS = {
+    Status.OK: "no error",
+    Status.NO_MEMORY: "there is not enough memory",
+    Status.BAD_ARGUMENT: f"a pointer is null, or threads is not from 1 to {MAX_THREADS}",
+    Status.BAD_WEIGHTS: "the file of weights cannot be read, or is not the one that was exported with this code",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorParameter:
+    """A pointer to the elements of a tensor in C order; ``elements`` is None where dimensions decide it."""
+
+    name: str
+    about: str
+    dtype: DType
+    written: bool
+    elements: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Functions named ``name``…, on tensors and symbolic dimensions. ``externs`` are the prototypes of functions that
+    whoever links must bring."""
+
+    name: str
+    tensors: tuple[TensorParameter, ...]
+    dims: tuple[str, ...]
+    externs: tuple[str, ...]
+
+
+def model_interface(model: CompiledModel, name: str | None) -> Interface:
+    """The parameters of a model: its inputs, its outputs, its dimensions."""
+    specs = [(spec, False) for spec in model.inputs] + [(spec, True) for spec in model.outputs]
+    names = c_names([*(spec.name for spec, _ in specs), *model.dims], _PARAMETERS)
+    tensors = tuple(
+        TensorParameter(chosen, c_comment(str(spec)), spec.dtype, written, _elements(spec))
+        for chosen, (spec, written) in zip(names, specs, strict=False)
+    )
+    externs = dict.fromkeys(prototype for f in model.functions for prototype in f.externs)
+    return Interface(c_name(name or model.name), tensors, tuple(names[len(specs) :]), tuple(externs))
+
+
+def kernel_interface(func: PrimFunc, externs: Iterable[str], name: str | None) -> Interface:
+    """The parameters of a kernel: its buffers, then its symbolic dimensions."""
+    dims = [dim.name for dim in symbolic_dims(func)]
+    names = c_names([*(buffer.name for buffer in func.buffers), *dims], _PARAMETERS)
+    written = {buffer.data for buffer in func.outputs}
+    tensors = []
+    for chosen, buffer in zip(names, func.buffers, strict=False):
+        shape = ", ".join(map(str, buffer.shape))
+        strides = "" if buffer.strides is None else f", strides [{', '.join(map(str, buffer.strides))}]"
+        about = f"{buffer.name}: {buffer.dtype}[{shape}]{strides}"
+        tensors.append(TensorParameter(chosen, c_comment(about), buffer.dtype, buffer.data in written, None))
+    return Interface(c_name(name or func.name), tuple(tensors), tuple(names[len(tensors) :]), tuple(externs))
+
+
+def _elements(spec: TensorSpec) -> int | None:
+    count = 1
+    for extent in spec.shape:
+        if not isinstance(extent, int):
+            return None
+        count *= extent
+    return count
+
+
+def shown(extent: Extent) -> str:
+    """An extent in the text of an error."""
+    return c_comment(str(extent))

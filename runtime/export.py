@@ -1,0 +1,226 @@
+"""Models and kernels for programs without Python: an object, a shared library or LLVM IR, with a header of C.
+
+``codegen/export`` has the program and the header; here they are put together with the pool of threads, and written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal, get_args
+
+from ..codegen.abi import PARALLEL_FOR
+from ..codegen.compile import CompiledCode
+from ..codegen.export.arena import plan_arena
+from ..codegen.export.functions import (
+    CREATE,
+    DESTROY,
+    ENTRY,
+    MESSAGE,
+    RUN,
+    kernel_functions,
+    model_functions,
+)
+from ..codegen.export.header import kernel_header, model_header
+from ..codegen.export.interface import Interface, kernel_interface, model_interface
+from ..codegen.export.program import Program
+from ..codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
+from ..codegen.machine import feature_string
+from ..codegen.model import CompiledModel
+from ..ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
+from ..ir.stmt import PrimFunc
+from ..ir.target import Target
+from .linker import link_shared
+from .thread_pool import has_threads, serial_pool_ir, thread_pool_ir
+
+Kind = Literal["object", "shared", "llvm"]
+Weights = Literal["inside", "beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The files of an export; ``weights`` is None where they lie in ``code``, or there are none."""
+
+    code: Path
+    header: Path
+    weights: Path | None = None
+
+
+def export_model(
+    model: CompiledModel,
+    folder: str | os.PathLike[str],
+    kind: Kind = "object",
+    name: str | None = None,
+    weights: Weights | None = None,
+) -> Exported:
+    """Write a model; see ``Library.export``."""
+    _check_kind(kind)
+    interface = model_interface(model, name)
+    target = model.target
+    _check_target(target)
+    beside = _is_beside(model, kind, weights)
+    image = weights_image(model.constants)
+    attach = "weights_beside.ll" if beside else "weights_inside.ll"
+    parts = [
+        model_functions(model, interface, image, beside),
+        _resource("export_context.ll"),
+        _resource(attach),
+        _platform(target),
+        *dict.fromkeys([model.entry_llvm_ir, *(f.llvm_ir for f in model.functions)]),
+    ]
+    exported = {
+        CREATE: f"{interface.name}_create",
+        RUN: f"{interface.name}_run",
+        DESTROY: f"{interface.name}_destroy",
+        MESSAGE: f"{interface.name}_message",
+    }
+    program = Program(_with_pool(parts, target), {model.entry: ENTRY}, exported, target)
+    file = f"{interface.name}.weights" if beside else None
+    size = plan_arena(model).size
+    header = model_header(interface, target, file, size if isinstance(size, int) else None)
+    return _write(Path(folder), interface, header, program, kind, target, image, beside)
+
+
+def export_kernel(
+    func: PrimFunc,
+    code: CompiledCode,
+    folder: str | os.PathLike[str],
+    kind: Kind = "object",
+    name: str | None = None,
+) -> Exported:
+    """Write a kernel; see ``Kernel.export``."""
+    _check_kind(kind)
+    _check_target(code.target)
+    if code.options.debug:
+        raise LoopwrightError(f"{func.name} is a debug build, whose checks report to Python: export one without debug")
+    interface = kernel_interface(func, code.externs, name)
+    parts = [kernel_functions(interface, code.messages, code.target), code.llvm_ir]
+    exported = {RUN: interface.name, MESSAGE: f"{interface.name}_message"}
+    program = Program(_with_pool(parts, code.target), {code.entry: ENTRY}, exported, code.target)
+    header = kernel_header(interface, code.target)
+    return _write(Path(folder), interface, header, program, kind, code.target, weights_image(()), beside=False)
+
+
+def _check_kind(kind: object) -> None:
+    if kind not in get_args(Kind):
+        raise RuntimeArgumentError(f"an export is one of {', '.join(get_args(Kind))}, found kind={kind!r}")
+
+
+def _check_target(target: Target) -> None:
+    if "windows" in target.triple:
+        raise TargetError(f"exports need aligned_alloc and pthreads, which {target.triple} lacks")
+
+
+def _is_beside(model: CompiledModel, kind: Kind, weights: object) -> bool:
+    if weights not in (None, *get_args(Weights)):
+        raise RuntimeArgumentError(f"weights are {' or '.join(get_args(Weights))}, found weights={weights!r}")
+    beside = weights == "beside" or (weights is None and kind == "llvm" and bool(model.constants))
+    if beside and not has_threads(model.target.triple):
+        raise TargetError(
+            f'weights beside are mapped, which {model.target.triple} cannot: export with weights="inside"'
+        )
+    if not beside and kind == "llvm" and model.constants:
+        raise RuntimeArgumentError('weights stay out of the text of LLVM IR: export with weights="beside"')
+    size = sum(constant.nbytes for constant in model.constants)
+    if not beside and size > MAX_INSIDE:
+        raise ModelError(
+            f'{model.name} has {size} bytes of weights, too many for code to reach: export with weights="beside"'
+        )
+    return beside
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _platform(target: Target) -> str:
+    """What contexts call of the library of C, whose sizes have the width of addresses."""
+    size = "i32" if target.arch == "wasm32" else "i64"
+    convert = f"trunc i64 %bytes to {size}" if size == "i32" else "add i64 %bytes, 0"
+    return (
+        f"declare ptr @aligned_alloc({size}, {size})\n"
+        "declare void @free(ptr)\n"
+        "define ptr @lw.allocate(i64 %bytes) {\n"
+        f"  %size = {convert}\n"
+        f"  %memory = call ptr @aligned_alloc({size} 64, {size} %size)\n"
+        "  ret ptr %memory\n}\n"
+        "define void @lw.release(ptr %memory) {\n  call void @free(ptr %memory)\n  ret void\n}\n"
+    )
+
+
+def _with_pool(parts: Sequence[str], target: Target) -> list[str]:
+    if not any(PARALLEL_FOR in part for part in parts):
+        return list(parts)
+    pool = thread_pool_ir(target.triple) if has_threads(target.triple) else serial_pool_ir()
+    return [*parts, pool]
+
+
+def _write(
+    folder: Path,
+    interface: Interface,
+    header: str,
+    program: Program,
+    kind: Kind,
+    target: Target,
+    image: WeightsImage,
+    beside: bool,
+) -> Exported:
+    """Write all files aside, then move them into place."""
+    name = interface.name
+    suffix = {"object": ".o", "shared": _shared_suffix(target), "llvm": ".ll"}[kind]
+    found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", folder / f"{name}.weights" if beside else None)
+    try:
+        with _aside(folder) as scratch:
+            code = scratch / found.code.name
+            if kind == "llvm":
+                code.write_text(_head(name, target) + program.text, encoding="utf-8")
+            else:
+                linked = scratch / f"{name}.o"
+                machine_code = program.object()
+                linked.write_bytes(machine_code if beside or not image.arrays else image.fill(machine_code))
+                if kind == "shared":
+                    link_shared(linked, code, target)
+            (scratch / found.header.name).write_text(header, encoding="utf-8")
+            if found.weights is not None:
+                _write_weights(scratch / found.weights.name, image)
+            for path in (found.weights, found.code, found.header):
+                if path is not None:
+                    (scratch / path.name).replace(path)
+    except OSError as error:
+        raise ModelError(f"the export cannot be written to {folder}: {error.strerror}") from error
+    return found
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """A folder for files that are not complete, on the same disk; gone afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write_weights(path: Path, image: WeightsImage) -> None:
+    with path.open("wb") as file:
+        for offset, view in image.parts():
+            file.write(bytes(offset - file.tell()))
+            file.write(view)
+
+
+def _shared_suffix(target: Target) -> str:
+    return ".dylib" if "darwin" in target.triple or "macos" in target.triple else ".so"
+
+
+def _head(name: str, target: Target) -> str:
+    return (
+        f"; {name}: it was optimized already. To compile it:\n"
+        f"; llc -filetype=obj -relocation-model=pic -mcpu={target.cpu} -mattr={feature_string(target)} {name}.ll\n"
+    )

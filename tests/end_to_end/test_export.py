@@ -1,0 +1,184 @@
+"""Exports as a C programmer uses them: programs in C, built by the system's compiler, run models and kernels."""
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.codegen.compile import compile_module
+from loopwright.codegen.host import host_target
+from loopwright.codegen.machine import target_machine
+from loopwright.codegen.options import CodegenOptions
+from loopwright.graph.node import Tuple
+from loopwright.ir.build import make_buffer
+from loopwright.ir.expr import Compare, Load, const
+from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
+from loopwright.runtime.export import export_kernel
+
+PROGRAM = Path(__file__).with_name("run_export.c")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+ROWS, COLUMNS, WIDTH, DEPTH = 6, 40, 48, 8
+SIZES = [f"-D{name}={globals()[name]}" for name in ("ROWS", "COLUMNS", "WIDTH", "DEPTH")]
+X = np.random.default_rng(4).normal(size=(ROWS, COLUMNS)).astype(np.float32)
+LIBC = {"aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp", "open", "close", "lseek", "mmap", "munmap"}
+LIBC |= {"getpid", "clock_gettime", "sigfillset", "sigdelset"}
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+def network(rows):
+    """Two outputs, products by two constants, intermediates between, and parallel loops."""
+    rng = np.random.default_rng(5)
+    w, v = (rng.normal(size=shape).astype(np.float32) for shape in ((COLUMNS, WIDTH), (WIDTH, DEPTH)))
+    x = lw.var("x.1", (rows, COLUMNS))
+    hidden = lw.nn.relu(lw.nn.matmul(x, lw.const(w)))
+    results = Tuple((lw.nn.softmax(hidden), lw.nn.matmul(hidden, lw.const(v))))
+    hidden = np.maximum(X.astype(np.float64) @ w, 0)
+    powers = np.exp(hidden - hidden.max(axis=1, keepdims=True))
+    return lw.Function([x], results, "net"), [powers / powers.sum(axis=1, keepdims=True), hidden @ v]
+
+
+@pytest.fixture(scope="module")
+def library():
+    function, expected = network(ROWS)
+    found = lw.compile(function, jobs=1)
+    assert any("lw_parallel_for" in f.llvm_ir for f in found.functions)
+    assert found.model.intermediates
+    for output, wanted in zip(lw.Engine(found)([X]), expected, strict=True):
+        np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
+    return found
+
+
+def cc(*arguments, compiler="cc"):
+    run = subprocess.run([compiler, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def build(folder, *inputs, flags=()):
+    program = folder / "run"
+    header = f'-DMODEL_HEADER="{folder / "net.h"}"'
+    cc(*STRICT, header, *SIZES, *flags, PROGRAM, *inputs, "-o", program, "-lm", "-pthread")
+    return program
+
+
+def run_program(program, library, *arguments, command=()):
+    """The program's outputs, on one thread and on two, are those of the engine; each of its threads has them."""
+    expected = lw.Engine(library)([X])
+    for threads in ("1", "2"):
+        run = subprocess.run(
+            [*command, str(program), threads, *map(str, arguments)],
+            input=X.tobytes(), capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert run.returncode == 0, run.stderr
+        found = np.frombuffer(run.stdout, np.float32)
+        assert np.array_equal(found, np.concatenate([y.ravel() for y in expected] * 2))
+
+
+def symbols(path, kind):
+    run = subprocess.run(["nm", "-P", kind, str(path)], capture_output=True, text=True, check=True)
+    return {line.split()[0].split("@")[0] for line in run.stdout.splitlines()}
+
+
+def test_a_program_in_c_runs_an_exported_object(library, tmp_path):
+    files = library.export(tmp_path)
+    assert (files.code, files.header, files.weights) == (tmp_path / "net.o", tmp_path / "net.h", None)
+    run_program(build(tmp_path, files.code), library)
+
+
+def test_an_export_needs_the_library_of_c_only_and_shows_its_interface_only(library, tmp_path):
+    code = library.export(tmp_path).code
+    needed = symbols(code, "-u")
+    assert {name for name in needed if not name.startswith("pthread_")} <= LIBC
+    assert "pthread_create" in needed
+    assert symbols(code, "-g") - needed == {"net_create", "net_run", "net_destroy", "net_message"}
+
+
+def test_weights_beside_are_mapped_and_checked(library, tmp_path):
+    files = library.export(tmp_path, "shared", weights="beside")
+    assert files.code == tmp_path / "net.so"
+    program = build(tmp_path, files.code, f"-Wl,-rpath,{tmp_path}", flags=["-DBESIDE"])
+    run_program(program, library, files.weights)
+    weights = files.weights.read_bytes()
+    damaged = {"short": weights[:-1], "other": b"0" * 64 + weights[64:], "missing": None}
+    for name, data in damaged.items():
+        if data is not None:
+            (tmp_path / name).write_bytes(data)
+        run = subprocess.run([program, "1", tmp_path / name], input=X.tobytes(), capture_output=True, check=False)
+        assert run.returncode == 1
+        assert b"-3 the file of weights cannot be read" in run.stderr
+
+
+def test_the_text_of_llvm_ir_is_the_whole_program(library, tmp_path):
+    files = library.export(tmp_path, "llvm")
+    module = llvm.parse_assembly(files.code.read_text(), llvm.create_context())
+    (tmp_path / "net.o").write_bytes(target_machine(library.model.target).emit_object(module))
+    run_program(build(tmp_path, tmp_path / "net.o", flags=["-DBESIDE"]), library, files.weights)
+
+
+def test_a_model_of_symbolic_shapes_takes_them_with_each_run(library, tmp_path):
+    function, _ = network(te.var("rows"))
+    files = lw.compile(function, jobs=1).export(tmp_path)
+    assert "net_run(net_context *context, const float *x_1, float *output0, float *output1, int64_t rows);" in (
+        files.header.read_text()
+    )
+    program = build(tmp_path, files.code, flags=["-DDIMS"])
+    run = subprocess.run([program, "2"], input=X.tobytes(), capture_output=True, check=True)
+    found = np.frombuffer(run.stdout, np.float32)[: ROWS * WIDTH].reshape(ROWS, WIDTH)
+    np.testing.assert_allclose(found, lw.Engine(library)([X])[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_headers_are_c99_and_cpp(library, tmp_path, language):
+    library.export(tmp_path)
+    standard = ["-std=c99"] if language == "c" else ["-std=c++11"]
+    cc("-fsyntax-only", "-x", language, *standard, *STRICT[1:], "-include", tmp_path / "net.h", "/dev/null")
+
+
+def exported_kernel(kernel, folder, **options):
+    files = kernel.export(folder, "shared", **options)
+    return ctypes.CDLL(str(files.code)), files
+
+
+def test_a_kernel_is_one_function(tmp_path):
+    n = te.var("n")
+    A = te.placeholder((n, 16), "float32", name="A")
+    r = te.reduce_axis((0, 16), name="r")
+    S = te.compute((n,), lambda i: te.sum(A[i, r], axis=r), name="double")
+    kernel = lw.build(lw.default_schedule(S), [A, S], name="row_sum")
+    code, files = exported_kernel(kernel, tmp_path)
+    declared = "int row_sum(const float *A, float *double_, int64_t n, int threads);"
+    assert declared in files.header.read_text()
+    cc("-fsyntax-only", "-x", "c", *STRICT, "-include", files.header, "/dev/null")
+    a, s = np.arange(112, dtype=np.float32).reshape(7, 16), np.empty(7, np.float32)
+    pointers = a.ctypes.data_as(ctypes.c_void_p), s.ctypes.data_as(ctypes.c_void_p)
+    for threads in (1, 2):
+        s[:] = 0
+        assert code.row_sum(*pointers, ctypes.c_int64(7), threads) == 0
+        np.testing.assert_allclose(s, a.sum(axis=1))
+    code.row_sum_message.restype = ctypes.c_char_p
+    assert code.row_sum(None, pointers[1], ctypes.c_int64(7), 1) == -2
+    assert b"a pointer is null" in code.row_sum_message(-2)
+    assert b"n is negative" in code.row_sum_message(code.row_sum(*pointers, ctypes.c_int64(-1), 1))
+    assert b"no code of this program" in code.row_sum_message(77)
+
+
+def test_a_check_that_fails_is_a_code_with_its_message(tmp_path):
+    A, B = make_buffer("A", [1], "int8"), make_buffer("B", [1], "float16")
+    zero = (const(0, "index"),)
+    checks = [Assert(Compare("<", Load(A, zero), const(n, "int8")), f"A is {n}, or more") for n in (9, 5)]
+    func = PrimFunc("small", (A, B), seq(*checks, Store(B, zero, const(1.0, "float16"))), (B,))
+    code = compile_module(IRModule((func,)), host_target(), CodegenOptions(cache=False))
+    files = export_kernel(func, code, tmp_path, "shared")
+    assert "int small(const int8_t *A, uint16_t *B, int threads);" in files.header.read_text()
+    library = ctypes.CDLL(str(files.code))
+    library.small_message.restype = ctypes.c_char_p
+    b = ctypes.c_uint16()
+    codes = [library.small(ctypes.byref(ctypes.c_int8(a)), ctypes.byref(b), 1) for a in (12, 7, 3)]
+    assert [library.small_message(c) for c in codes] == [b"A is 9, or more", b"A is 5, or more", b"no error"]
+    assert b.value == 0x3C00

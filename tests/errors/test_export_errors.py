@@ -1,0 +1,99 @@
+"""What cannot be exported, and how exports fail: whole or not at all."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.codegen.export.names import c_name, c_names
+
+
+@pytest.fixture(scope="module")
+def library():
+    x = lw.var("x", (2, 4))
+    w = lw.const(np.arange(12, dtype=np.float32).reshape(4, 3))
+    return lw.compile(lw.Function([x], lw.nn.matmul(x, w), "double"), jobs=1)
+
+
+def kernel(**options):
+    A = te.placeholder((4,), "float32", name="A")
+    B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    return lw.build(lw.create_schedule(B), [A, B], **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "dll"}, "an export is one of object, shared, llvm, found kind='dll'"),
+        ({"weights": "outside"}, "weights are inside or beside, found weights='outside'"),
+        ({"kind": "llvm", "weights": "inside"}, 'export with weights="beside"'),
+    ],
+)
+def test_options_that_do_not_exist(library, tmp_path, options, message):
+    with pytest.raises(lw.RuntimeArgumentError, match=message):
+        library.export(tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("triple", "options", "message"),
+    [
+        ("x86_64-pc-windows-msvc", {}, "exports need aligned_alloc and pthreads, which x86_64-pc-windows-msvc lacks"),
+        ("wasm32-unknown-unknown", {"weights": "beside"}, 'which wasm32-unknown-unknown cannot: .* weights="inside"'),
+        ("wasm32-unknown-unknown", {"kind": "shared"}, "shared libraries for wasm32-unknown-unknown are not made"),
+    ],
+)
+def test_targets_that_cannot_have_it(tmp_path, triple, options, message):
+    x = lw.var("x", (2, 4))
+    y = lw.nn.add(x, lw.const(np.ones((2, 4), np.float32)))
+    library = lw.compile(lw.Function([x], y), target=f"llvm -mtriple={triple}", jobs=1)
+    with pytest.raises(lw.TargetError, match=message):
+        library.export(tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_linker_that_fails_or_is_missing_leaves_nothing_behind(library, tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(lw.TargetError, match=r"`false -shared .*` failed"):
+        library.export(tmp_path, "shared")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setattr("loopwright.runtime.linker.find_spec", lambda name: None)
+    with pytest.raises(lw.TargetError, match=r"no linker .* tried no-such-compiler, and the ziglang wheel .*; export"):
+        library.export(tmp_path, "shared")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(library, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(lw.ModelError, match=r"the export cannot be written to .*file: "):
+        library.export(tmp_path / "file")
+
+
+def test_weights_too_large_for_an_object(library, tmp_path):
+    large = np.broadcast_to(np.float32(0), (1 << 10, 1 << 10))  # of no memory
+    model = replace(library.model, constants=(large,) * 300)
+    with pytest.raises(lw.ModelError, match=r'12\d{8} bytes of weights, too many .* export with weights="beside"'):
+        lw.Library(model).export(tmp_path)
+
+
+def test_a_debug_build_stays_in_python(tmp_path):
+    with pytest.raises(lw.LoopwrightError, match=r"debugged is a debug build, .* export one without debug"):
+        kernel(name="debugged", debug=True).export(tmp_path)
+
+
+def test_names_become_identifiers_of_c(library, tmp_path):
+    assert [c_name(n) for n in ("a b", "1", "int", "_x", "a__b", "free", "pthread_create", "é", "x*/")] == [
+        "a_b", "x_1", "int_", "x", "a_b", "free_", "pthread_create_", "x", "x",
+    ]  # fmt: skip
+    assert c_names(["x", "X", "x", "threads"], ["threads"]) == ["x", "X_2", "x_3", "threads_2"]
+    assert library.export(tmp_path).code.name == "double_.o"
+    assert kernel().export(tmp_path).header.name == "main_.h"
+    assert library.export(tmp_path, name="other one").code.name == "other_one.o"
+
+
+def test_an_export_replaces_an_older_one_and_leaves_nothing_else(library, tmp_path):
+    for _ in range(2):
+        library.export(tmp_path, "llvm", name="net")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.h", "net.ll", "net.weights"]
