@@ -18,6 +18,7 @@ from .codegen.host import resolve_target
 from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
+from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, te_stage
 from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
 from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
@@ -210,6 +211,35 @@ def explain(
     return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan")
 
 
+def dump(
+    subject: Library | Function | ModelProto | bytes | str | os.PathLike[str],
+    stage: Stage,
+    function: str | None = None,
+    target: str | Target | None = "native",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    precision: Precision = "standard",
+    records: TuningRecords | str | os.PathLike[str] | None = None,
+) -> list[StageText]:
+    """A model at a stage of its compilation: ``"graph"``, ``"te"`` (computes and the steps of their schedule),
+    ``"loop"`` (the lowered loop nest), ``"llvm"`` (LLVM IR as emitted) or ``"asm"``; a text for each fused function, or
+    for those called ``function``, by name or symbol.
+
+    A library has the last three; the other arguments are those of ``compile``, which it does not take. Raises what
+    ``compile`` raises, and ``RuntimeArgumentError`` for an unknown stage or function.
+    """
+    check_stage(stage)
+    if isinstance(subject, Library):
+        if stage not in MODEL_STAGES:
+            raise RuntimeArgumentError(f"a library has the stages {', '.join(MODEL_STAGES)}; {stage} needs the model")
+        return model_stage(subject.model, stage, function)
+    if stage in MODEL_STAGES:
+        return model_stage(compile(subject, target, shapes, precision, records=records).model, stage, function)
+    options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
+    evaluate = partial(_evaluate, options, None)
+    graph = run_graph_passes(_graph_of(subject, shapes), machine, options.precision, evaluate, "plan", known)
+    return graph_stage(graph) if stage == "graph" else te_stage(graph, machine, options, known, function)
+
+
 def fusion_report(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
@@ -301,6 +331,7 @@ __all__ = [
     "create_schedule",
     "declare_intrinsic",
     "default_schedule",
+    "dump",
     "explain",
     "from_onnx",
     "fusion_report",

@@ -19,6 +19,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="For each call of an ONNX model, or of a saved library: every implementation, the clauses of its "
         "condition and which of them fail, its priority, its recorded cost, and why the chosen one was chosen. A model "
         "is not compiled for that.",
+        epilog="example: loopwright explain model.onnx --shape x=1,3,224,224",
     )
     parser.add_argument("model", type=Path, help="the file of a model or of a library")
     add_model_options(parser)

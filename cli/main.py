@@ -5,13 +5,14 @@ that it takes to add one.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Protocol
 
 from .. import __version__
 from ..ir.errors import LoopwrightError
-from . import cache, explain, ops, run
+from . import bench, cache, compile, dump, explain, ops, profile, run
 
 
 class Subcommand(Protocol):
@@ -21,7 +22,10 @@ class Subcommand(Protocol):
         """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (run, explain, ops, cache)
+SUBCOMMANDS: tuple[Subcommand, ...] = (run, compile, bench, profile, dump, explain, ops, cache)
+
+INTERRUPTED = 130
+"""What shells give for a program that ctrl-c ended."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -39,7 +43,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (by default the process's own) and return the exit code.
 
-    That is 0, or 1 for an error of ours, whose message goes to stderr; a usage error ends the process with 2.
+    That is 0, or 1 for an error of ours, whose message goes to stderr, and 130 where the user interrupts; a usage error
+    ends the process with 2.
     """
     parser = build_parser()
     arguments = parser.parse_args(argv)
@@ -48,7 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         exit_code: int = arguments.run(arguments)
+        sys.stdout.flush()
     except LoopwrightError as error:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return exit_code

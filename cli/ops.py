@@ -84,7 +84,12 @@ when the model is compiled.
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The subcommand ``ops``."""
-    parser = subparsers.add_parser("ops", help="list the operators", description="List the operators of the graph.")
+    parser = subparsers.add_parser(
+        "ops",
+        help="list the operators",
+        description="List the operators of the graph.",
+        epilog="example: loopwright ops --target x86-64-v3",
+    )
     parser.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
     parser.add_argument("--target", default="native", help="whose implementations to list (default: native)")
     parser.set_defaults(run=_run)

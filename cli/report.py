@@ -32,31 +32,55 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
 
 
-def print_selection(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
+def selection_json(library: Library, step_seconds: Sequence[float]) -> list[dict[str, Any]]:
     """The functions in order of first use: calls, their time together, the implementation that serves them, and why."""
     calls, seconds = _by_function(library, step_seconds)
+    rows = []
+    for function in library.functions:
+        anchor = _anchor(function)
+        rows.append(
+            {
+                "function": function.name,
+                "calls": calls[function.symbol],
+                "ms": seconds[function.symbol] * 1e3,
+                "implementation": anchor.implementation if anchor is not None else "",
+                "why": anchor.reason if anchor is not None else "a copy",
+            }
+        )
+    return rows
+
+
+def print_selection(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
+    """``selection_json`` as a table."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("function", overflow="fold")
     table.add_column("calls", justify="right")
     table.add_column("ms", justify="right")
     table.add_column("implementation")
     table.add_column("why")
-    for function in library.functions:
-        anchor = _anchor(function)
-        chosen = (anchor.implementation, anchor.reason) if anchor is not None else ("", "a copy")
-        numbers = str(calls[function.symbol]), f"{seconds[function.symbol] * 1e3:.3f}"
-        table.add_row(escape(function.name), *numbers, *map(escape, chosen))
+    for row in selection_json(library, step_seconds):
+        texts = (row["function"], str(row["calls"]), f"{row['ms']:.3f}", row["implementation"], row["why"])
+        table.add_row(*map(escape, texts))
     console.print(table)
 
 
+def outputs_json(library: Library, outputs: Sequence[Array]) -> list[dict[str, Any]]:
+    """Shape, dtype, least, mean and largest element of each output; of those that are finite, if there are any."""
+    return [
+        {"output": spec.name, "dtype": str(spec.dtype), "shape": list(array.shape)} | _statistics(array)
+        for spec, array in zip(library.outputs, outputs, strict=True)
+    ]
+
+
 def print_outputs(console: Console, library: Library, outputs: Sequence[Array]) -> None:
-    """Shape, dtype, least, mean and largest element of each output."""
+    """``outputs_json`` as a table."""
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("output", "type", "least", "mean", "largest", "not finite"):
         table.add_column(name)
-    for spec, array in zip(library.outputs, outputs, strict=True):
+    for spec, row in zip(library.outputs, outputs_json(library, outputs), strict=True):
         kind = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
-        table.add_row(escape(spec.name), escape(kind), *_statistics(array))
+        numbers = (f"{row[name]:.6g}" if name in row else "" for name in ("least", "mean", "largest"))
+        table.add_row(escape(spec.name), escape(kind), *numbers, str(row["not_finite"]))
     console.print(table)
 
 
@@ -92,12 +116,10 @@ def _anchor(function: CompiledFunction) -> Choice | None:
     return max(numbered, key=lambda pair: (get_op(pair[1].op).pattern, pair[0]), default=(0, None))[1]
 
 
-def _statistics(array: Array) -> tuple[str, str, str, str]:
-    if array.size == 0:
-        return "", "", "", ""
+def _statistics(array: Array) -> dict[str, float]:
     values = array.astype(np.float64)
     finite = values[np.isfinite(values)]
-    odd = str(values.size - finite.size)
-    if not finite.size:
-        return "", "", "", odd
-    return f"{finite.min():.6g}", f"{finite.mean():.6g}", f"{finite.max():.6g}", odd
+    found: dict[str, float] = {"not_finite": int(values.size - finite.size)}
+    if finite.size:
+        found |= {"least": float(finite.min()), "mean": float(finite.mean()), "largest": float(finite.max())}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import zipfile
 from collections.abc import Callable, Sequence
@@ -11,21 +12,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto
 from rich.console import Console
-from rich.progress import Progress
 
-from .. import Engine, Library, ModelError, RuntimeArgumentError, compile
-from ..codegen.model import TensorSpec
-from ..frontend.load import load_model
-from ..runtime.threads import MAX_THREADS, default_threads
-from .model_options import add_model_options, with_advice
+from .. import Engine, Library, ModelError, RuntimeArgumentError
+from ..runtime.threads import default_threads
+from .program import add_program_options, add_threads_option, open_program
 from .reference import CheckError, largest_error, load_reference, onnxruntime_installed
-from .report import make_console, print_code, print_outputs, print_selection
+from .report import make_console, outputs_json, print_code, print_outputs, print_selection, selection_json
 
 Array: TypeAlias = npt.NDArray[Any]
 
-RANDOM = "random"
 RUN_SECONDS = 1.0
 LEAST_RUNS = 3
 MAX_RUNS = 20
@@ -36,152 +32,67 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "run",
         help="compile an ONNX model and run it",
-        description="Compile an ONNX model and run it; show the functions it became, the implementations that serve "
-        "them, its outputs, its latency, and the code that most of the time goes to.",
+        description="Compile an ONNX model, or load a saved library, and run it; show the functions it became, the "
+        "implementations that serve them, its outputs, its latency, and the code that most of the time goes to.",
+        epilog="example: loopwright run model.onnx --input x=x.npy --output y.npz --check",
     )
-    parser.add_argument("model", type=Path, help="the model's file")
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=_input,
-        metavar="NAME=FILE.npy|random",
-        help="an input's value, repeatable; inputs not named are random: floats are normally distributed, "
-        "integers 0 or 1",
-    )
-    add_model_options(parser)
-    parser.add_argument("--threads", type=_threads, help="default: as the environment says, else the cpus granted")
+    add_program_options(parser)
+    add_threads_option(parser)
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs to a file")
     parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or else onnx's evaluator")
     parser.add_argument("--no-code", action="store_true", help="leave out the loop nest and LLVM IR")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
-
-
-def _input(text: str) -> tuple[str, str]:
-    name, equals, value = text.rpartition("=")
-    if text == RANDOM:
-        return "", RANDOM
-    if not equals or not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a name and a file, as in x=x.npy, or x=random")
-    return name, value
-
-
-def _threads(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a number from 1 to {MAX_THREADS}")
-    return int(text)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     console = make_console()
-    proto, _ = load_model(arguments.model)
-    given = _read_inputs(arguments.input, proto)
-    shapes = {**_open_shapes(proto, given), **dict(arguments.shape)}
-    library = _compile(console, arguments, shapes)
+    program = open_program(arguments)
+    library, inputs = program.library, program.inputs
+    if arguments.check and not program.compiled:
+        raise ModelError(f"{arguments.model} is a library; --check needs the model that it was made of")
     threads = arguments.threads or default_threads()
     engine = Engine(library, threads=threads).init()
-    inputs = {s.name: given[s.name] if s.name in given else _random(s) for s in library.inputs}
     outputs = engine(inputs)
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
     step_seconds = engine.time_steps(inputs)
+    ours = _least_ms(lambda: engine(inputs))
+    if arguments.json:
+        checked = _checked(arguments, library, inputs, outputs, threads) if arguments.check else None
+        report = {
+            "model": str(arguments.model),
+            "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
+            "threads": threads,
+            "latency_ms": ours,
+            "functions": selection_json(library, step_seconds),
+            "outputs": outputs_json(library, outputs),
+            "checked": checked,
+        }
+        print(json.dumps(report, indent=2, ensure_ascii=False))
+        return 0
+    console.print(program.summary)
     print_selection(console, library, step_seconds)
     print_outputs(console, library, outputs)
-    _compare(console, arguments, engine, inputs, outputs, threads)
+    console.print(f"latency, {threads} thread{'s' * (threads > 1)}: loopwright {ours:.3f} ms", end="")
+    if program.compiled:
+        _compare(console, arguments, library, inputs, outputs, threads)
+    else:
+        console.print()
     if not arguments.no_code:
         print_code(console, library, step_seconds)
     return 0
 
 
-def _fed(proto: ModelProto) -> list[Any]:
-    """The inputs that are given at run time: early versions list initializers as inputs too."""
-    constants = {initializer.name for initializer in proto.graph.initializer}
-    return [i for i in proto.graph.input if i.name not in constants]
-
-
-def _read_inputs(asked: Sequence[tuple[str, str]], proto: ModelProto) -> dict[str, Array]:
-    """The arrays of the inputs that files are given for."""
-    known = [i.name for i in _fed(proto)]
-    arrays = {}
-    for name, value in asked:
-        if name and name not in known:
-            raise RuntimeArgumentError(f"the model has no input {name!r}; its inputs are {', '.join(known) or 'none'}")
-        if value != RANDOM:
-            arrays[name] = _read_array(name, Path(value))
-    return arrays
-
-
-def _read_array(name: str, path: Path) -> Array:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise RuntimeArgumentError(f"input {name}: {path} cannot be read as a .npy file: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise RuntimeArgumentError(f"input {name}: {path} holds several arrays; give a .npy file, which holds one")
-    return np.ascontiguousarray(array)
-
-
-def _open_shapes(proto: ModelProto, given: dict[str, Array]) -> dict[str, tuple[int, ...]]:
-    """The shapes of given arrays, for inputs whose declared shape has open extents."""
-    shapes = {}
-    for value in _fed(proto):
-        declared = value.type.tensor_type
-        closed = declared.HasField("shape") and all(d.HasField("dim_value") for d in declared.shape.dim)
-        if value.name in given and not closed:
-            shapes[value.name] = given[value.name].shape
-    return shapes
-
-
-def _random(spec: TensorSpec) -> Array:
-    shape = [extent for extent in spec.shape if isinstance(extent, int)]
-    if len(shape) != len(spec.shape):
-        raise RuntimeArgumentError(
-            f"random values for {spec} need a shape: --shape {spec.name}=1,3,224,224 gives one, "
-            f"--input {spec.name}=FILE.npy an array"
-        )
-    rng = np.random.default_rng(0)
-    kind = spec.dtype.to_numpy()
-    if spec.dtype.is_float:
-        return rng.standard_normal(shape, np.float32).astype(kind)
-    return rng.integers(0, 2, shape).astype(kind)
-
-
-def _compile(console: Console, arguments: argparse.Namespace, shapes: dict[str, tuple[int, ...]]) -> Library:
-    """Compile with a progress bar, which shows on a terminal only."""
-    start = time.perf_counter()
-    bar = Console(stderr=True)
-    with Progress(console=bar, transient=True, disable=not bar.is_terminal) as progress:
-        task = progress.add_task("compiling", total=None)
-        try:
-            library = compile(
-                arguments.model,
-                arguments.target,
-                shapes,
-                progress=lambda done, total, _: progress.update(task, completed=done, total=total),
-                records=arguments.records,
-            )
-        except ModelError as error:
-            raise with_advice(error) from error
-    model = library.model
-    arena = "whose size depends on its inputs" if model.dims else f"of {model.arena({})[1] / 2**20:.1f} MiB"
-    console.print(
-        f"{len(model.functions)} fused functions, compiled in {time.perf_counter() - start:.1f} s; "
-        f"{len(model.steps)} calls of them, an arena {arena}"
-    )
-    return library
-
-
 def _compare(
     console: Console,
     arguments: argparse.Namespace,
-    engine: Engine,
+    library: Library,
     inputs: dict[str, Array],
     outputs: Sequence[Array],
     threads: int,
 ) -> None:
-    """Print the latency, and the reference's where that is onnxruntime; check the outputs if that was asked for."""
-    ours = _least_ms(lambda: engine(inputs))
-    console.print(f"latency, {threads} thread{'s' * (threads > 1)}: loopwright {ours:.3f} ms", end="")
+    """Print the reference's latency where that is onnxruntime; check the outputs if that was asked for."""
     if not arguments.check and not onnxruntime_installed():
         console.print()
         return
@@ -197,8 +108,22 @@ def _compare(
     timed = f", {reference.who} {_least_ms(lambda: reference.run(inputs)):.3f} ms" if onnxruntime_installed() else ""
     console.print(f"{timed} (the least of several runs)")
     if arguments.check:
-        largest = largest_error([s.name for s in engine.library.outputs], outputs, expected, reference.who)
+        largest = largest_error([s.name for s in library.outputs], outputs, expected, reference.who)
         console.print(f"checked: the largest difference from {reference.who} is {largest:.1e} of an output's maximum")
+
+
+def _checked(
+    arguments: argparse.Namespace,
+    library: Library,
+    inputs: dict[str, Array],
+    outputs: Sequence[Array],
+    threads: int,
+) -> dict[str, Any]:
+    """The reference, and the largest difference from it. Raises ``CheckError`` where that is too large."""
+    reference = load_reference(arguments.model, threads)
+    names = [s.name for s in library.outputs]
+    error = largest_error(names, outputs, reference.run(inputs), reference.who)
+    return {"reference": reference.who, "largest_error": error}
 
 
 def _least_ms(call: Callable[[], object]) -> float:

@@ -31,7 +31,7 @@ def compile_function(
 ) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
-    func, choices, work = lower_function(function, target, symbol, options.precision, records)
+    func, choices, work, _ = lower_function(function, target, symbol, options.precision, records)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
     made = CompiledFunction(

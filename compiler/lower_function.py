@@ -35,12 +35,13 @@ from .traced_schedule import schedule_by_trace
 
 
 class LoweredFunction(NamedTuple):
-    """A function's loop nest, the choices that made it, and how many operations its definition takes, 0 if that does
-    not tell."""
+    """A function's loop nest, the choices that made it, how many operations its definition takes, 0 if that does not
+    tell, and the schedules that it is of: one for each of its kernels."""
 
     func: PrimFunc
     choices: tuple[Choice, ...]
     operations: Expr
+    schedules: tuple[Schedule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,9 @@ def lower_function(
     choice = choose(function, target, precision, records)
     if choice is None:
         _, outputs = _computes(function, (), params)
-        nest = lower(default_schedule(outputs, target), [*params, *outputs], symbol, target)
-        return LoweredFunction(nest, (), operations(outputs))
+        general = default_schedule(outputs, target)
+        nest = lower(general, [*params, *outputs], symbol, target)
+        return LoweredFunction(nest, (), operations(outputs), (general,))
     anchor = choice.calls[choice.anchor]
     variants: list[Variant] = []
     work, note = ZERO, None
@@ -98,7 +100,8 @@ def lower_function(
             _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
         work = operations(outputs)
-    return LoweredFunction(lower_variants(variants, symbol, target), choice.reports(note), work)
+    nest = lower_variants(variants, symbol, target)
+    return LoweredFunction(nest, choice.reports(note), work, tuple(variant.schedule for variant in variants))
 
 
 def _recorded_schedule(

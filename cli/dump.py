@@ -1,0 +1,46 @@
+"""``loopwright dump model.onnx --stage loop``: a model as text at a stage of its compilation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from .. import ModelError, dump, load
+from ..compiler.dump import STAGES
+from ..runtime.section_file import is_section_file
+from .model_options import add_model_options, with_advice
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The subcommand ``dump``."""
+    parser = subparsers.add_parser(
+        "dump",
+        help="print a model at a stage of its compilation",
+        description="Print a model behind the graph passes, or of its fused functions what they compute with the steps "
+        "of their schedules (te), the lowered loop nest, LLVM IR, or assembly. A saved library has the last three.",
+        epilog="example: loopwright dump model.onnx --stage asm --function fused_softmax",
+    )
+    parser.add_argument("model", type=Path, help="the file of a model or of a library")
+    parser.add_argument("--stage", choices=STAGES, default="loop", help="default: loop")
+    parser.add_argument("--function", metavar="NAME", help="of one fused function only, by its name or symbol")
+    add_model_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    subject = load(arguments.model) if is_section_file(arguments.model) else arguments.model
+    settings = arguments.target, dict(arguments.shape)
+    try:
+        texts = dump(subject, arguments.stage, arguments.function, *settings, records=arguments.records)
+    except ModelError as error:
+        raise with_advice(error) from error
+    if arguments.json:
+        print(json.dumps([asdict(text) for text in texts], indent=2, ensure_ascii=False))
+        return 0
+    for number, text in enumerate(texts):
+        title = f"=== {text.symbol} ===\n" if len(texts) > 1 else ""
+        print(f"{'' if number == 0 else chr(10)}{title}{text.text}")
+    return 0

@@ -1,0 +1,113 @@
+"""The inputs that a subcommand runs a model on: from files, or random."""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import RuntimeArgumentError
+from ..codegen.model import TensorSpec
+
+Array: TypeAlias = npt.NDArray[Any]
+RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """``--input name=source``; without a name it is about all inputs."""
+
+    name: str
+    source: str
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """``--input``."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=_asked,
+        metavar="NAME=FILE.npy|FILE.npz|random",
+        help="an input's value, repeatable; a .npz file without a name has several inputs by theirs; inputs not given "
+        "are random: floats are normally distributed, integers 0 or 1",
+    )
+
+
+def _asked(text: str) -> Asked:
+    name, equals, source = text.rpartition("=")
+    if text == RANDOM or (not equals and text.endswith(".npz")):
+        return Asked("", text)
+    if not name or not source:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a name and a file, as in x=x.npy, or x=random")
+    return Asked(name, source)
+
+
+def read_inputs(asked: Sequence[Asked], names: Sequence[str]) -> dict[str, Array]:
+    """The arrays that files give, by the name of their input. Raises ``RuntimeArgumentError`` for other names, and for
+    files that cannot be read."""
+    arrays = {}
+    for about in asked:
+        for name, array in _read(about):
+            if name not in names:
+                raise RuntimeArgumentError(
+                    f"the model has no input {name!r}; its inputs are {', '.join(names) or 'none'}"
+                )
+            arrays[name] = array
+        if about.source == RANDOM and about.name and about.name not in names:
+            raise RuntimeArgumentError(
+                f"the model has no input {about.name!r}; its inputs are {', '.join(names) or 'none'}"
+            )
+    return arrays
+
+
+def complete(
+    given: Mapping[str, Array], specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Array]:
+    """The arrays that were given, and random ones for the other inputs; ``shapes`` are those of inputs whose own are
+    open."""
+    return {spec.name: given[spec.name] if spec.name in given else _random(spec, shapes) for spec in specs}
+
+
+def _read(about: Asked) -> Iterator[tuple[str, Array]]:
+    if about.source == RANDOM:
+        return
+    path = Path(about.source)
+    who = f"input {about.name}" if about.name else "inputs"
+    kind = "npz" if path.suffix == ".npz" else "npy"
+    try:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                yield about.name, np.ascontiguousarray(stored)
+            elif about.name:
+                raise RuntimeArgumentError(
+                    f"input {about.name}: {path} holds several arrays; give a .npy file, which holds one, or --input "
+                    f"{path} for all of them by their names"
+                )
+            else:
+                for name in stored.files:
+                    yield name, np.ascontiguousarray(stored[name])
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RuntimeArgumentError(f"{who}: {path} cannot be read as a .{kind} file: {error}") from error
+
+
+def _random(spec: TensorSpec, shapes: Mapping[str, tuple[int, ...]]) -> Array:
+    extents = [extent for extent in spec.shape if isinstance(extent, int)]
+    shape = tuple(extents) if len(extents) == len(spec.shape) else shapes.get(spec.name)
+    if shape is None:
+        raise RuntimeArgumentError(
+            f"random values for {spec} need a shape: --shape {spec.name}=1,3,224,224 gives one, "
+            f"--input {spec.name}=FILE.npy an array"
+        )
+    rng = np.random.default_rng(0)
+    kind = spec.dtype.to_numpy()
+    if spec.dtype.is_float:
+        return rng.standard_normal(shape, np.float32).astype(kind)
+    return rng.integers(0, 2, shape).astype(kind)

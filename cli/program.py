@@ -1,0 +1,135 @@
+"""The model that a subcommand works on: an ONNX file, which is compiled, or a saved library, which is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+from onnx import ModelProto
+from rich.console import Console
+from rich.progress import Progress
+
+from .. import Library, ModelError, RuntimeArgumentError, compile, load
+from ..frontend.load import load_model
+from ..runtime.section_file import is_section_file
+from ..runtime.threads import MAX_THREADS
+from .inputs import add_input_options, complete, read_inputs
+from .model_options import add_model_options, with_advice
+
+Array: TypeAlias = npt.NDArray[Any]
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A library with inputs to run it on. ``seconds`` is what it took to compile or to load, ``compiled`` which."""
+
+    library: Library
+    inputs: dict[str, Array]
+    seconds: float
+    compiled: bool
+
+    @property
+    def summary(self) -> str:
+        """A line: how many functions, how they came here, how large the arena is."""
+        model = self.library.model
+        arena = "whose size depends on its inputs" if model.dims else f"of {model.arena({})[1] / 2**20:.1f} MiB"
+        how = "compiled" if self.compiled else "loaded"
+        return (
+            f"{len(model.functions)} fused functions, {how} in {self.seconds:.1f} s; "
+            f"{len(model.steps)} calls of them, an arena {arena}"
+        )
+
+
+def add_program_options(parser: argparse.ArgumentParser) -> None:
+    """The model, how it is compiled, and what it is run on."""
+    parser.add_argument("model", type=Path, help="the file of a model (.onnx), or of a library that was saved")
+    add_model_options(parser)
+    add_input_options(parser)
+
+
+def add_threads_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads", type=threads_number, help="default: as the environment says, else the cpus granted"
+    )
+
+
+def threads_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a number from 1 to {MAX_THREADS}")
+    return int(text)
+
+
+def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Program:
+    """Compile or load the model that the arguments name, with the inputs that they give, random where they give none.
+
+    ``batch`` is the first extent of inputs that leave it open.
+    """
+    shapes: Shapes = dict(arguments.shape)
+    start = time.perf_counter()
+    if is_section_file(arguments.model):
+        library = load(arguments.model)
+        seconds = time.perf_counter() - start
+        given = read_inputs(arguments.input, [spec.name for spec in library.inputs])
+        if batch is not None:
+            shapes = _batched({s.name: [*s.shape] for s in library.inputs if s.name not in given}, batch) | shapes
+        return Program(library, complete(given, library.inputs, shapes), seconds, False)
+    proto, _ = load_model(arguments.model)
+    given = read_inputs(arguments.input, [value.name for value in _fed(proto)])
+    open_shapes = _open_shapes(proto)
+    if batch is not None:
+        shapes = _batched(open_shapes, batch) | shapes
+    shapes = {name: given[name].shape for name in open_shapes if name in given} | shapes
+    start = time.perf_counter()
+    library = compile_with_progress(arguments, shapes)
+    return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def compile_with_progress(arguments: argparse.Namespace, shapes: Mapping[str, tuple[int, ...]]) -> Library:
+    """Compile the model that the arguments name. The progress bar shows on a terminal only."""
+    bar = Console(stderr=True)
+    with Progress(console=bar, transient=True, disable=not bar.is_terminal) as progress:
+        task = progress.add_task("compiling", total=None)
+        try:
+            return compile(
+                arguments.model,
+                arguments.target,
+                shapes,
+                progress=lambda done, total, _: progress.update(task, completed=done, total=total),
+                records=arguments.records,
+            )
+        except ModelError as error:
+            raise with_advice(error) from error
+
+
+def _fed(proto: ModelProto) -> list[Any]:
+    """The inputs that are given at run time: early versions list initializers as inputs too."""
+    constants = {initializer.name for initializer in proto.graph.initializer}
+    return [i for i in proto.graph.input if i.name not in constants]
+
+
+def _open_shapes(proto: ModelProto) -> dict[str, list[Any]]:
+    """The shapes of inputs with open extents, which are None or a name; of inputs without any shape, nothing."""
+    shapes = {}
+    for value in _fed(proto):
+        declared = value.type.tensor_type
+        extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in declared.shape.dim]
+        if not declared.HasField("shape") or any(not isinstance(extent, int) for extent in extents):
+            shapes[value.name] = extents
+    return shapes
+
+
+def _batched(shapes: Mapping[str, list[Any]], batch: int) -> Shapes:
+    """The shapes with ``batch`` for their first extent, where that is open and the others are numbers."""
+    found: Shapes = {}
+    for name, extents in shapes.items():
+        if extents and not isinstance(extents[0], int) and all(isinstance(e, int) for e in extents[1:]):
+            found[name] = (batch, *extents[1:])
+    if not found:
+        raise RuntimeArgumentError("--batch needs an input whose first extent is open, and no other")
+    return found

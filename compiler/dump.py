@@ -1,0 +1,93 @@
+"""A model as text at each stage of its compilation: graph, computes with schedules, loop nests, LLVM IR, assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+from ..codegen.compile import CompiledCode
+from ..codegen.model import CompiledFunction, CompiledModel
+from ..codegen.options import CodegenOptions
+from ..graph.node import Function
+from ..graph.structural import graph_hash
+from ..ir.errors import RuntimeArgumentError
+from ..ir.target import Target
+from ..lowering.report import nest_text
+from ..lowering.schedule import Schedule
+from .lower_function import lower_function
+from .records import TuningRecords
+from .units import Unit, units_of
+
+_Found = TypeVar("_Found")
+Stage = Literal["graph", "te", "loop", "llvm", "asm"]
+STAGES: Sequence[Stage] = get_args(Stage)
+MODEL_STAGES: Sequence[Stage] = ("loop", "llvm", "asm")
+"""Those that a compiled model still has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageText:
+    """What a stage has of one fused function; of the graph, of all."""
+
+    name: str
+    symbol: str
+    text: str
+
+
+def graph_stage(graph: Function) -> list[StageText]:
+    """The graph behind all passes, as one text."""
+    return [StageText(graph.name, graph.name, str(graph))]
+
+
+def te_stage(
+    graph: Function, target: Target, options: CodegenOptions, records: TuningRecords, wanted: str | None = None
+) -> list[StageText]:
+    """Of each fused function, or of the one called ``wanted``, what it computes, as the nest of its unscheduled
+    computes, and the steps of its schedule."""
+    units: dict[str, Unit] = {}
+    for unit in units_of(graph)[0]:
+        units.setdefault(f"{unit.function.name}_{graph_hash(unit.function)[:12]}", unit)
+    found = _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
+    return [
+        StageText(n, symbol, _te_text(unit.function, symbol, target, options, records)) for n, symbol, unit in found
+    ]
+
+
+def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -> list[StageText]:
+    """Of each function of a compiled model, or of the one called ``wanted``, its loop nest, LLVM IR or assembly."""
+    texts: dict[str, Callable[[CompiledFunction], str]] = {
+        "loop": lambda function: function.loop_ir,
+        "llvm": lambda function: function.llvm_ir,
+        "asm": lambda function: _assembly(function, model.target),
+    }
+    found = _wanted([(function.name, function.symbol, function) for function in model.functions], wanted)
+    return [StageText(name, symbol, texts[stage](function)) for name, symbol, function in found]
+
+
+def check_stage(stage: object) -> None:
+    """Raises ``RuntimeArgumentError`` for what is none of ``STAGES``."""
+    if stage not in STAGES:
+        raise RuntimeArgumentError(f"a stage is one of {', '.join(STAGES)}, found {stage!r}")
+
+
+def _wanted(functions: Sequence[tuple[str, str, _Found]], wanted: str | None) -> list[tuple[str, str, _Found]]:
+    found = [f for f in functions if wanted is None or wanted in f[:2]]
+    if not found and wanted is not None:
+        names = ", ".join(dict.fromkeys(name for name, _, _ in functions))
+        raise RuntimeArgumentError(f"the model has no function {wanted!r}; its functions are {names or 'none'}")
+    return found
+
+
+def _te_text(function: Function, symbol: str, target: Target, options: CodegenOptions, records: TuningRecords) -> str:
+    lowered = lower_function(function, target, symbol, options.precision, records)
+    return "\n\n".join(map(_schedule_text, lowered.schedules))
+
+
+def _schedule_text(schedule: Schedule) -> str:
+    assert schedule.trace.start is not None
+    return f"{nest_text(schedule.trace.start)}\n\n{schedule.trace.python() or '# no steps'}"
+
+
+def _assembly(function: CompiledFunction, target: Target) -> str:
+    return CompiledCode(b"", function.symbol, (), function.llvm_ir, target, CodegenOptions()).assembly

@@ -1,0 +1,167 @@
+"""``loopwright compile``, ``bench``, ``profile``, ``dump``; what ``run`` makes of saved libraries and of .npz files."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import loopwright as lw
+from loopwright.cli import main
+
+WEIGHT = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
+
+
+def small_model(batch=4):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"], name="product"), helper.make_node("Softmax", ["s"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 8])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 5])
+    graph = helper.make_graph(nodes, "small", [x], [y], [numpy_helper.from_array(WEIGHT, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    onnx.save(small_model(), folder / "small.onnx")
+    onnx.save(small_model("N"), folder / "open.onnx")
+    lw.compile(small_model(), jobs=1).save(folder / "small.lwlib")
+    return folder
+
+
+def command(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def failure(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("loopwright: error: ")
+    assert "Traceback" not in out + err
+    return err
+
+
+def test_compile_writes_a_library_that_runs(folder, tmp_path, capsys):
+    out = command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib")
+    assert re.match(rf"{tmp_path}/m.lwlib: \d+\.\d MiB, \d fused functions", out)
+    x = np.ones((4, 8), np.float32)
+    expected = np.exp(x @ WEIGHT) / np.exp(x @ WEIGHT).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(lw.Engine(lw.load(tmp_path / "m.lwlib"))([x])[0], expected, rtol=1e-5)
+
+
+def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
+    facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--json"))
+    assert facts["bytes"] == (tmp_path / "m.lwlib").stat().st_size
+    assert facts["inputs"] == ["x: float32[4, 8]"]
+
+
+def test_compile_refuses_libraries_and_places_it_cannot_write(folder, tmp_path, capsys):
+    assert "compiled already" in failure(capsys, "compile", folder / "small.lwlib", "-o", tmp_path / "m.lwlib")
+    assert "cannot be written" in failure(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "no" / "m.lwlib")
+
+
+def test_run_takes_a_saved_library_and_several_inputs_from_one_file(folder, tmp_path, capsys):
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    out = tmp_path / "out.npz"
+    line = ["--input", tmp_path / "inputs.npz", "--output", out, "--no-code"]
+    assert "loaded in" in command(capsys, "run", folder / "small.lwlib", *line)
+    with np.load(out) as written:
+        np.testing.assert_allclose(written["y"].sum(axis=1), np.ones(4), rtol=1e-5)
+    assert "needs the model that it was made of" in failure(capsys, "run", folder / "small.lwlib", "--check")
+    np.savez(tmp_path / "other.npz", z=x)
+    assert "no input 'z'" in failure(capsys, "run", folder / "small.onnx", "--input", tmp_path / "other.npz")
+
+
+def test_run_tells_in_json(folder, capsys):
+    report = json.loads(command(capsys, "run", folder / "small.onnx", "--json", "--check"))
+    assert report["outputs"][0]["shape"] == [4, 5]
+    assert report["outputs"][0]["not_finite"] == 0
+    assert report["checked"]["largest_error"] < 1e-5
+    assert {"function", "calls", "ms", "implementation", "why"} == report["functions"][0].keys()
+
+
+def test_bench_gives_percentiles_for_each_number_of_threads(folder, capsys):
+    line = ["bench", folder / "small.onnx", "--threads", 1, 2, "--warmup", 0, "--seconds", 0.01]
+    rows = json.loads(command(capsys, *line, "--json"))["latencies"]
+    assert [row["threads"] for row in rows] == [1, 2]
+    for row in rows:
+        assert row["calls"] >= 5
+        assert 0 < row["least_ms"] <= row["p50_ms"] <= row["p90_ms"] <= row["p99_ms"]
+    assert "p99 ms" in command(capsys, *line)
+
+
+def test_a_batch_fills_first_extents_that_are_open(folder, capsys):
+    line = ["bench", "--batch", 3, "--warmup", 0, "--seconds", 0]
+    command(capsys, *line, folder / "open.onnx")
+    assert "first extent is open" in failure(capsys, *line, folder / "small.onnx")
+    assert "--shape x=" in failure(capsys, "bench", folder / "open.onnx")
+
+
+def test_profile_prints_a_table_and_writes_trace_and_chart(folder, tmp_path, capsys):
+    files = ["--trace", tmp_path / "trace.json", "--svg", tmp_path / "chart.svg"]
+    out = command(capsys, "profile", folder / "small.onnx", "--threads", 1, *files)
+    assert "of roof" in out
+    assert "product" in out
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert ET.fromstring((tmp_path / "chart.svg").read_text()).tag.endswith("svg")
+
+
+def test_dump_prints_each_stage(folder, capsys):
+    model = folder / "small.onnx"
+    assert "softmax(%0, axes=(1,))" in command(capsys, "dump", model, "--stage", "graph")
+    te_text = command(capsys, "dump", model, "--stage", "te")
+    assert "for " in te_text
+    assert "s[" in te_text
+    assert "for " in command(capsys, "dump", model)
+    assert "define " in command(capsys, "dump", model, "--stage", "llvm", "--function", "fused_softmax")
+    assert ".text" in command(capsys, "dump", folder / "small.lwlib", "--stage", "asm")
+    texts = json.loads(command(capsys, "dump", model, "--json"))
+    assert {text["name"] for text in texts} == {f.name for f in lw.compile(model).functions}
+
+
+def test_dump_names_what_it_does_not_have(folder, capsys):
+    assert "its functions are fused_" in failure(capsys, "dump", folder / "small.onnx", "--function", "nonsense")
+    assert "te needs the model" in failure(capsys, "dump", folder / "small.lwlib", "--stage", "te")
+    with pytest.raises(lw.RuntimeArgumentError, match="a stage is one of graph, te, loop, llvm, asm, found 'mir'"):
+        lw.dump(small_model(), "mir")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "m.onnx"),
+        ("bench", "m.onnx", "--seconds", "-1"),
+        ("bench", "m.onnx", "--batch", "0"),
+        ("bench", "m.onnx", "--warmup", "nan"),
+        ("dump", "m.onnx", "--stage", "mir"),
+        ("profile",),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_end_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == 2
+    assert "usage: loopwright" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
+    line = f"{sys.executable} -m loopwright dump {folder / 'small.onnx'} --stage asm | head -1"
+    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "dump", "explain", "ops"])
+def test_help_has_an_example(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert f"example: loopwright {name}" in capsys.readouterr().out
