@@ -1,0 +1,200 @@
+"""Programs that put engines under stress; test_engine_threads.py runs each in a process of its own.
+
+``python engine_scenarios.py <name> [<number>]`` runs the function of that name, which raises if an engine misbehaves.
+"""
+
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import loopwright as lw
+from loopwright import te
+
+WIDTH = 64
+
+
+def make_library():
+    """Two products and a softmax: an arena, and loops that run on several threads."""
+    x = lw.var("x", (96, WIDTH))
+    w = lw.const(np.random.default_rng(0).standard_normal((WIDTH, WIDTH)).astype(np.float32))
+    return lw.compile(lw.Function([x], lw.nn.softmax(lw.nn.matmul(lw.nn.relu(lw.nn.matmul(x, w)), w))), jobs=1)
+
+
+def some_input(seed):
+    return np.random.default_rng(seed).standard_normal((96, WIDTH)).astype(np.float32)
+
+
+class Hammer:
+    """Threads that call engines and compare each result with what one thread alone gives, to the last bit."""
+
+    def __init__(self, library):
+        self.inputs = [some_input(seed) for seed in range(8)]
+        alone = lw.Engine(library, threads=1)
+        self.wanted = [alone([x])[0] for x in self.inputs]
+        self.failures = []
+        self.calls = 0
+
+    def call(self, engine, k):
+        (found,) = engine([self.inputs[k]])
+        np.testing.assert_array_equal(found, self.wanted[k])
+        self.calls += 1
+
+    def run(self, engines, seconds, threads=8):
+        end = time.monotonic() + seconds
+
+        def work(k):
+            try:
+                while time.monotonic() < end:
+                    self.call(engines[k % len(engines)], k)
+            except BaseException as error:
+                self.failures.append(error)
+
+        workers = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert not self.failures, self.failures
+        assert self.calls >= threads
+
+
+def eight_threads_on_two_executors(seconds):
+    library = make_library()
+    Hammer(library).run([lw.Engine(library, executors=2, threads=2)], seconds)
+
+
+def several_engines_at_once():
+    library = make_library()
+    Hammer(library).run([lw.Engine(library, executors=n, threads=t) for n, t in ((1, 2), (2, 1), (3, 3))], 1.0)
+
+
+def forked_child_has_executors_that_are_free():
+    """The parent's executors are all busy when it forks, and a thread waits for one."""
+    library = make_library()
+    engine = lw.Engine(library, executors=2, threads=2).init()
+    hammer = Hammer(library)
+    release, inside = threading.Event(), threading.Barrier(3)
+
+    def hold(executor):
+        inside.wait()
+        release.wait()
+
+    holders = [threading.Thread(target=lambda: engine._executors.use(hold)) for _ in range(2)]
+    for holder in holders:
+        holder.start()
+    inside.wait()
+    waiting = engine.submit([hammer.inputs[0]])
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(30)
+            hammer.run([engine], 0.2, threads=3)
+            np.testing.assert_array_equal(engine.submit([hammer.inputs[1]]).result()[0], hammer.wanted[1])
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    release.set()
+    for holder in holders:
+        holder.join()
+    np.testing.assert_array_equal(waiting.result()[0], hammer.wanted[0])
+
+
+def keyboard_interrupts_leave_all_executors_free():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
+    library = make_library()
+    engine = lw.Engine(library, executors=2, threads=2).init()
+    hammer = Hammer(library)
+    noticed = 0
+    for number in range(60):
+        stop = threading.Timer(0.002 + number * 1e-5, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            stop.start()
+            while True:
+                hammer.call(engine, number % 8)
+        except KeyboardInterrupt:
+            noticed += 1
+        stop.join()
+    assert noticed == 60
+    assert engine._executors._idle.qsize() == 2
+    hammer.run([engine], 0.2, threads=3)
+
+
+def interrupt_while_waiting_for_an_executor():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    engine = lw.Engine(make_library()).init()
+    release, inside = threading.Event(), threading.Event()
+    holder = threading.Thread(target=lambda: engine._executors.use(lambda _: (inside.set(), release.wait())))
+    holder.start()
+    inside.wait()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        engine([some_input(0)])
+    except KeyboardInterrupt:
+        release.set()
+        holder.join()
+        engine([some_input(0)])
+        return
+    raise AssertionError("no KeyboardInterrupt came")
+
+
+def exits_while_daemons_call():
+    engine = lw.Engine(make_library(), executors=2, threads=2).init()
+    x = some_input(0)
+
+    def for_ever():
+        while True:
+            engine([x])
+
+    for _ in range(3):
+        threading.Thread(target=for_ever, daemon=True).start()
+    time.sleep(0.1)
+
+
+def exits_with_submitted_calls():
+    engine = lw.Engine(make_library(), executors=2, threads=2)
+    for k in range(20):
+        engine.submit([some_input(k)])
+
+
+def resident_bytes():
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def assert_bounded(make, count, megabytes):
+    """After a first part, in which pools and caches fill, resident memory does not grow with the number made."""
+    for number in range(count // 5):
+        make(number)
+    before = resident_bytes()
+    for number in range(count // 5, count):
+        make(number)
+    grown = (resident_bytes() - before) / 2**20
+    assert grown < megabytes, f"resident memory grew by {grown:.1f} MiB over {count - count // 5}"
+
+
+def engines_give_back_their_memory(count):
+    library = make_library()
+    x = some_input(0)
+    assert_bounded(lambda number: lw.Engine(library, executors=1 + number % 2, threads=2)([x]), count, 6)
+
+
+def kernels_give_back_their_memory(count):
+    a, b = np.ones(WIDTH, np.float32), np.empty(WIDTH, np.float32)
+
+    def make(number):
+        A = te.placeholder((WIDTH,), "float32", name="A")
+        B = te.compute((WIDTH,), lambda i: A[i] + float(number), name="B")
+        lw.build(lw.create_schedule(B), [A, B], name=f"plus{number}")(a, b)
+        assert b[0] == 1 + number
+
+    assert_bounded(make, count, 12)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*map(int, sys.argv[2:]))

@@ -1,0 +1,62 @@
+"""Engines under threads, forks and interrupts, and the memory of many: each scenario in a process of its own, so that a
+hang or a crash is one failed test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("engine_scenarios.py")
+
+
+def run(scenario, *numbers, seconds=60):
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(PROGRAM), scenario, *map(str, numbers)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "several_engines_at_once",
+        "forked_child_has_executors_that_are_free",
+        "keyboard_interrupts_leave_all_executors_free",
+        "interrupt_while_waiting_for_an_executor",
+        "exits_while_daemons_call",
+        "exits_with_submitted_calls",
+    ],
+)
+def test_engines_are_safe(scenario):
+    run(scenario)
+
+
+def test_eight_threads_on_two_executors_get_the_right_results():
+    run("eight_threads_on_two_executors", 2)
+
+
+@pytest.mark.slow
+def test_eight_threads_on_two_executors_get_the_right_results_for_a_minute():
+    run("eight_threads_on_two_executors", 60, seconds=180)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
+@pytest.mark.parametrize(
+    ("scenario", "count"), [("engines_give_back_their_memory", 60), ("kernels_give_back_their_memory", 40)]
+)
+def test_memory_of_what_is_freed_comes_back(scenario, count):
+    run(scenario, count)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
+@pytest.mark.parametrize(
+    ("scenario", "count"), [("engines_give_back_their_memory", 500), ("kernels_give_back_their_memory", 2000)]
+)
+def test_memory_of_many_that_are_freed_comes_back(scenario, count):
+    run(scenario, count, seconds=900)
