@@ -177,6 +177,9 @@ def _sample_calls() -> Iterator[Call]:
     yield from _sample_convolutions()
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
+    yield nn.packed_byte_matmul(
+        Var("a", tensor_type((16, 16), "uint8")), Var("panels", tensor_type((1, 4, 16), "int32")), 16, "int8"
+    )
 
 
 def _sample_convolutions() -> Iterator[Call]:

@@ -40,6 +40,7 @@ from .lrn import lrn
 from .matmul.batch_matmul import batch_matmul
 from .matmul.matmul import dense, matmul
 from .matmul.packed import packed_matmul
+from .matmul.packed_bytes import packed_byte_matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
@@ -203,6 +204,7 @@ __all__ = [
     "negative",
     "not_equal",
     "one_hot",
+    "packed_byte_matmul",
     "packed_matmul",
     "pad",
     "power",

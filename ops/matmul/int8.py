@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import te
-from ...graph.types import Type
+from ...graph.types import TensorType, Type
 from ...ir.expr import Axis, Expr, as_index
 from ...ir.target import Target
 from ...lowering.default_schedule import schedule_freely
@@ -15,11 +15,13 @@ from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..accumulate import is_byte
 from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
+from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from .panels import (
     FEW_ROWS,
+    ROWS,
     MatrixProduct,
     batch_index,
     few_rows_tile,
@@ -28,6 +30,9 @@ from .panels import (
     schedule_panels,
     sum_panels,
 )
+
+PACKED = 16.0
+"""How long it takes to make words of a factor and to copy them to panels, in times through its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +57,54 @@ class BytePaneled:
 
         count = as_index(count_words(self.terms))
         panels = make_panels(right, b.shape[:-2], count, kind.shape[-1], self.tile.columns)
-        core = sum_panels(words_of_rows(a, "matmul.rows"), panels, kind, product.multiply)
-        row_sums = _row_sums(a)
-
-        def element(*axes: Axis) -> Expr:
-            sums = read_sums(core, axes)
-            row = (*batch_index(a.shape[:-2], axes[:-2]), axes[-2])
-            return sums + product.correction(row_sums[row]) if product.shifted else sums
-
-        return te.compute(kind.shape, element, name="matmul")
+        return sum_words(a, panels, kind, product)
 
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core, *row_sums = anchor[0].op.inputs
-        (rows,) = (t for t in core.op.inputs if t.op.name == "matmul.rows")
-        columns = [t for u in core.op.inputs for t in u.op.inputs if t.op.name == "matmul.columns"]
-        alone = [*row_sums, *columns, *([rows] if self.terms % BYTES else [])]  # whole words are read where they are
-        schedule = schedule_panels(anchor, self.pack, outputs, self.tile, target, keep=alone)
-        for tensor in alone:
-            schedule_freely(schedule, schedule[tensor].name, target)
-        return schedule
+        return schedule_words(anchor, outputs, self.terms, self.tile, self.pack, target)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         tile, pack = configured_panels(config, self.tile, self.pack)
         made = replace(self, tile=tile, pack=pack)
         return made.compute, made.schedule
+
+
+def sum_words(a: te.Tensor, panels: te.Tensor, kind: TensorType, product: ByteProduct) -> te.Tensor:
+    """The product of the rows of a with panels of words that are shifted as ``product`` wants them."""
+    core = sum_panels(words_of_rows(a, ROWS), panels, kind, product.multiply)
+    row_sums = _row_sums(a)
+
+    def element(*axes: Axis) -> Expr:
+        sums = read_sums(core, axes)
+        row = (*batch_index(a.shape[:-2], axes[:-2]), axes[-2])
+        return sums + product.correction(row_sums[row]) if product.shifted else sums
+
+    return te.compute(kind.shape, element, name="matmul")
+
+
+def schedule_words(
+    anchor: Tensors, outputs: Tensors, terms: int, tile: RegisterTile, pack: bool, target: Target
+) -> Schedule:
+    """Schedule what ``sum_words`` gives, with the stages that make words of the operands."""
+    core, *row_sums = anchor[0].op.inputs
+    (rows,) = (t for t in core.op.inputs if t.op.name == ROWS)
+    columns = [t for u in core.op.inputs for t in u.op.inputs if t.op.name == "matmul.columns"]
+    alone = [*row_sums, *columns, *([rows] if terms % BYTES else [])]  # whole words are read where they are
+    schedule = schedule_panels(anchor, pack, outputs, tile, target, keep=alone)
+    for tensor in alone:
+        schedule_freely(schedule, schedule[tensor].name, target)
+    return schedule
+
+
+def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None) -> RegisterTile:
+    """The register tile of a product of words; ``vectors`` is how wide the panels are, if that is given."""
+    words = count_words(product.terms)
+    return register_tile(product.rows, product.columns, target, product.result.dtype, words, vectors=vectors)
+
+
+def word_cycles(product: MatrixProduct, tile: RegisterTile) -> float:
+    """What the sums take: a step is one word."""
+    return product.cycles(tile) / BYTES
 
 
 def _row_sums(a: te.Tensor) -> te.Tensor:
@@ -88,10 +116,17 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     """Offer it for 8-bit integers."""
     if not (is_byte(product.left.dtype) and is_byte(product.right.dtype)):
         return
-    tile = register_tile(product.rows, product.columns, target, product.result.dtype, count_words(product.terms))
+    tile = byte_tile(product, target)
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.terms, product.transposed, pack)
-    strategy.add_implementation(paneled.compute, paneled.schedule, "matmul.bytes", 15, configure=paneled.configure)
+    strategy.add_implementation(
+        paneled.compute,
+        paneled.schedule,
+        "matmul.bytes",
+        15,
+        configure=paneled.configure,
+        cost=word_cycles(product, tile) + product.moved() + PACKED * moved([product.right]),
+    )
     if not product.transposed:
         in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):

@@ -23,6 +23,7 @@ from .dots import add_dots
 from .halves import add_halves
 from .int8 import add_bytes
 from .packed import packed_uses
+from .packed_bytes import packed_byte_uses
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
 
@@ -97,6 +98,7 @@ def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, t
 def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     if given is None:
         yield from packed_uses(call, False, target)
+        yield from packed_byte_uses(call, False, target)
 
 
 register_layout_rule(MATMUL, _matmul_uses)
@@ -161,6 +163,7 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
 def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     if given is None:
         yield from packed_uses(call, call.attrs.transposed, target)
+        yield from packed_byte_uses(call, call.attrs.transposed, target)
 
 
 register_layout_rule(DENSE, _dense_uses)

@@ -105,6 +105,13 @@ def product_of_bytes(a, b):
     return a.astype(np.int32) @ b
 
 
+def unpacked_words(panels):
+    """The matrix of signed bytes whose columns stand in panels of words."""
+    tiles, words, width = panels.shape
+    by_bytes = panels.astype("<i4").view(np.int8).reshape(tiles, words, width, 4)
+    return by_bytes.transpose(1, 3, 0, 2).reshape(4 * words, tiles * width).astype(np.int32)
+
+
 def product_of_halves(a, b):
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(ml_dtypes.bfloat16)
 
@@ -432,6 +439,15 @@ CASES = {
             floats(5, 6),
             floats(3, 6, 16),
         ),
+    ],
+    "nn.packed_byte_matmul": [
+        (
+            lambda a, panels: nn.packed_byte_matmul(a, panels, columns=37, dtype="int8"),
+            lambda a, panels: product_of_bytes(a, unpacked_words(panels)[:6, :37]),
+            integers(5, 6, kind=sign),
+            integers(3, 2, 16, low=-(1 << 31), high=1 << 31),
+        )
+        for sign in ("uint8", "int8")
     ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),

@@ -6,7 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import get_valid_implementations
+from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
+from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops.matmul.matmul import dense, matmul
 
 HOST = lw.resolve_target("native")
@@ -126,3 +128,24 @@ def test_the_best_exact_instruction_is_used(ops, target, instruction):
     kernel = lw.build(chosen.schedule(call.attrs, (out,), (out,), resolved), [*tensors, out], target=resolved)
     assert instruction in kernel.assembly
     assert "pmaddubsw" not in kernel.assembly  # it saturates
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
+@pytest.mark.parametrize("make", [matmul, dense, lambda x, w: dense(x, w, transposed=False)], ids=["kn", "nk", "dense"])
+def test_constants_are_packed_in_words_when_the_model_is_compiled(make, signs):
+    a, w = extremes((37, 66), signs[0]), extremes((100, 66) if make is dense else (66, 100), signs[1])
+    library = lw.compile(lw.Function([x := lw.var("x", a.shape, signs[0])], make(x, Constant(w))))
+    assert [f.name for f in library.functions] == ["fused_nn_packed_byte_matmul"]
+    (found,) = lw.Engine(library)([a])
+    np.testing.assert_array_equal(found, product(a, w.T if make is dense else w))
+
+
+def test_panels_of_words_hold_what_they_say(ops):
+    with pytest.raises(TypeInferenceError, match="40 columns do not fill 2 panels of 16"):
+        lw.nn.packed_byte_matmul(ops.var((3, 5), "int8"), ops.var((2, 2, 16), "int32"), columns=40, dtype="int8")
+    with pytest.raises(TypeInferenceError, match="differ in extent: 2 of words of a and 3 of panels"):
+        lw.nn.packed_byte_matmul(ops.var((3, 5), "int8"), ops.var((2, 3, 16), "int32"), columns=32, dtype="int8")
+    with pytest.raises(TypeInferenceError, match="in words of int32, found"):
+        lw.nn.packed_byte_matmul(ops.var((3, 5), "int8"), ops.var((2, 2, 16), "int32"), columns=32, dtype="int32")
+    with pytest.raises(TypeInferenceError, match="a needs two axes at least, and panels has three"):
+        lw.nn.packed_byte_matmul(ops.var((5,), "int8"), ops.var((2, 2, 16), "int32"), columns=32, dtype="int8")

@@ -32,6 +32,7 @@ NEED_NUMBERS = {
     "nn.conv3d_transpose": "known extents",
     "nn.depth_to_space": "channels must divide by 4",
     "nn.masked_attention": "the size of heads is not known, so give scale",
+    "nn.packed_byte_matmul": "columns do not fill",
     "nn.packed_matmul": "columns do not fill",
     "nn.space_to_depth": "rows must divide by 2",
     "nn.winograd_conv2d": "has blocks of 2c",
