@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ..lanes import Float, Lanes, external, float_type
+from ..lanes import Float, Int, Lanes, external, float_type
 from ..types import shuffle
 
 _I32 = llvm_ir.IntType(32)
@@ -25,6 +25,11 @@ _LOGARITHM_AT_ENDS = 0x03530422
 
 def available(x: Float) -> bool:
     return x.lanes.target.has("avx512f")
+
+
+def has_tables(x: Float) -> bool:
+    """Whether a table of 32 such numbers fits into two registers, as ``look_up`` takes them."""
+    return x.bits == 32 and available(x)
 
 
 def scale(y: Float, n: Float) -> Float:
@@ -48,6 +53,19 @@ def reciprocal(x: Float) -> Float:
     def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
         name = f"llvm.x86.avx512.rcp14.{_suffix(x)}.512"
         return _call(x, name, [parts[0], parts[0], _all_lanes(x)])
+
+    return _in_registers([x], call)
+
+
+def look_up(index: Int, entries: Sequence[float]) -> Float:
+    """The entry of 32 whose number is in the lowest five bits of each index; of 32-bit integers."""
+    kind = llvm_ir.VectorType(float_type(32), 16)
+    first, second = (llvm_ir.Constant(kind, list(half)) for half in (entries[:16], entries[16:]))
+    x = index.as_float()
+
+    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        places = x.lanes.builder.bitcast(parts[0], llvm_ir.VectorType(_I32, 16))
+        return _call(x, "llvm.x86.avx512.vpermi2var.ps.512", [first, places, second])
 
     return _in_registers([x], call)
 

@@ -1,13 +1,19 @@
 """The error function: x + x P(x²) up to 1, and 1 - e^P(|x| - 1) beyond, where erf exceeds 0.84 and the rest is small.
 
 The form follows W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969), with
-the logarithm of erfc fitted by one polynomial in place of his rational functions: so there is no division.
+the logarithm of erfc fitted by one polynomial in place of his rational functions: so there is no division. Where a
+register holds a table, polynomials on segments take fewer steps.
 """
 
 from __future__ import annotations
 
+import math
+from functools import cache
+
 from ..lanes import Float, polynomial
+from . import avx512
 from .exp import exp_in_range
+from .segments import Segments, by_segments, fit
 
 # P(z) where erf x = x + x P(x²), |x| ≤ 1; error 2^-29.6 and 2^-56.1.
 _NEAR = {
@@ -33,7 +39,15 @@ _FAR = {
 _SATURATES = {32: 3.95, 64: 5.95}
 
 
+@cache
+def _segments() -> Segments:
+    slope = 2 / math.sqrt(math.pi)
+    return fit(math.erf, (slope, 0.0, -slope / 3, 0.0, slope / 10), range(-6, 2), high=3.99)
+
+
 def erf(x: Float) -> Float:
+    if avx512.has_tables(x):
+        return by_segments(x.abs(), _segments()).copysign(x)
     near = x.mul_add(polynomial(x * x, _NEAR[x.bits]), x)
     size = x.abs().clamp(0.0, _SATURATES[x.bits])
     far = 1.0 - exp_in_range(polynomial(size - 1.0, _FAR[x.bits]))

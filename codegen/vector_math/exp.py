@@ -1,14 +1,19 @@
 """exp, exp2, expm1.
 
 All reduce to 2^n · e^r with |r| ≤ ln2/2 and a minimax polynomial in r (W. J. Cody and W. Waite, "Software Manual for
-the Elementary Functions", 1980; J.-M. Muller, "Elementary Functions", 3rd ed. 2016, ch. 11). Coefficients throughout
-vector_math come from tools/minimax.py: a Remez exchange in 300 bits, float32 ones rounded one after another.
+the Elementary Functions", 1980; J.-M. Muller, "Elementary Functions", 3rd ed. 2016, ch. 11). Where a register holds a
+table of 32 powers, n is in 32nds, and a short polynomial is enough (P. T. P. Tang, ACM TOMS 15, 1989). Other
+coefficients throughout vector_math come from tools/minimax.py: a Remez exchange in 300 bits, float32 ones rounded one
+after another.
 """
 
 from __future__ import annotations
 
+import math
+
 from ..lanes import Float, polynomial
-from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, Whole, fast_two_sum, nearest, power_of_two, scale
+from . import avx512
+from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, Whole, fast_two_sum, magic, nearest, power_of_two, scale
 
 # q(r) where e^r = 1 + r + r² q(r); error relative to e^r 2^-28.2 and 2^-60.6.
 _EXP = {
@@ -31,6 +36,9 @@ _EXP2 = {
         7.054888155297191e-09, 4.456692915400497e-10, 2.5741938970319465e-11,
     ),
 }  # fmt: skip
+
+# The same where tables of 32nds of powers leave |r| ≤ 1/64; error 2^-31.
+_EXP2_NEAR = (math.log(2), math.log(2) ** 2 / 2, math.log(2) ** 3 / 6)
 
 # Beyond these the results are 0 or infinity; between them no intermediate exponent overflows.
 _RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
@@ -57,8 +65,24 @@ def exp(x: Float) -> Float:
 
 def exp_in_range(x: Float) -> Float:
     """e^x where it is neither 0 nor infinite to the last bit, nor far beyond."""
+    if avx512.has_tables(x):
+        return _exp_by_table(x)
     r, n = reduce_exp(x)
     return scale(_exp_reduced(r.hi), n)
+
+
+def _thirty_seconds(x: Float, factor: float = 1.0) -> tuple[Float, Float]:
+    """``n``, the nearest to ``x * factor`` in 32nds, and 2 to the power of its fraction, from a table."""
+    addend = magic(32) / 32
+    shifted = x + addend if factor == 1.0 else x.fma(factor, addend)
+    return shifted - addend, avx512.look_up(shifted.as_int(), [2.0 ** (k / 32) for k in range(32)])
+
+
+def _exp_by_table(x: Float) -> Float:
+    n, power = _thirty_seconds(x, LOG2_E)
+    r = n.fma(-LN2_LO[32], n.fma(-LN2_HI[32], x))
+    small = (r * r).fma(r.fma(1 / 6, 0.5), r)
+    return avx512.scale(power.fma(small, power), n)
 
 
 def _expm1_reduced(r: Double) -> Float:
@@ -75,6 +99,10 @@ def exp_half(x: Float) -> Float:
 
 def exp2(x: Float) -> Float:
     x = x.clamp(*_RANGE2[x.bits])
+    if avx512.has_tables(x):
+        turns, power = _thirty_seconds(x)
+        r = x - turns
+        return avx512.scale((power * r).fma(polynomial(r, _EXP2_NEAR), power), turns)
     n = nearest(x)
     r = x - n.value
     return scale(r.mul_add(polynomial(r, _EXP2[r.bits]), 1.0), n)

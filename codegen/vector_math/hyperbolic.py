@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
+
 from ..lanes import Float, polynomial
+from . import avx512
 from .exp import exp, exp_half, exp_in_range
 from .reduction import quotient, reciprocal
+from .segments import Segments, by_segments, fit
 
 # P(z) where tanh x = x + x³ P(x²), |x| ≤ 0.625; error 2^-32.5 and 2^-57.9.
 _TANH = {
@@ -30,8 +35,15 @@ _SINH = {
 _SATURATES = {32: 9.1, 64: 19.1}
 
 
+@cache
+def _tanh_segments() -> Segments:
+    return fit(math.tanh, (1.0, 0.0, -1 / 3, 0.0, 2 / 15), range(-4, 4), high=9.99)
+
+
 def tanh(x: Float) -> Float:
-    """1 - 2 / (e^2|x| + 1) where that exceeds 0.55, so that the error of e^x hardly counts."""
+    """By segments; else 1 - 2 / (e^2|x| + 1) where that exceeds 0.55, so that the error of e^x hardly counts."""
+    if avx512.has_tables(x):
+        return by_segments(x.abs(), _tanh_segments()).copysign(x)
     z = x * x
     near = (x * z).mul_add(polynomial(z, _TANH[x.bits]), x)
     size = x.abs()
