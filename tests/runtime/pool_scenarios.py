@@ -15,7 +15,7 @@ from pathlib import Path
 from loopwright.runtime.resident import load_resident
 from loopwright.runtime.thread_pool import thread_pool_symbols
 
-TASKS = ("count", "nested", "fail", "meet", "doze")
+TASKS = ("count", "nested", "fail", "meet", "measure", "doze")
 
 
 class Pool:
@@ -68,6 +68,15 @@ def every_iteration_once():
     for threads in (-1, 0, 1, 2, 3, 8, 5000):
         for extent in (1, 2, 3, 7, 8, 9, 31, 97, 1000, 4096):
             pool.check_counts(extent, threads)
+
+
+def chunks_are_even():
+    pool = Pool()
+    for threads in (2, 3):
+        for extent in (2, 9, 10, 25, 60, 1001):
+            data = (ctypes.c_int64 * 2)(extent, 0)
+            assert pool.run("measure", data, extent, threads) == 0
+            assert data[1] - data[0] <= 1, (extent, threads, list(data))
 
 
 def empty_extent():

@@ -14,6 +14,7 @@ PROGRAM = Path(__file__).with_name("pool_scenarios.py")
 
 SCENARIOS = [
     "every_iteration_once",
+    "chunks_are_even",
     "empty_extent",
     "launches",
     "grows_to_what_is_asked",
