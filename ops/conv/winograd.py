@@ -34,7 +34,7 @@ from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy
 from ..tiling import schedule_around
 from ..window import axis_extents, check_ranks, given_padding, inside, window_shape
-from .winograd_blocking import Blocking, Products
+from .winograd_blocking import ENOUGH_TASKS, Blocking, Products
 from .winograd_transform import SIZES, TAPS, chosen, input_row, output_row, transforms
 
 # Attributes and type relation
@@ -115,8 +115,6 @@ WINOGRAD_CONV2D = register_op(
 
 AHEAD_BYTES = 8192
 """How far ahead of their use weights are fetched: a group uses each of them just once or twice."""
-ENOUGH_GROUPS = 4
-"""So many groups keep the threads of a small machine busy; of fewer, panels run in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,39 +211,41 @@ class Winograd:
         schedule, main = schedule_around(anchor[0], outputs, stages, target)
         stage = schedule[main]
         n, block, row, column, lane = stage.loops
-        panel, part = stage.split(block, factor=self.parts)
+        panels, part = stage.split(block, factor=self.parts)
+        panels, panel = stage.split(panels, factor=self.blocking.together)
         down, i = stage.split(row, factor=attrs.size)
         across, j = stage.split(column, factor=attrs.size)
-        stage.reorder(n, panel, part, down, across, i, j, lane)
+        stage.reorder(n, panels, panel, part, down, across, i, j, lane)
         group, tile = stage.split(stage.fuse(down, across), factor=self.blocking.group)
-        stage.reorder(n, group, panel, tile, part, i, j, lane)
+        stage.reorder(n, group, panels, panel, tile, part, i, j, lane)
         stage.vectorize(lane)
         stage.unroll(j)
         group = stage.fuse(n, group)
-        by_group = (const_int(anchor[0].shape[0]) or 1) * self.groups >= ENOUGH_GROUPS
-        stage.parallel(group if by_group else panel)
+        by_group = (const_int(anchor[0].shape[0]) or 1) * self.groups >= ENOUGH_TASKS
+        stage.parallel(group if by_group else panels)
         _schedule_result(schedule[made], schedule[half])
         schedule[made].compute_at(stage, i)
         schedule[half].compute_at(stage, part)
-        channel = self._schedule_products(schedule[products])
-        schedule[products].compute_at(stage, panel)
+        block, channel = self._schedule_products(schedule[products])
+        schedule[products].compute_at(stage, panels)
         _schedule_inputs(schedule, inputs, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
         ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
-        schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after it would check it again
+        schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after these would check them again
+        schedule[products].prefetch(inputs, block, 1)
         return schedule
 
-    def _schedule_products(self, stage: StageView) -> LoopView:
-        """A tile of sums stays in registers: places outside, filters inside, as each factor serves all filters. Gives
-        the loop over channels."""
-        *outer, tile, filters, co, ci = stage.loops
+    def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
+        """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: places outside,
+        filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
+        *outer, panel, i, j, tile, filters, co, ci = stage.loops
         tile, row = stage.split(tile, factor=self.blocking.rows)
         part, lane = stage.split(filters, factor=self.attrs.out.factor("C"))
-        stage.reorder(*outer, tile, co, ci, row, part, lane)
+        stage.reorder(*outer, i, j, panel, tile, co, ci, row, part, lane)
         stage.vectorize(lane)
         stage.unroll(row)
         stage.unroll(part)
-        return ci
+        return co, ci
 
 
 def _schedule_inputs(schedule: Schedule, inputs: te.Tensor, parallel: bool) -> None:

@@ -7,6 +7,7 @@ second cache; a large one uses the panels, which come from further away, more of
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...ir.dtype import DType
@@ -25,6 +26,8 @@ LARGEST_GROUP = 4
 """How many times the size of the second cache the inputs of a group may be."""
 CYCLES_PER_PANEL = 1000
 """What it takes to begin with another panel of filters."""
+ENOUGH_TASKS = 4
+"""So many groups keep the threads of a small machine busy; of fewer, panels run in parallel, in as many tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Blocking:
 
     group: int
     rows: int
+    together: int
     cycles: float
 
 
@@ -62,28 +66,39 @@ class Products:
         return math.ceil(self.width / self.target.lanes(self.dtype))
 
     def best(self) -> Blocking:
-        """The way that costs least; of equals, the one with fewer groups."""
+        """The way that costs least; of equals, the one with fewer groups, and fewer panels together."""
         most = max(1, LARGEST_GROUP * self.target.l2_bytes // self._bytes(self.channels))
         least = math.ceil(self.tiles / most)
         groups = dict.fromkeys(math.ceil(self.tiles / count) for count in range(least, self.tiles + 1))
-        return min((self._of_group(group) for group in groups), key=lambda b: b.cycles)
+        return min((self._of(group, together) for group in groups for together in self._together(group)), key=lambda b: b.cycles)
 
-    def _of_group(self, group: int) -> Blocking:
+    def _together(self, group: int) -> Iterator[int]:
+        """How many panels may be multiplied by a plane before the next plane: as many as leave tasks for threads, and
+        whose products stay in the second cache."""
+        panels = self.filters // self.width
+        tasks = 1 if math.ceil(self.tiles / group) >= ENOUGH_TASKS else ENOUGH_TASKS
+        for together in range(1, panels // tasks + 1):
+            if panels % together == 0 and together * self._bytes(group * self.width) <= self.target.l2_bytes // 2:
+                yield together
+        yield 1
+
+    def _of(self, group: int, together: int) -> Blocking:
         rows, step = min(((r, self._steps(group, r)) for r in self._heights(group)), key=lambda found: found[1])
         panels = self.filters // self.width
         steps = panels * self.planes * self.channels * step
-        far = self._far_bytes(group, panels) / BYTES_PER_CYCLE
+        far = self._far_bytes(group, panels, together) / BYTES_PER_CYCLE
         count = math.ceil(self.tiles / group)
-        return Blocking(group, rows, count * (steps + far + panels * CYCLES_PER_PANEL))
+        cycles = count * (steps + far + panels * CYCLES_PER_PANEL)
+        return Blocking(group, rows, together, cycles)
 
-    def _far_bytes(self, group: int, panels: int) -> float:
-        """What a group fetches from beyond the second cache: the weights, unless all of them stay there; and for each
-        panel, as much of the group's inputs as panel and products displace."""
+    def _far_bytes(self, group: int, panels: int, together: int) -> float:
+        """What a group fetches from beyond the second cache: the weights, unless all of them stay there; and each time
+        it begins with its first plane, as much of its inputs as panels and products have displaced."""
         taken, made = self._bytes(group * self.channels), self._bytes(group * self.width)
         panel = self._bytes(self.channels * self.width)
         weights = panels * panel
-        displaced = min(taken, max(0, taken + panel + made - self.target.l2_bytes))
-        return panels * displaced + (0 if taken + weights <= self.target.l2_bytes else weights)
+        displaced = min(taken, max(0, taken + together * (panel + made) - self.target.l2_bytes))
+        return panels // together * displaced + (0 if taken + weights <= self.target.l2_bytes else weights)
 
     def _bytes(self, elements: int) -> int:
         return self.planes * elements * self.dtype.storage_bytes

@@ -125,6 +125,20 @@ def test_the_number_of_images_may_be_open_and_threads_change_nothing():
         assert error(one, convolved(np.maximum(data, 0), w, (1,) * 4)) < 1e-5
 
 
+@pytest.mark.parametrize(("target", "width"), [(AVX2, 16), (BASELINE, 4)], ids=["avx2", "baseline"])
+def test_values_are_those_of_a_convolution_by_shorter_vectors(target, width):
+    if not target.features <= lw.resolve_target("native").features:
+        pytest.skip("this machine has not got its instructions")
+    lanes = target.lanes("float32")
+    x, w = normal(1, 16, 11, 9), normal(32, 16, 3, 3)
+    layout = f"NCHW{lanes}c"
+    blocked = windows.rearranged(x, "NCHW", layout)
+    data = lw.var("x", blocked.shape, "float32")
+    call = of_planes(data, w, 4, width, (1,) * 4, layout, layout)
+    (found,) = lw.Engine(lw.compile(lw.Function([data], call), target=target))([blocked])
+    assert error(windows.rearranged(found, layout, "NCHW"), convolved(x, w, (1,) * 4)) < 1e-5
+
+
 def test_bias_activation_and_residual_are_computed_in_its_tiles():
     x, other = lw.var("x", (1, 2, 9, 9, 16), "float32"), lw.var("other", (1, 2, 9, 9, 16), "float32")
     w, bias = normal(32, 32, 3, 3), normal(1, 2, 1, 1, 16)
