@@ -32,9 +32,9 @@ from ..cost import UNKNOWN_EXTENT, moved
 from ..registry import OpPattern, register_op
 from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy
-from ..tiling import schedule_around
+from ..tiling import MANY_TASKS, schedule_around
 from ..window import axis_extents, check_ranks, given_padding, inside, window_shape
-from .winograd_blocking import ENOUGH_TASKS, Blocking, Products
+from .winograd_blocking import Blocking, Products
 from .winograd_transform import SIZES, TAPS, chosen, input_row, output_row, transforms
 
 # Attributes and type relation
@@ -202,7 +202,7 @@ class Winograd:
         return te.compute(kind.shape, place, name="winograd")
 
     def schedule(self, attrs: WinogradAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        """Group by group, panel by panel. Where there are few groups, it is panels that run in parallel."""
+        """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
         made = anchor[0].op.inputs[0]
         half = made.op.inputs[0]
         products = half.op.inputs[0]
@@ -221,7 +221,7 @@ class Winograd:
         stage.vectorize(lane)
         stage.unroll(j)
         group = stage.fuse(n, group)
-        by_group = (const_int(anchor[0].shape[0]) or 1) * self.groups >= ENOUGH_TASKS
+        by_group = self._by_group(anchor[0], planes)
         stage.parallel(group if by_group else panels)
         _schedule_result(schedule[made], schedule[half])
         schedule[made].compute_at(stage, i)
@@ -234,6 +234,12 @@ class Winograd:
         schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after these would check them again
         schedule[products].prefetch(inputs, block, 1)
         return schedule
+
+    def _by_group(self, result: te.Tensor, planes: te.Tensor) -> bool:
+        """Whether groups run in parallel. Few of them do not come out even between threads, and each thread would fetch
+        all weights; then it is panels, if there are several."""
+        images, panels = (const_int(extent) or 1 for extent in (result.shape[0], planes.shape[0]))
+        return images * self.groups >= MANY_TASKS or panels == self.blocking.together
 
     def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
         """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: places outside,
