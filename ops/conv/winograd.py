@@ -8,7 +8,7 @@ of ``winograd_transform.py``, for each tile:
     y = Aᵀ M A        of each filter
 
 For each of the (m+2)² planes, the sum is a product of matrices: of tiles by channels, and channels by filters. So tiles
-are taken in groups: V of a group stays in the second cache while one panel of filters after the other passes by.
+are taken in groups: V of a group stays in the second cache while panels of filters pass by, some for each plane.
 ``nn.conv2d`` proposes it to the layout planner (``winograd_weights.py``), which weighs the cost declared here.
 """
 
