@@ -25,12 +25,14 @@ _X86 = (
 )
 _ARM = "neon fp-armv8 fullfp16 fp16fml bf16 dotprod i8mm lse aes sha2 crc sve sve2 sme"
 _RISCV = "m a f d c v zfh zvfh zba zbb zbs zicond zfa zvfbfmin zvfbfwma"
+_WASM = "simd128 relaxed-simd bulk-memory"
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "x86_64": tuple(_X86.split()),
     "aarch64": tuple(_ARM.split()),
     "arm64": tuple(_ARM.split()),
     "riscv64": tuple(_RISCV.split()),
+    "wasm32": tuple(_WASM.split()),
 }
 """For each architecture, the features that a Target lists: those that code generation or strategies may ask for."""
 

@@ -59,7 +59,7 @@ class Target:
 
     @property
     def has_fma(self) -> bool:
-        return self.has("fma") if self.arch in ("x86_64", "i686") else self.arch in ("aarch64", "riscv64")
+        return self.has("fma") if self.arch in ("x86_64", "i686") else self.arch in ("aarch64", "arm64", "riscv64")
 
     def lanes(self, kind: DType | str) -> int:
         """How many values of a dtype fill a vector register."""

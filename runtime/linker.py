@@ -22,7 +22,7 @@ def link_shared(object_file: Path, library: Path, target: Target) -> None:
     """Link an object file to a shared library. Raises ``TargetError`` where there is no linker, or where it fails."""
     if target.arch.startswith("wasm") or "windows" in target.triple:
         raise TargetError(f"shared libraries for {target.triple} are not made; export an object, and link that")
-    command = [*_linker(target), "-shared", "-o", str(library), str(object_file), "-lm", "-pthread"]
+    command = [*linker_for(target), "-shared", "-o", str(library), str(object_file), "-lm", "-pthread"]
     if "linux" in target.triple:
         # A library whose threads sleep in it must not be unmapped by dlclose.
         command += ["-Wl,-z,nodelete", f"-Wl,-soname,{library.name}"]
@@ -31,8 +31,8 @@ def link_shared(object_file: Path, library: Path, target: Target) -> None:
         raise TargetError(f"`{shlex.join(command)}` failed:\n{run.stderr.strip()}")
 
 
-def _linker(target: Target) -> list[str]:
-    """The command of a compiler that links for the target."""
+def linker_for(target: Target) -> list[str]:
+    """The command of a compiler that links for the target. Raises ``TargetError`` where there is none."""
     host = llvm.get_process_triple()
     if target.arch == host.split("-", 1)[0] and _system(target.triple) == _system(host):
         named = shlex.split(os.environ.get("CC", ""))

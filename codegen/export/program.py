@@ -33,10 +33,6 @@ class Program:
         """LLVM IR."""
         return str(self._module)
 
-    @property
-    def assembly(self) -> str:
-        return str(self._machine.emit_assembly(self._module))
-
     def object(self) -> bytes:
         return bytes(self._machine.emit_object(self._module))
 

@@ -12,7 +12,7 @@ from .reduction import MANTISSA
 
 
 def _has_instruction(target: Target) -> bool:
-    return target.has("sse4.1") if target.arch in ("x86_64", "i686") else target.arch == "aarch64"
+    return target.has("sse4.1") if target.arch in ("x86_64", "i686") else target.arch in ("aarch64", "arm64")
 
 
 def round_even(x: Float) -> Float:

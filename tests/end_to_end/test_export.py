@@ -20,10 +20,12 @@ from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import Compare, Load, const
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
 from loopwright.runtime.export import export_kernel
+from loopwright.runtime.linker import linker_for
 
 PROGRAM = Path(__file__).with_name("run_export.c")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 ROWS, COLUMNS, WIDTH, DEPTH = 6, 40, 48, 8
+ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
 SIZES = [f"-D{name}={globals()[name]}" for name in ("ROWS", "COLUMNS", "WIDTH", "DEPTH")]
 X = np.random.default_rng(4).normal(size=(ROWS, COLUMNS)).astype(np.float32)
 LIBC = {"aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp", "open", "close", "lseek", "mmap", "munmap"}
@@ -55,29 +57,50 @@ def library():
     return found
 
 
-def cc(*arguments, compiler="cc"):
-    run = subprocess.run([compiler, *map(str, arguments)], capture_output=True, text=True, check=False)
+def emulator():
+    """How to compile for aarch64, and how to run it here; skips the test where either is missing."""
+    qemu = next((path for name in ("qemu-aarch64", "qemu-aarch64-static") if (path := shutil.which(name))), None)
+    if qemu is None:
+        pytest.skip("qemu-aarch64 is not installed")
+    try:
+        compiler = linker_for(lw.resolve_target(ARM))
+    except lw.TargetError as error:
+        pytest.skip(str(error))
+    # What ziglang links statically is musl.
+    return [word.replace("linux-gnu", "linux-musl") if "ziglang" in compiler else word for word in compiler], [qemu]
+
+
+def cc(*arguments, compiler=("cc",)):
+    run = subprocess.run([*compiler, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 
 
-def build(folder, *inputs, flags=()):
+def build(folder, *inputs, flags=(), compiler=("cc",)):
     program = folder / "run"
     header = f'-DMODEL_HEADER="{folder / "net.h"}"'
-    cc(*STRICT, header, *SIZES, *flags, PROGRAM, *inputs, "-o", program, "-lm", "-pthread")
+    cc(*STRICT, header, *SIZES, *flags, PROGRAM, *inputs, "-o", program, "-lm", "-pthread", compiler=compiler)
     return program
 
 
-def run_program(program, library, *arguments, command=()):
-    """The program's outputs, on one thread and on two, are those of the engine; each of its threads has them."""
-    expected = lw.Engine(library)([X])
+def outputs(program, *arguments, command=()):
+    """What the program's two threads found, one row each, and whether more threads in each find the same."""
+    found = []
     for threads in ("1", "2"):
         run = subprocess.run(
             [*command, str(program), threads, *map(str, arguments)],
             input=X.tobytes(), capture_output=True, check=False, timeout=60,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
-        found = np.frombuffer(run.stdout, np.float32)
-        assert np.array_equal(found, np.concatenate([y.ravel() for y in expected] * 2))
+        found.append(np.frombuffer(run.stdout, np.float32).reshape(2, -1))
+    assert np.array_equal(*found)
+    return found[0]
+
+
+def run_program(program, library, *arguments):
+    """The program's outputs are those of the engine, to the bit."""
+    expected = np.concatenate([y.ravel() for y in lw.Engine(library)([X])])
+    for found in outputs(program, *arguments):
+        assert np.array_equal(found, expected)
 
 
 def symbols(path, kind):
@@ -131,6 +154,15 @@ def test_a_model_of_symbolic_shapes_takes_them_with_each_run(library, tmp_path):
     run = subprocess.run([program, "2"], input=X.tobytes(), capture_output=True, check=True)
     found = np.frombuffer(run.stdout, np.float32)[: ROWS * WIDTH].reshape(ROWS, WIDTH)
     np.testing.assert_allclose(found, lw.Engine(library)([X])[0], rtol=1e-5, atol=1e-7)
+
+
+def test_a_model_for_aarch64_runs_in_an_emulator(tmp_path):
+    compiler, command = emulator()
+    function, expected = network(ROWS)
+    files = lw.compile(function, target=ARM, jobs=1).export(tmp_path)
+    program = build(tmp_path, files.code, flags=["-static"], compiler=compiler)
+    for found in outputs(program, command=command):
+        np.testing.assert_allclose(found, np.concatenate([y.ravel() for y in expected]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
