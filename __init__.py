@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from onnx import ModelProto
@@ -64,6 +65,7 @@ from .lowering.tensor_intrinsic import TensorIntrinsic
 from .lowering.trace import Trace
 from .ops import nn
 from .runtime.arrays import Array
+from .runtime.compare import Comparison
 from .runtime.engine import Engine
 from .runtime.executor_config import ExecutorConfig
 from .runtime.kernel import Kernel
@@ -168,12 +170,12 @@ def compile(
     options = CodegenOptions(precision=precision)
     evaluate = partial(_evaluate, options, jobs)
     known = records_from(records)
+    source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-    return Library(
-        compile_model(
-            _graph_of(model, shapes), resolve_target(target), options, jobs, progress, evaluate, known, layouts
-        )
+    compiled = compile_model(
+        _graph_of(model, shapes), resolve_target(target), options, jobs, progress, evaluate, known, layouts
     )
+    return Library(compiled, source)
 
 
 def explain(
@@ -288,6 +290,7 @@ def default_schedule(
 __all__ = [
     "BoundsError",
     "CacheError",
+    "Comparison",
     "Constant",
     "Engine",
     "ExecutorConfig",

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 
 from ..ir.errors import LoopwrightError
+from ..runtime.compare import TOLERANCE
+from ..runtime.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 
 Array: TypeAlias = npt.NDArray[Any]
 
-TOLERANCE = 1e-4
-"""Of the largest magnitude in an output."""
 NARROW_TOLERANCE = 3e-2
 """For floats of 16 bits: four roundings to bfloat16."""
 
@@ -36,15 +32,11 @@ class Reference:
     who: str
 
 
-def onnxruntime_installed() -> bool:
-    return find_spec("onnxruntime") is not None
-
-
 def load_reference(path: Path, threads: int) -> Reference:
     """onnxruntime's session on the CPU, where that is installed; else the reference evaluator of the onnx package."""
     who = "onnxruntime" if onnxruntime_installed() else "onnx's reference evaluator"
     try:
-        run = _onnxruntime(path, threads) if onnxruntime_installed() else _onnx_evaluator(path)
+        run = (onnxruntime_session(str(path), threads) if onnxruntime_installed() else onnx_evaluator(str(path))).run
     except Exception as error:  # whatever it is, it is not ours
         raise CheckError(f"{who} cannot load the model: {error}") from error
 
@@ -55,27 +47,6 @@ def load_reference(path: Path, threads: int) -> Reference:
             raise CheckError(f"{who} cannot run the model: {error}") from error
 
     return Reference(outputs, who)
-
-
-class BatchNormalization(BatchNormalization_14):
-    """Batch normalisation by the stored statistics, for every opset.
-
-    The evaluator's own versions before 14 mix the statistics of the batch in, which is for training only.
-    """
-
-    op_domain = ""
-
-
-def _onnx_evaluator(path: Path) -> Any:
-    return ReferenceEvaluator(str(path), new_ops=[BatchNormalization]).run
-
-
-def _onnxruntime(path: Path, threads: int) -> Any:
-    onnxruntime: Any = import_module("onnxruntime")  # optional
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3  # errors only
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]).run
 
 
 def largest_error(names: Sequence[str], outputs: Sequence[Array], expected: Sequence[Array], who: str) -> float:

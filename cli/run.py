@@ -15,9 +15,10 @@ import numpy.typing as npt
 from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
+from ..runtime.onnx_reference import onnxruntime_installed
 from ..runtime.threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
-from .reference import CheckError, largest_error, load_reference, onnxruntime_installed
+from .reference import CheckError, largest_error, load_reference
 from .report import make_console, outputs_json, print_code, print_outputs, print_selection, selection_json
 
 Array: TypeAlias = npt.NDArray[Any]

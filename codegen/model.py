@@ -66,12 +66,27 @@ _EXTENTS = ("operations", "traffic")
 
 
 @dataclass(frozen=True, slots=True)
+class StepResult:
+    """A value of the imported model that a step leaves in ``slot``: a tensor of shape ``held``, which becomes the
+    model's when its axes are put into ``order`` (if there is one), and reshaped to ``shape``."""
+
+    slot: int
+    name: str
+    dtype: DType
+    held: tuple[Extent, ...]
+    order: tuple[int, ...] | None
+    shape: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelStep:
-    """A call of a fused function: ``origin`` names the nodes of the imported model that it stands for."""
+    """A call of a fused function: ``origin`` names the nodes of the imported model that it stands for, ``results`` are
+    its outputs that are values of that."""
 
     function: CompiledFunction
     call: KernelCall
     origin: tuple[str, ...]
+    results: tuple[StepResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

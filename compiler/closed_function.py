@@ -40,7 +40,7 @@ def as_function(group: Group) -> Function:
     for call in group.calls:
         args = tuple(_inside(a, made) for a in call.args)
         assert isinstance(call.op, Op)
-        made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=())
+        made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=(), value=None)
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     return Function(tuple(params.values()), body, function_name(group))

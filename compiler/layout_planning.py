@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from ..codegen.options import Precision
 from ..graph.layout import Layout
-from ..graph.node import Call, Constant, Function, Node, Var
+from ..graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, users, with_inputs
 from ..ir.aligned import aligned
@@ -213,7 +213,7 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
     """
     op = use.op or call.op
     assert isinstance(op, Op)
-    made = op(*args, attrs=use.attrs, origin=call.origin)
+    made = replace(op(*args, attrs=use.attrs, origin=call.origin), value=_value_in_layout(call, use.result))
     assert isinstance(call.type, TensorType) or use.result is None
     expected = (
         use.result.type_of(call.type) if use.result is not None and isinstance(call.type, TensorType) else call.type
@@ -224,6 +224,15 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
             f"but {op.name} gives {made.type}"
         )
     return made
+
+
+def _value_in_layout(call: Call, state: State) -> ImportedValue | None:
+    """What the imported model calls the result of a call that is now held in a state."""
+    if call.value is None or state is None:
+        return call.value
+    assert isinstance(call.type, TensorType)
+    order = tuple(place for name in state.primal.names for place in state.layout.digits(name))
+    return replace(call.value, order=order, shape=call.type.shape)
 
 
 def _steps(state: State, wanted: State) -> Iterator[tuple[Layout, Layout]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
 
 from ..codegen.entry import KernelCall, compile_entry
@@ -18,9 +18,9 @@ from .fold_constants import Evaluate
 from .function_cache import function_key
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
-from .placement import Placement, place_values, tensor_spec
+from .placement import Placement, place_values, step_result, tensor_spec
 from .records import NO_RECORDS, TuningRecords
-from .symbols import checked_extents, dimension_names
+from .symbols import Symbol, checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .views import find_views
 from .workers import compile_all
@@ -73,7 +73,7 @@ def compile_model(
     compiled = compile_all(distinct, target, options, count, note, records)
     _log_choices(compiled[key] for key in distinct)
     plan = place_values(graph, units, results, views, dims)
-    steps = [_step(unit, compiled[key], plan) for unit, key in zip(units, keys, strict=True)]
+    steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, keys, strict=True)]
     entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
     names = output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
@@ -109,7 +109,11 @@ def _job_count(jobs: object) -> int:
     return jobs
 
 
-def _step(unit: Unit, compiled: CompiledFunction, plan: Placement) -> ModelStep:
+def _step(unit: Unit, compiled: CompiledFunction, plan: Placement, names: Mapping[Symbol, str]) -> ModelStep:
     values = (plan.slots[value] for value in (*unit.inputs, *unit.outputs))
     dims = (plan.dims[unit.symbols[name]] for name in compiled.dims)
-    return ModelStep(compiled, KernelCall(compiled.symbol, (*values, *dims)), unit.origin)
+    results = (
+        step_result(imported, type_of(unit.outputs[number]), plan.slots[unit.outputs[number]], names)
+        for number, imported in unit.imported.items()
+    )
+    return ModelStep(compiled, KernelCall(compiled.symbol, (*values, *dims)), unit.origin, tuple(results))

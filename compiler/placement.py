@@ -10,8 +10,8 @@ from typing import Any
 import numpy.typing as npt
 
 from ..codegen.extents import extent_of
-from ..codegen.model import Intermediate, Slice, TensorSpec
-from ..graph.node import Constant, Function, Var
+from ..codegen.model import Intermediate, Slice, StepResult, TensorSpec
+from ..graph.node import Constant, Function, ImportedValue, Var
 from ..graph.types import TensorType, Type
 from ..ir.aligned import aligned
 from ..ir.errors import ModelError
@@ -95,6 +95,14 @@ def tensor_spec(name: str, kind: Type, names: Mapping[Symbol, str]) -> TensorSpe
     """An input or output of a model as plain data."""
     tensor = _tensor(name, kind)
     return TensorSpec(name, tuple(extent_of(extent, names) for extent in tensor.shape), tensor.dtype)
+
+
+def step_result(value: ImportedValue, kind: Type, slot: int, names: Mapping[Symbol, str]) -> StepResult:
+    """A value of the imported model as a step leaves it in a slot."""
+    tensor = _tensor(value.name, kind)
+    shape = tensor.shape if value.shape is None else value.shape
+    held, plain = (tuple(extent_of(extent, names) for extent in extents) for extents in (tensor.shape, shape))
+    return StepResult(slot, value.name, tensor.dtype, held, value.order, plain)
 
 
 def _tensor(name: str, kind: Type) -> TensorType:

@@ -97,7 +97,8 @@ def _scaled(conv: Call, a: Array, norm: Call) -> Call:
 
 
 def _shifted(x: Node, b: Array, norm: Call) -> Call:
-    return ADD(x, _channel_constant(b, norm), origin=() if isinstance(x, Call) and x.origin else norm.origin)
+    shifted = ADD(x, _channel_constant(b, norm), origin=() if isinstance(x, Call) and x.origin else norm.origin)
+    return replace(shifted, value=norm.value)
 
 
 def _channel_constant(values: Array, norm: Call) -> Constant:

@@ -41,4 +41,4 @@ def _on_parts(node: Node) -> Node:
         return node
     assert isinstance(whole.op, Op)
     parts = (node.op(part, attrs=node.attrs, origin=node.origin) for part in whole.args)
-    return whole.op(*parts, attrs=whole.attrs, origin=whole.origin)
+    return replace(whole.op(*parts, attrs=whole.attrs, origin=whole.origin), value=node.value)

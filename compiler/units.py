@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
-from ..graph.types import TupleType, Type
+from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, TupleGet, Var
+from ..graph.types import TensorType, TupleType, Type
 from ..ir.errors import ModelError
 from .closed_function import as_function, is_inlined_constant, symbols_of_group
 from .partition import partition
@@ -27,6 +27,15 @@ class Unit:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     origin: tuple[str, ...]
+
+    @property
+    def imported(self) -> dict[int, ImportedValue]:
+        """What the imported model calls the outputs, by their number; of those that are values of it."""
+        found = {}
+        for number, (node, index) in enumerate(self.outputs):
+            if isinstance(node, Call) and node.value is not None and index == 0 and isinstance(node.type, TensorType):
+                found[number] = node.value
+        return found
 
 
 def units_of(function: Function) -> tuple[list[Unit], list[Value]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-from ..graph.node import Call, Constant, Function, Node, Tuple, Var
+from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, Var
 from ..graph.types import GivenShape, TensorType, given_shapes
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
@@ -148,6 +148,8 @@ class _Importer:
             raise ModelError(f"{describe(node)}: {error}") from error
         done: dict[Node, Node] = {}
         finished = [self._finish(result, node, done) for result in results]
+        if len(finished) == 1:  # of several, one may be computed from another
+            finished = [self._valued(finished[0], node)]
         for result in finished:
             if isinstance(result.type, TensorType):
                 check_type_size(result.type, f"the result of {describe(node)}")
@@ -218,10 +220,22 @@ class _Importer:
             done[current] = self._finished(current, tuple(done.get(n, n) for n in inputs(current)), node)
         return done[root]
 
+    def _valued(self, result: Node, node: NodeProto) -> Node:
+        """The result of a node, which knows what the model calls it; unless it is an older value, handed on."""
+        if not isinstance(result, Call) or result.origin != _origin(node) or result.value is not None:
+            return result
+        valued = replace(result, value=ImportedValue(node.output[0]))
+        self.final[valued] = None
+        return valued
+
     def _finished(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
         made = with_inputs(current, args)
         if isinstance(made, Call):
             folded = fold(made) or self.shapes.fold(made)
-            made = folded if folded is not None else replace(made, origin=(node.name or node.output[0],))
+            made = folded if folded is not None else replace(made, origin=_origin(node))
         self.final[made] = None
         return made
+
+
+def _origin(node: NodeProto) -> tuple[str, ...]:
+    return (node.name or node.output[0],)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
+from ..ir.expr import Expr
 from .types import FunctionType, TensorType, TupleType, Type, tensor_type
 
 
@@ -75,6 +76,16 @@ class Constant(NodeBase):
         self._set_type(tensor_type(value.shape, dtype(value.dtype)))
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedValue:
+    """A value of the imported model, by name; ``order`` and ``shape`` say how a tensor in another layout becomes it:
+    its axes in this order, then reshaped to the model's shape. None for one that has the model's layout."""
+
+    name: str
+    order: tuple[int, ...] | None = None
+    shape: tuple[Expr, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(NodeBase):
     """An operator applied. ``attrs`` is a frozen dataclass of the operator's attributes, or None if it has none."""
@@ -85,6 +96,8 @@ class Call(NodeBase):
     result: Type
     origin: tuple[str, ...] = ()
     """Names of the nodes of the imported model that this call stands for."""
+    value: ImportedValue | None = None
+    """Which value of the imported model the result is, if it is one."""
 
     def __post_init__(self) -> None:
         self._set_type(self.result)

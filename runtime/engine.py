@@ -13,14 +13,16 @@ from concurrent.futures import Future
 from ..ir.aligned import aligned
 from ..ir.errors import RuntimeArgumentError, TargetError
 from .arrays import Array
+from .compare import TOLERANCE, Comparison, Steps, collect_steps, compare_steps
 from .dimensions import bind
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
-from .executor_set import ExecutorSet
+from .executor_set import ExecutorSet, Result
 from .foreign import why_not_here
 from .library import Library
 from .loaded_model import LoadedModel
 from .memory_use import MemoryUse, memory_use
+from .onnx_reference import Reference, reference_values
 from .profile import Profile, measure_profile
 from .request import Request
 from .signature import Signature, Values
@@ -141,6 +143,38 @@ class Engine:
             bound=self.bind(arrays),
             time_steps=lambda: self.time_steps(arrays),
         )
+
+    def compare(self, inputs: Values, reference: Reference = "onnx", tolerance: float = TOLERANCE) -> Comparison:
+        """Where the model leaves a reference: its fused functions run one by one, and each value that they leave, and
+        that the reference has by that name, is compared. ``print`` it; ``first`` is the first one beyond ``tolerance``,
+        which is relative to the largest magnitude in the reference's value.
+
+        ``reference`` is an ONNX model, a path or ``ModelProto``, evaluated by onnxruntime where it is installed, else
+        by the onnx package; ``"onnx"`` is the file that the library was compiled from. Or it is another library of the
+        same model, or a function from inputs by name to values by name.
+        Raises ``ModelError`` where it cannot be evaluated, or has no value in common with the model.
+        """
+        arrays = self._signature.input_arrays(inputs)
+        named = {spec.name: array for spec, array in zip(self.library.inputs, arrays, strict=True)}
+        if isinstance(reference, Library):
+            known: Mapping[str, Array] = Engine(reference).values(named)
+        else:
+            known = reference_values(reference, named, self.library)
+        return self._look(arrays, lambda steps: compare_steps(steps, known, tolerance))
+
+    def values(self, inputs: Values) -> dict[str, Array]:
+        """Copies of the values of the imported model, by name, that fused functions leave in memory."""
+        return self._look(self._signature.input_arrays(inputs), collect_steps)
+
+    def _look(self, arrays: Sequence[Array], look: Callable[[Steps], Result]) -> Result:
+        """What ``look`` gives for the steps of a run on these inputs."""
+        dims = bind(self.library.model, [array.shape for array in arrays])
+
+        def run(executor: Executor) -> Result:
+            with executor.steps(arrays) as (calls, slots):
+                return look(Steps(self.library.model, dims, calls, slots))
+
+        return self._ready().use(run)
 
     def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> list[Array]:
         if self._executors is None:

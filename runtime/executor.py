@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .dimensions import MAX_PLANS, Plans, Shape
 from .executor_config import ExecutorConfig
 from .loaded_model import LoadedModel
 from .signature import Signature, Values
-from .step_times import time_steps
+from .steps import step_calls, time_steps
 
 _CONTEXT = struct.Struct("q")
 
@@ -93,13 +94,16 @@ class Executor:
 
     def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
         """Seconds that each step takes by itself."""
+        with self.steps(inputs) as (calls, _):
+            return time_steps(calls)
+
+    @contextmanager
+    def steps(self, inputs: Sequence[Array]) -> Iterator[tuple[list[Callable[[], None]], list[int]]]:
+        """A function for each step, to be called in order, and the addresses in the slots, while outputs live."""
         outputs = self.new_outputs(inputs)
-        slots = self._slots(inputs, outputs)
-        seconds = time_steps(
-            self._loaded.model, [slot for (slot,) in struct.iter_unpack("q", slots)], self._context, self._loaded.fail
-        )
+        slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
+        yield step_calls(self._loaded.model, slots, self._context, self._loaded.fail), slots
         del outputs  # alive until here, since the steps wrote to them
-        return seconds
 
     def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
         return self._pack(*addresses_of((*inputs, *outputs))) + self._fixed

@@ -13,7 +13,16 @@ from typing import Any
 
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
-from ..codegen.model import CompiledFunction, CompiledModel, Intermediate, Least, ModelStep, Slice, TensorSpec
+from ..codegen.model import (
+    CompiledFunction,
+    CompiledModel,
+    Intermediate,
+    Least,
+    ModelStep,
+    Slice,
+    StepResult,
+    TensorSpec,
+)
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 from ..ir.target import Target
@@ -23,10 +32,12 @@ from .section_file import Section, SectionFile, write_sections
 
 
 class Library:
-    """A compiled model. ``lw.Engine(library)`` runs it; ``save`` writes it to a file."""
+    """A compiled model. ``lw.Engine(library)`` runs it; ``save`` writes it to a file. ``source`` is the file of the
+    model that it was compiled from, if there was one and the library is not loaded."""
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: CompiledModel, source: Path | None = None) -> None:
         self.model = model
+        self.source = source
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -128,7 +139,12 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "entry_llvm_ir": _added(model.entry_llvm_ir.encode(), sections),
         "functions": [_function_json(function, sections) for function in model.functions],
         "steps": [
-            {"function": step.function.symbol, "operands": step.call.operands, "origin": step.origin}
+            {
+                "function": step.function.symbol,
+                "operands": step.call.operands,
+                "origin": step.origin,
+                "results": [_result_json(result) for result in step.results],
+            }
             for step in model.steps
         ],
         "constants": [
@@ -154,6 +170,7 @@ def _read(file: SectionFile) -> CompiledModel:
             functions[step["function"]],
             KernelCall(step["function"], tuple(step["operands"])),
             tuple(step["origin"]),
+            tuple(map(_result, step["results"])),
         )
         for step in content["steps"]
     )
@@ -183,6 +200,17 @@ def _target(fields: dict[str, Any]) -> Target:
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
     texts = {name: file.section(fields[name]).decode() for name in ("loop_ir", "llvm_ir")}
     return CompiledFunction.from_json(fields | texts | {"object": file.section(fields["object"])})
+
+
+def _result_json(result: StepResult) -> dict[str, Any]:
+    extents = {name: [extent_json(e) for e in getattr(result, name)] for name in ("held", "shape")}
+    return {"slot": result.slot, "name": result.name, "dtype": str(result.dtype), "order": result.order} | extents
+
+
+def _result(fields: dict[str, Any]) -> StepResult:
+    held, shape = (tuple(extent_from_json(e) for e in fields[name]) for name in ("held", "shape"))
+    order = tuple(fields["order"]) if fields["order"] is not None else None
+    return StepResult(fields["slot"], fields["name"], dtype(fields["dtype"]), held, order, shape)
 
 
 def _spec_json(spec: TensorSpec) -> dict[str, Any]:

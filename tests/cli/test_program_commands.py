@@ -113,6 +113,18 @@ def test_profile_prints_a_table_and_writes_trace_and_chart(folder, tmp_path, cap
     assert ET.fromstring((tmp_path / "chart.svg").read_text()).tag.endswith("svg")
 
 
+def test_compare_names_the_first_function_beyond_the_tolerance(folder, capsys):
+    assert "all within" in command(capsys, "compare", folder / "small.onnx")
+    line = ["compare", folder / "small.lwlib"]
+    assert "--reference gives the model" in failure(capsys, *line)
+    assert json.loads(command(capsys, *line, "--reference", folder / "small.onnx", "--json"))["first"] is None
+    other = small_model()
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(2 * WEIGHT, "w"))
+    onnx.save(other, folder / "other.onnx")
+    assert main([*map(str, line), "--reference", str(folder / "other.onnx")]) == 1
+    assert "the first: " in capsys.readouterr().out
+
+
 def test_dump_prints_each_stage(folder, capsys):
     model = folder / "small.onnx"
     assert "softmax(%0, axes=(1,))" in command(capsys, "dump", model, "--stage", "graph")
@@ -159,7 +171,7 @@ def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "dump", "explain", "ops"])
+@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "ops"])
 def test_help_has_an_example(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
