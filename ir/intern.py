@@ -45,7 +45,7 @@ class Interned(type):
 
     def intern_key(cls, args: tuple[Any, ...]) -> Hashable:
         """What makes two calls of the class one object; a class may override it as a static method."""
-        return _key(args)
+        return tuple([v if type(v) in _BY_VALUE else _key(v) if type(v) is tuple else id(v) for v in args])
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
         if not cls.interned:  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
@@ -24,6 +24,8 @@ N = TypeVar("N", bound=Node)
 
 _HOLDS_NODES = re.compile(r"\b(Expr|Stmt|Var|Axis|Region)\b")
 _ONE_NODE = ("Expr", "Stmt", "Var")
+_PERHAPS_A_NODE = ("Expr | None", "Stmt | None")
+_NODES = ("tuple[Expr, ...]", "tuple[Stmt, ...]")
 
 
 @cache
@@ -35,7 +37,7 @@ def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
 
 @cache
 def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]]:
-    """``children`` for the nodes of one class: most have a fixed number, which their fields name."""
+    """``children`` for the nodes of one class, by how its fields are declared: most hold one node each."""
     held = [f for f in dataclasses.fields(cls) if f.init and _HOLDS_NODES.search(str(f.type))]
     names = tuple(f.name for f in held)
     if not names:
@@ -43,7 +45,22 @@ def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]]:
     if all(f.type in _ONE_NODE for f in held):
         get = cast(Callable[[Any], Any], attrgetter(*names))
         return get if len(names) > 1 else lambda node: (get(node),)
+    if all(f.type in (*_ONE_NODE, *_PERHAPS_A_NODE, *_NODES) for f in held):
+        fields = tuple((f.name, f.type in _NODES) for f in held)
+        return lambda node: _gathered(node, fields)
     return lambda node: _collected(node, names)
+
+
+def _gathered(node: Any, fields: tuple[tuple[str, bool], ...]) -> tuple[Node, ...]:
+    """What the fields hold: a tuple of nodes, where it is said that they are several; else a node, or None."""
+    found: list[Node] = []
+    for name, several in fields:
+        value = getattr(node, name)
+        if several:
+            found += value
+        elif value is not None:
+            found.append(value)
+    return tuple(found)
 
 
 def _collected(node: Node, names: tuple[str, ...]) -> tuple[Node, ...]:
@@ -68,7 +85,8 @@ def children(node: Node) -> tuple[Node, ...]:
 
     The bounds of a reduction's axes and of regions are children; the shapes of buffers are not.
     """
-    return _children_of(cast(Any, type(node)))(node)
+    kind: Any = type(node)
+    return _children_of(kind)(node)
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -77,11 +95,13 @@ def walk(root: Node) -> Iterator[Node]:
     stack: list[Node] = [root]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
+        key = id(node)
+        if key in seen:
             continue
-        seen.add(id(node))
+        seen.add(key)
         yield node
-        inside = children(node)
+        kind: Any = type(node)
+        inside = _children_of(kind)(node)
         if inside:
             stack.extend(inside[::-1])
 
@@ -90,35 +110,33 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
     """The node with ``replace`` applied to its children; the same object if none changed."""
     changed = False
     values: list[Any] = []
-
-    def with_bounds(axis: Axis) -> Axis:
-        low, extent = replace(axis.min), replace(axis.extent)
-        same = low is axis.min and extent is axis.extent
-        return axis if same else Axis(axis.var, cast(Expr, low), cast(Expr, extent), axis.kind)
-
-    def visit(part: Any) -> Any:
-        if isinstance(part, (ExprNode, StmtNode)):
-            return replace(cast(Node, part))
-        if isinstance(part, Region):
-            return part.with_parts(part.buffer, [cast(Expr, replace(p)) for p in part.parts])
-        return with_bounds(part) if isinstance(part, Axis) else part
-
-    for name, holds_nodes in _fields(cast(Any, type(node))):
+    kind: Any = type(node)
+    for name, holds_nodes in _fields(kind):
         value = getattr(node, name)
         new: Any = value
-        if not holds_nodes:
-            pass
-        elif isinstance(value, (ExprNode, StmtNode)):
-            new = replace(cast(Node, value))
-            changed |= new is not value
-        elif type(value) is tuple:
-            new = tuple(map(visit, value))
-            if any(a is not b for a, b in zip(value, new, strict=True)):
-                changed = True
+        if holds_nodes and value is not None:
+            if type(value) is tuple:
+                new = tuple([_replaced(part, replace) for part in value])
+                if all(map(is_, value, new)):
+                    new = value
             else:
-                new = value
+                new = _replaced(value, replace)
+            changed = changed or new is not value
         values.append(new)
     return type(node)(*values) if changed else node
+
+
+def _replaced(part: Any, replace: Callable[[Node], Node]) -> Any:
+    """A node replaced; of an axis or a region, the expressions in it."""
+    if isinstance(part, (ExprNode, StmtNode)):
+        return replace(cast(Node, part))
+    if isinstance(part, Region):
+        return part.with_parts(part.buffer, [cast(Expr, replace(p)) for p in part.parts])
+    if isinstance(part, Axis):
+        low, extent = replace(part.min), replace(part.extent)
+        same = low is part.min and extent is part.extent
+        return part if same else Axis(part.var, cast(Expr, low), cast(Expr, extent), part.kind)
+    return part
 
 
 def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
@@ -127,21 +145,30 @@ def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
     ``fn`` sees each distinct node once, with its children already rewritten. The result of ``fn`` is not visited again.
     """
     done: dict[int, Node] = {}
+
+    def rewritten(child: Node) -> Node:
+        return done[id(child)]
+
     keep: list[Node] = []  # nodes made on the way stay alive, so that ids in `done` stay theirs
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, ready = stack.pop()
-        if id(node) in done:
+        key = id(node)
+        if key in done:
             continue
-        inside = children(node)
+        kind: Any = type(node)
+        inside = _children_of(kind)(node)
         if inside and not ready:
             stack.append((node, True))
             stack.extend([(child, False) for child in inside[::-1] if id(child) not in done])
             continue
-        same = all(done[id(child)] is child for child in inside)
-        rebuilt = node if same else with_children(node, lambda child: done[id(child)])
+        rebuilt = node
+        for child in inside:
+            if done[id(child)] is not child:
+                rebuilt = with_children(node, rewritten)
+                break
         result = fn(rebuilt)
-        done[id(node)] = rebuilt if result is None else result
+        done[key] = rebuilt if result is None else result
         keep.append(node)
     return cast(N, done[id(root)])
 
