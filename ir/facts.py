@@ -86,6 +86,19 @@ class Facts:
         """Add that a condition does not hold."""
         return self.with_condition(negate(condition))
 
+    def with_limits(self, limits: Mapping[Var, tuple[Expr, Expr]]) -> Facts:
+        """Add ``low <= var`` and ``var <= high`` for index variables: as ``with_condition``, for all at once."""
+        known = dict(self.known)
+        forms: list[Linear] = []
+        for var, (low, high) in limits.items():
+            v = linear_of(var)
+            more, less = v.plus(linear_of(low), -1), v.plus(linear_of(high), -1)
+            for condition in (Compare(">=", var, low), Compare("<=", var, high)):
+                if len(known) < _MAX_CONDITIONS:
+                    known.update({condition: True, negate(condition): False})
+            forms += (more, Linear(v.kind).plus(less, -1))
+        return replace(self._with_nonnegative(*forms), known=known)
+
     def interval(self, e: Expr) -> Interval:
         """Constant bounds of an integer expression."""
         return self.analysis().of(e)

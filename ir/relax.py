@@ -41,18 +41,24 @@ def relax(e: Expr, ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Rang
     than once; ``//``, ``%``, min, max and choices are bounded part by part. None if a side cannot be bounded, as where
     the value is read from memory. ``facts`` may speak of all variables.
     """
-    for var, (low, high) in ranges.items():
-        facts = facts.with_condition(var >= low).with_condition(var <= high)
-    low_side, high_side = _Relaxer(dict(ranges), facts).bounds(simplify(e, facts))
-    if low_side is None or high_side is None:
-        return None
-    return simplify(low_side, facts), simplify(high_side, facts)
+    return Limits.of(ranges, facts).relax(e)
 
 
 @dataclass(frozen=True, slots=True)
-class _Relaxer:
+class Limits:
+    """Between what variables run, and all that is known where they do: made once, it bounds many expressions."""
+
     ranges: Mapping[Var, Range]
     facts: Facts
+
+    @staticmethod
+    def of(ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Limits:
+        return Limits(dict(ranges), facts.with_limits(ranges))
+
+    def relax(self, e: Expr) -> Range | None:
+        """As the function of that name."""
+        low, high = self.bounds(simplify(e, self.facts))
+        return None if low is None or high is None else (simplify(low, self.facts), simplify(high, self.facts))
 
     def bounds(self, e: Expr) -> _Half:
         """Bounds of a sum; a side is None where it is unbounded."""
@@ -167,7 +173,7 @@ class _Relaxer:
                         low = maximum(low, limit + 1 if op == ">" else limit)
                     ranges[var] = low, high
         facts = self.facts.with_condition(condition)
-        return _Relaxer(ranges, facts).bounds(simplify(e, facts))
+        return Limits(ranges, facts).bounds(simplify(e, facts))
 
 
 def _both(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> Expr | None:

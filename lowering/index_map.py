@@ -24,7 +24,7 @@ from ..ir.expr import ONE, ZERO, Binary, BinaryOp, Const, Expr, Var, as_index, c
 from ..ir.facts import Facts, prove
 from ..ir.linear import linear_of
 from ..ir.printer import expr_text
-from ..ir.relax import relax
+from ..ir.relax import Limits
 from ..ir.simplify import simplify
 from ..ir.visit import substitute, walk
 
@@ -58,7 +58,8 @@ class IndexMap:
     def shape(self, extents: Sequence[Expr], facts: Facts) -> tuple[Expr, ...] | None:
         """The smallest box from 0 that holds the places of all elements; None if none is found."""
         ranges = {p: (ZERO, simplify(e - ONE, facts)) for p, e in zip(self.parameters, extents, strict=True)}
-        bounds = [relax(result, ranges, facts) for result in self.results]
+        limits = Limits.of(ranges, facts)
+        bounds = [limits.relax(result) for result in self.results]
         for var, extent in zip(self.parameters, extents, strict=True):
             facts = facts.with_range(var, ZERO, extent)
         if any(b is None for b in bounds) or not all(prove(r >= ZERO, facts) for r in self.results):

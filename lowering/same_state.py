@@ -40,7 +40,7 @@ class _Description:
             case ExprNode():
                 return structural_key(cast(Expr, value), self._number)
             case _ if is_dataclass(value):
-                parts = ((f.name, self.of(getattr(value, f.name))) for f in fields(value))
+                parts = ((f.name, self.of(getattr(value, f.name))) for f in fields(value) if f.init)
                 return (type(value).__name__, *parts)
             case _:
                 return ("object", id(value))

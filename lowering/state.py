@@ -14,14 +14,15 @@ in order of creation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import wraps
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
-from ..ir.expr import Axis, Expr
+from ..ir.expr import Axis
 from ..ir.stmt import LoopKind, Notes
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
 from .index_map import IndexMap
@@ -250,16 +251,23 @@ def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = No
     return Stage(name, op, tensors, MappingProxyType(loops), MappingProxyType(axis_of), leaves=tuple(loops))
 
 
+Aspect: TypeAlias = Literal["all", "bounds", "bodies"]
+"""What an answer about a state may depend on: all of it; all but the kinds of loops, prefetches and notes, as what
+loops run over; the bodies of computes, and which of them are inlined."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScheduleState:
     """All stages in order of computation, and the names of those whose tensors the caller gets.
 
-    ``known_extents`` remembers the extents of loops, by stage, as bound inference found them.
+    ``answers`` remembers what functions found that are asked ``once``, by what they depend on.
     """
 
     stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
-    known_extents: dict[str, Mapping[str, Expr]] = field(default_factory=dict, init=False)
+    answers: dict[Aspect, dict[object, object]] = field(
+        default_factory=lambda: {aspect: {} for aspect in get_args(Aspect)}, init=False
+    )
 
     def stage(self, name: str) -> Stage:
         for stage in self.stages:
@@ -276,13 +284,16 @@ class ScheduleState:
         raise ScheduleError(f"{tensor!r} is not part of this schedule: its outputs do not depend on it")
 
     def with_stage(self, stage: Stage) -> ScheduleState:
-        return replace(self, stages=tuple(stage if s.name == stage.name else s for s in self.stages))
+        """The state with this stage in place of the one of its name. The answers that hold for both are shared."""
+        new = replace(self, stages=tuple(stage if s.name == stage.name else s for s in self.stages))
+        old = self.stage(stage.name)
+        for aspect in get_args(Aspect):
+            if _is_same(old, stage, aspect):
+                new.answers[aspect] = self.answers[aspect]
+        return new
 
     def with_kind(self, stage: Stage, loop: str, kind: LoopKind) -> ScheduleState:
-        """The state with another kind of a loop, which does not change what any loop runs over."""
-        new = self.with_stage(replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind})))
-        object.__setattr__(new, "known_extents", self.known_extents)
-        return new
+        return self.with_stage(replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind})))
 
     def consumers(self, stage: Stage) -> tuple[Stage, ...]:
         """The stages that read an output of this one, in order of computation."""
@@ -304,6 +315,38 @@ class ScheduleState:
             for s in self.stages
             if isinstance(s.place, (At, After)) and s.place.stage == stage and loop in (None, s.place.loop)
         )
+
+
+def _is_same(a: Stage, b: Stage, aspect: Aspect) -> bool:
+    """Whether two stages, which may stand for each other, are the same in an aspect."""
+    match aspect:
+        case "all":
+            return a is b
+        case "bounds":
+            ignored = ("kinds", "prefetches", "notes")
+            return all(getattr(a, f.name) is getattr(b, f.name) for f in fields(Stage) if f.name not in ignored)
+        case "bodies":
+            same = a.op is b.op and a.tensors is b.tensors
+            return same and isinstance(a.place, Inlined) == isinstance(b.place, Inlined)
+
+
+A = TypeVar("A")
+
+
+def once(aspect: Aspect) -> Callable[[Callable[[ScheduleState], A]], Callable[[ScheduleState], A]]:
+    """A function that depends on one aspect of a state works once; states that are the same in it share the answer."""
+
+    def decorate(function: Callable[[ScheduleState], A]) -> Callable[[ScheduleState], A]:
+        @wraps(function)
+        def answer(state: ScheduleState) -> A:
+            answers = state.answers[aspect]
+            if function not in answers:
+                answers[function] = function(state)
+            return cast(A, answers[function])
+
+        return answer
+
+    return decorate
 
 
 def initial_state(outputs: tuple[Tensor, ...]) -> ScheduleState:

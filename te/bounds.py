@@ -8,7 +8,7 @@ from typing import cast
 from ..ir.errors import ExpressionError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
-from ..ir.relax import relax
+from ..ir.relax import Limits
 from ..ir.visit import children, free_vars, walk
 from .tensor import ComputeOp, StateOp, Tensor
 
@@ -21,11 +21,14 @@ def check_reads(op: ComputeOp) -> None:
     facts = NO_FACTS
     for axis in op.axis:
         facts = facts.with_range(axis.var, axis.min, axis.extent)
-    limits = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
+    ends = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
     ragged = {axis.var for axis in op.ragged_axes}
+    limits: dict[Facts, Limits] = {}
     for read, known, always in reads_with_facts(op, facts):
         boxed = always and ragged.isdisjoint(free_vars(read))
-        _check_read(op.name, read, known, limits if boxed else None)
+        if boxed and known not in limits:
+            limits[known] = Limits.of(ends, known)
+        _check_read(op.name, read, known, limits[known] if boxed else None)
 
 
 def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts, bool]]:
@@ -65,14 +68,14 @@ def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, 
         stack += [(cast(Expr, child), known) for child in children(node)]
 
 
-def _check_read(name: str, read: TensorRead, facts: Facts, limits: dict[Var, tuple[Expr, Expr]] | None) -> None:
+def _check_read(name: str, read: TensorRead, facts: Facts, limits: Limits | None) -> None:
     """``limits`` are the axes' limits where the read is unconditional: there, each combination of axes is met."""
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         if dim == 0 and isinstance(read.tensor, Tensor) and isinstance(read.tensor.op, StateOp):
             continue  # time, which the scan checks: it does not run for all values of the axis
         lows = highs = index
         if limits is not None and _attains_its_bounds(index):
-            bounds = relax(index, limits, facts)
+            bounds = limits.relax(index)
             if bounds is not None:
                 lows, highs = bounds
         if prove(lows < ZERO, facts) or prove(highs >= extent, facts):

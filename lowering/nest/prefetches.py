@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.dtype import INDEX
 from ...ir.errors import LoopwrightError
 from ...ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
-from ...ir.facts import Facts
-from ...ir.relax import relax
+from ...ir.relax import Limits
 from ...ir.simplify import simplify
 from ...ir.stmt import For, Prefetch, Stmt, seq
 from ...ir.visit import substitute, tensor_reads, walk
@@ -74,15 +71,16 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
         facts = facts.with_range(loops.vars[leaf], ZERO, loops.extents[leaf])
     varying: dict[Var, tuple[Expr, Expr]] = {}
     for leaf in stage.leaves[at:]:
-        _, most = _bounds(substitute(loops.extents[leaf], ahead), own, varying, facts)
+        _, most = _bounds(substitute(loops.extents[leaf], ahead), own, Limits.of(varying, facts))
         varying[loops.vars[leaf]] = ZERO, simplify(most - ONE)
         facts = facts.with_range(loops.vars[leaf], ZERO, most)
     values = {var: substitute(value, ahead) for var, value in known.axis_values(stage).items()}
     lows = code.lows(tensor)
+    limits = Limits.of(varying, facts)
     found: list[Box] = []
     for indices in _accesses(code, stage, tensor):
         local = tuple(substitute(i, values) - low for i, low in zip(indices, lows, strict=True))
-        found = _joined(found, tuple(_bounds(i, own, varying, facts) for i in stored_at(source, local)))
+        found = _joined(found, tuple(_bounds(i, own, limits) for i in stored_at(source, local)))
     return found
 
 
@@ -94,15 +92,15 @@ def _accesses(code: StageCode, stage: Stage, tensor: Tensor) -> list[tuple[Expr,
     return [read.indices for read in reads if read.tensor is tensor]
 
 
-def _bounds(value: Expr, own: Var, varying: Mapping[Var, tuple[Expr, Expr]], facts: Facts) -> tuple[Expr, Expr]:
+def _bounds(value: Expr, own: Var, limits: Limits) -> tuple[Expr, Expr]:
     """The least and the largest value of an index or extent while the loops inside run."""
     for node in walk(value):
         if isinstance(node, Binary) and node.op in ("//", "%") and own in set(walk(node.b)):
             raise UnknownReadsError(f"its index {value} divides by what may be 0 further on")
-    bounds = relax(simplify(value, facts), varying, facts)
+    bounds = limits.relax(value)
     if bounds is None or any(tensor_reads(e) for e in (value, *bounds)):
         raise UnknownReadsError(f"its index {value} depends on what is in memory")
-    if any(node in varying for e in bounds for node in walk(e)):
+    if any(node in limits.ranges for e in bounds for node in walk(e)):
         raise UnknownReadsError(f"what its index {value} reaches over depends on loops inside")
     return bounds
 

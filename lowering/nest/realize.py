@@ -11,7 +11,7 @@ from ...ir.facts import Facts
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, Stmt, seq
 from ...te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
-from ..state import ScheduleState, Stage
+from ..state import ScheduleState, Stage, once
 from .inference import Inference
 from .match_intrinsic import Match, find_match
 from .nesting import Nesting
@@ -34,6 +34,7 @@ class Realized:
     facts: Facts
 
 
+@once("all")
 def realize(state: ScheduleState) -> Realized:
     """The loop nest of a schedule: bounds inferred, reductions initialised, guards in place, indices simplified."""
     known = infer(state)

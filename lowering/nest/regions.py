@@ -8,22 +8,23 @@ from dataclasses import dataclass, replace
 from ...ir.errors import InternalError
 from ...ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
 from ...ir.facts import NO_FACTS, Facts, prove
-from ...ir.relax import Range, relax
+from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
-from ..state import After, At, Inlined, ScheduleState, Stage
+from ..state import After, At, Inlined, ScheduleState, Stage, once
 from .finished import finished, region_after
 from .inference import Inference, Region
 from .loops import StageLoops, derive_loops
-from .nesting import enclosing_loops, homes, reads_of
+from .nesting import Reads, enclosing_loops, homes, reads_of
 from .scans import Steps, scan_of, steps_of
 
 
+@once("bounds")
 def infer(state: ScheduleState) -> Inference:
     """Regions, loops and memory of all stages that are computed."""
     bodies = inline_bodies(state)
-    reads = reads_of(state, bodies)
+    reads = who_reads(state)
     loops: dict[str, StageLoops] = {}
     regions: dict[str, Region] = {}
     memory: dict[str, Region] = {}
@@ -70,9 +71,16 @@ def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
 
 def extents_of(state: ScheduleState, stage: Stage) -> Mapping[str, Expr]:
     """The extents of the loops of one stage, which the state remembers."""
-    if stage.name not in state.known_extents:
-        state.known_extents[stage.name] = loops_of(state, stage).extents
-    return state.known_extents[stage.name]
+    known = _known_extents(state)
+    if stage.name not in known:
+        known[stage.name] = loops_of(state, stage).extents
+    return known[stage.name]
+
+
+@once("bounds")
+def _known_extents(_: ScheduleState) -> dict[str, Mapping[str, Expr]]:
+    """Mutable: grows as extents are asked for, by stage."""
+    return {}
 
 
 def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> StageLoops:
@@ -91,6 +99,7 @@ def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> Stag
     )
 
 
+@once("bodies")
 def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
     """The bodies of all stages that are not inlined, with the inlined ones put in where they are read.
 
@@ -119,6 +128,12 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
             inlined[tensor] = expr
             axes_of[tensor] = tuple(axis.var for axis in stage.op.axis)
     return bodies
+
+
+@once("bodies")
+def who_reads(state: ScheduleState) -> Reads:
+    """For each stage, which stages it reads once inlined ones are put in."""
+    return reads_of(state, inline_bodies(state))
 
 
 def _dimension_facts(state: ScheduleState) -> Facts:
@@ -197,20 +212,21 @@ class _LoopRanges:
     for what is read inside of it only.
     """
 
-    varying: Mapping[Var, Range]
+    varying: Limits
     ragged: Mapping[Var, Range | None]
     facts: Facts
 
     def box(self, index: Expr) -> Range | None:
         """Bounds of an index while the loops run."""
-        ranges = dict(self.varying)
+        ragged: dict[Var, Range] = {}
         for var in free_vars(index):
             if var in self.ragged:
-                limits = self.ragged[var]
-                if limits is None:
+                ends = self.ragged[var]
+                if ends is None:
                     return None
-                ranges[var] = limits
-        return relax(index, ranges, self.facts)
+                ragged[var] = ends
+        limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
+        return limits.relax(index)
 
 
 def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> _LoopRanges:
@@ -225,7 +241,7 @@ def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: s
             whole[var] = (ZERO, simplify(extent - ONE))
     widest = {v: relax(simplify(extents[v] - ONE), whole, facts) for v in extents if v in ragged and v not in fixed}
     return _LoopRanges(
-        {v: r for v, r in whole.items() if v not in fixed},
+        Limits.of({v: r for v, r in whole.items() if v not in fixed}, facts),
         {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
         facts,
     )

@@ -10,8 +10,8 @@ from ...ir.facts import prove
 from ...te.tensor import ComputeOp
 from ..nest.finished import UnfinishedError, finished
 from ..nest.inference import Inference
-from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of, reads_of
-from ..nest.regions import infer, inline_bodies
+from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of
+from ..nest.regions import infer, who_reads
 from ..nest.scans import scan_of
 from ..report import literal, schedule_error
 from ..state import After, At, Before, Inlined, Place, ScheduleState, Stage
@@ -19,7 +19,7 @@ from ..state import After, At, Before, Inlined, Place, ScheduleState, Stage
 
 def readers(state: ScheduleState, stage: Stage) -> list[Stage]:
     """The stages that read this one once inlined stages are put in."""
-    return readers_of(state, _reads(state), stage)
+    return readers_of(state, who_reads(state), stage)
 
 
 def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> None:
@@ -29,7 +29,7 @@ def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> 
     """
     if not any(isinstance(s.place, (At, After)) for s in state.stages):
         return
-    reads = _reads(state)
+    reads = who_reads(state)
     if found := _read_outside(state, reads):
         raise _outside_error(state, before, *found, verb)
     if not any(isinstance(s.place, After) for s in state.stages):
@@ -77,10 +77,6 @@ def placed_by(stage: Stage, primitive: str, target: str, loop: str) -> str:
     return f"s[{literal(stage.name)}].{primitive}(s[{literal(target)}], {literal(loop)})"
 
 
-def _reads(state: ScheduleState) -> Reads:
-    return reads_of(state, inline_bodies(state))
-
-
 def _could_be(state: ScheduleState, stage: Stage, place: Place) -> bool:
     """Whether the places of all stages are legal together if this one is put there."""
     if isinstance(place, (At, After)):
@@ -92,7 +88,7 @@ def _could_be(state: ScheduleState, stage: Stage, place: Place) -> bool:
         if scan_of(state, stage) is not None or (isinstance(place, After) and not computes):
             return False
     state = state.with_stage(replace(stage, place=place))
-    reads = _reads(state)
+    reads = who_reads(state)
     if _read_outside(state, reads) or _after_on_demand(state) or _out_of_order(state, reads):
         return False
     try:
