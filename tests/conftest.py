@@ -1,10 +1,16 @@
 """What every test gets: a compile cache of its own, and hypothesis profiles that print how to repeat a failure."""
 
+import gc
 import os
+import sys
 from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Children are many, and would each compile the package's sources where byte code is not to be written.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # `print_blob` shows the decorator that repeats a failing example; the database keeps it for the next run as well.
 _COMMON = settings(
@@ -26,3 +32,9 @@ def private_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+def pytest_collection_finish(session):
+    """Programs have many nodes and no cycles: to look for cycles as often as Python does takes a tenth of the time."""
+    gc.freeze()
+    gc.set_threshold(50_000)
