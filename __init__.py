@@ -270,7 +270,7 @@ def fusion_report(
 def _graph_of(
     model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int | None]] | None
 ) -> Function:
-    return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes)
+    return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes, mapped=True)
 
 
 def _evaluate(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:

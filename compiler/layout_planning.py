@@ -25,6 +25,7 @@ from ..graph.visit import inputs, post_order, users, with_inputs
 from ..ir.aligned import aligned
 from ..ir.errors import LoopwrightError, SelectionError
 from ..ir.expr import ONE
+from ..ir.mapped import give_back
 from ..ir.target import Target
 from ..ops.cost import moved
 from ..ops.layout_rule import Held, LayoutUse, Packed, layout_rule_of
@@ -347,9 +348,11 @@ def _arranged(node: Node, state: State, wanted: Wanted) -> Node:
         if missing:
             node = _with_leading_axes(node, missing)
     for source, destination in _steps(state, wanted):
-        node = layout_transform(node, source, destination)
+        before, node = node, layout_transform(node, source, destination)
         if isinstance(node, Constant):
             node = Constant(aligned(node.value), node.name)
+        if isinstance(before, Constant):
+            give_back(before.value)
     return node
 
 

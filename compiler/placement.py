@@ -16,6 +16,7 @@ from ..graph.types import TensorType, Type
 from ..ir.aligned import aligned
 from ..ir.errors import ModelError
 from ..ir.expr import as_index
+from ..ir.mapped import in_memory
 from ..ir.simplify import simplify
 from .symbols import Symbol
 from .units import Unit, Value, type_of
@@ -46,7 +47,7 @@ def place_values(
     for unit in units:
         for value in unit.inputs:
             if isinstance(value[0], Constant):
-                constants[value] = aligned(value[0].value)
+                constants[value] = aligned(in_memory(value[0].value))
     fixed = dict.fromkeys([*((p, 0) for p in function.params), *results, *constants])
     _check_known(function, units)
     lives = {value: life for value, life in _lifetimes(units, views).items() if value not in fixed}

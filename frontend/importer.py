@@ -37,16 +37,20 @@ from .tensors import Symbols, bind_dimensions, check_size, check_type_size, elem
 
 
 def from_onnx(
-    model: ModelProto | bytes | str | os.PathLike[str], shapes: Mapping[str, Sequence[int | None]] | None = None
+    model: ModelProto | bytes | str | os.PathLike[str],
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    mapped: bool = False,
 ) -> Function:
     """The graph of an ONNX model: a path, the bytes of a file, or a ``ModelProto``.
 
     ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions,
-    and those given as None, are as declared: numbers or symbols. ``output_names`` are those of the model.
+    and those given as None, are as declared: numbers or symbols. ``output_names`` are those of the model. ``mapped``
+    leaves large weights in the model's file, which must not change as long as the graph is in use: they need no memory
+    until they are read.
 
     Raises ``ModelError`` for a model that is damaged, or needs what is not supported.
     """
-    proto, folder = load_model(model)
+    proto, folder = load_model(model, mapped)
     opsets = opset_imports(proto)
     check_graph(proto.graph)
     check_supported(proto)

@@ -10,10 +10,16 @@ from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto
 
 from ..ir.errors import ModelError
+from .stored_weights import parse_without_weights
 
 
-def load_model(model: ModelProto | bytes | str | os.PathLike[str]) -> tuple[ModelProto, Path | None]:
-    """The model, and the folder where its external data is: None, unless the model came from a file."""
+def load_model(
+    model: ModelProto | bytes | str | os.PathLike[str], mapped: bool = False
+) -> tuple[ModelProto, Path | None]:
+    """The model, and the folder where its external data is: None, unless the model came from a file.
+
+    ``mapped`` leaves large weights in that file, as if they were external data.
+    """
     if isinstance(model, ModelProto):
         return _with_graph(model, "the given ModelProto"), None
     if isinstance(model, bytes):
@@ -21,7 +27,9 @@ def load_model(model: ModelProto | bytes | str | os.PathLike[str]) -> tuple[Mode
     if not isinstance(model, (str, os.PathLike)):
         raise ModelError(f"a model is a path, bytes or an onnx.ModelProto, found a {type(model).__name__}")
     path = Path(model)
-    return _parse(_read(path), str(path)), path.resolve().parent
+    small = parse_without_weights(path) if mapped else None
+    found = _parse(_read(path), str(path)) if small is None else _with_graph(small, str(path))
+    return found, path.resolve().parent
 
 
 def _read(path: Path) -> bytes:

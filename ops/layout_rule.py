@@ -19,6 +19,7 @@ from ..graph.types import TensorType, Type
 from ..ir.aligned import aligned
 from ..ir.errors import LoopwrightError
 from ..ir.expr import ONE, Expr
+from ..ir.mapped import give_back
 from ..ir.target import Target
 from .registry import Op
 
@@ -70,6 +71,7 @@ class Packed:
     def packed(self, constant: Constant) -> Constant:
         """Raises ``LoopwrightError`` if the rule that asks for it is wrong about the type."""
         made = Constant(aligned(self.make(constant.value)), constant.name)
+        give_back(constant.value)
         if made.type is not self.type:
             raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {made.type}")
         return made
