@@ -26,6 +26,7 @@ def measured(kind: str, folder: Path) -> dict[str, float]:
     """Seconds, bytes and what else is known, from a process of its own. Ours compiles with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "LOOPWRIGHT_CACHE_DIR": cache}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code
         command = [sys.executable, str(HERE / "costs.py"), kind, str(folder)]
         run = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, text=True)
     return json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else {}
