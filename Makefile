@@ -32,6 +32,7 @@ bench: $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/report.py build/kernels.json build/models.json > benchmarks/RESULTS.md
 
 fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_files_fuzz.py
 	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)
 	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 
