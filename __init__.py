@@ -71,6 +71,7 @@ from .runtime.executor_config import ExecutorConfig
 from .runtime.kernel import Kernel
 from .runtime.library import Library
 from .runtime.library import load_library as load
+from .runtime.packed_functions import get_func, list_funcs, register_func
 from .runtime.profile import Profile
 from .runtime.symbols import register_symbol
 from .runtime.timing import Timing
@@ -338,10 +339,13 @@ __all__ = [
     "explain",
     "from_onnx",
     "fusion_report",
+    "get_func",
     "interpret",
+    "list_funcs",
     "load",
     "lower",
     "nn",
+    "register_func",
     "register_symbol",
     "resolve_target",
     "te",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..ir.dtype import DType
+from ..ir.dtype import DType, dtype
 from ..ir.target import Target
 from .choice import Choice
 from .entry import KernelCall
@@ -28,13 +28,47 @@ class TensorSpec:
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {"name": self.name, "shape": [extent_json(e) for e in self.shape], "dtype": str(self.dtype)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TensorSpec:
+        """What ``to_json`` wrote."""
+        return cls(data["name"], tuple(map(extent_from_json, data["shape"])), dtype(data["dtype"]))
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """A call of an operator: its attributes as canonical JSON text, and its tensors in order, those of tuples taken
+    apart. Symbolic extents are those of the function that computes it; ``operands`` are the places of the inputs, then
+    of the outputs, among the arguments of that."""
+
+    op: str
+    attributes: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    operands: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        tensors = {name: [s.to_json() for s in getattr(self, name)] for name in ("inputs", "outputs")}
+        return {"op": self.op, "attributes": self.attributes, "operands": self.operands} | tensors
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OpCall:
+        """What ``to_json`` wrote."""
+        inputs, outputs = (tuple(map(TensorSpec.from_json, data[name])) for name in ("inputs", "outputs"))
+        return cls(data["op"], data["attributes"], inputs, outputs, tuple(data["operands"]))
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledFunction:
     """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
     it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
-    inputs and outputs, each once."""
+    inputs and outputs, each once. ``call`` is what it computes where that is one call on its inputs alone. It has no
+    object code where the call is of a packed function, which an engine looks up."""
 
     name: str
     symbol: str
@@ -47,11 +81,18 @@ class CompiledFunction:
     externs: tuple[str, ...] = ()
     operations: Extent = 0
     traffic: Extent = 0
+    call: OpCall | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it stands for a packed function."""
+        return not self.object
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; the object code as it is."""
         extents = {name: extent_json(getattr(self, name)) for name in _EXTENTS}
-        return asdict(replace(self, operations=0, traffic=0)) | extents
+        call = None if self.call is None else self.call.to_json()
+        return asdict(replace(self, operations=0, traffic=0, call=None)) | extents | {"call": call}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompiledFunction:
@@ -59,7 +100,8 @@ class CompiledFunction:
         choices = tuple(Choice.from_json(choice) for choice in data["choices"])
         tuples = {name: tuple(data[name]) for name in ("dims", "messages", "externs")}
         extents = {name: extent_from_json(data[name]) for name in _EXTENTS}
-        return cls(**{**data, "choices": choices, **tuples, **extents})
+        call = None if data["call"] is None else OpCall.from_json(data["call"])
+        return cls(**{**data, "choices": choices, "call": call, **tuples, **extents})
 
 
 _EXTENTS = ("operations", "traffic")

@@ -23,6 +23,7 @@ from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from .function_cache import function_cache
 from .lower_function import lower_function
+from .op_call import op_call
 from .records import NO_RECORDS, TuningRecords
 
 
@@ -46,6 +47,7 @@ def compile_function(
         code.externs,
         extent_of(work, dims),
         extent_of(simplify(_traffic(func.buffers)), dims),
+        op_call(function, dims),
     )
     if options.cache:
         function_cache.put(key, made, target)

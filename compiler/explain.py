@@ -22,6 +22,7 @@ from ..ir.target import Target
 from .choices import choice_of, choose
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
+from .op_call import packed_choice
 from .records import NO_RECORDS, TuningRecords
 from .selection import select_implementation
 from .units import Unit, units_of
@@ -99,11 +100,17 @@ def explain_graph(
         alike.setdefault(graph_hash(unit.function), []).append(unit)
     functions = []
     for units in alike.values():
-        choice = choose(units[0].function, target, precision, records)
-        choices = choice.reports() if choice is not None else ()
+        choices = _choices(units[0].function, target, precision, records)
         origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
     return Explanation(str(target), tuple(functions))
+
+
+def _choices(function: Function, target: Target, precision: Precision, records: TuningRecords) -> tuple[Choice, ...]:
+    if (packed := packed_choice(function)) is not None:
+        return (packed,)
+    choice = choose(function, target, precision, records)
+    return choice.reports() if choice is not None else ()
 
 
 def _zeros(constants: Function) -> list[npt.NDArray[Any]]:

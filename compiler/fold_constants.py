@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, rewrite
+from ..ops.extern import EXTERN
 
 Evaluate: TypeAlias = Callable[[Function], Sequence[npt.NDArray[Any]]]
 """Compiles a function without parameters, and gives its results; the runtime is handed in, as the compiler has none."""
@@ -27,6 +28,8 @@ def fold_constants(function: Function, evaluate: Evaluate) -> Function:
         match node:
             case Constant():
                 constant.add(node)
+            case Call(op=op) if op is EXTERN:
+                pass  # what it calls is known when an engine loads the model
             case Call() | Tuple() | TupleGet() if inputs(node) and constant.issuperset(inputs(node)):
                 constant.add(node)
             case Call(args=()):

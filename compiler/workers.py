@@ -23,6 +23,7 @@ from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
 from .compile_function import compile_function
 from .function_cache import function_cache, function_key
+from .op_call import packed_function
 from .records import NO_RECORDS, TuningRecords
 from .workload import workloads_of
 
@@ -49,7 +50,7 @@ def compile_all(
     """
     done: dict[str, CompiledFunction] = {}
     for key, function in functions.items():
-        found = function_cache.get(key) if options.cache else None
+        found = packed_function(function) or (function_cache.get(key) if options.cache else None)
         if found is not None:
             done[key] = found
             progress(function.name)

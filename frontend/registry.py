@@ -20,6 +20,9 @@ Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node] | None]
 """Gives the node's outputs, in order; outputs at the end may be missing if nobody asks for them. None leaves the node
 to the body that ONNX gives the operator."""
 
+OWN_DOMAIN = "loopwright"
+"""Of operators that ONNX does not have; they have one version."""
+
 _converters: dict[tuple[str, str, int], Converter] = {}
 _lock = threading.Lock()
 
@@ -46,6 +49,8 @@ def converter(name: str, *versions: int, domain: str = "") -> Callable[[Converte
 
 def version_of(domain: str, name: str, opset: int) -> int | None:
     """The version of an operator in an operator set; None if it is not in there."""
+    if domain == OWN_DOMAIN:
+        return 1 if (domain, name, 1) in _converters else None
     try:
         return int(defs.get_schema(name, opset, domain).since_version)
     except defs.SchemaError:

@@ -10,7 +10,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, defs
 from ..ir.errors import ModelError
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
 from .onnx_node import describe
-from .registry import find_converter, version_of
+from .registry import OWN_DOMAIN, find_converter, version_of
 from .structure import subgraphs
 
 MAX_NODES_SHOWN = 10
@@ -47,6 +47,8 @@ def check_body(
 def check_form(node: NodeProto, domain: str, opset: int) -> None:
     """Raise ``ModelError`` for attributes and inputs that the operator has not in this version: they would be ignored,
     and the result another than what is meant."""
+    if domain == OWN_DOMAIN:
+        return  # its converters look at all attributes and inputs themselves
     schema = defs.get_schema(node.op_type, opset, domain)
     unknown = [a.name for a in node.attribute if a.name not in schema.attributes and not a.name.startswith("__")]
     if unknown:

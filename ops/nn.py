@@ -33,6 +33,7 @@ from .conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from .conv.winograd import winograd_conv2d
 from .creation import arange, full, one_hot
 from .einsum import einsum
+from .extern import extern
 from .gather import gather_elements, gather_nd, take
 from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from .layout_transform import layout_transform
@@ -153,6 +154,7 @@ __all__ = [
     "erf",
     "exp",
     "expand_dims",
+    "extern",
     "flatten",
     "floor",
     "full",

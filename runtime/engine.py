@@ -18,6 +18,7 @@ from .dimensions import bind
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
+from .externs import find_externs
 from .foreign import why_not_here
 from .library import Library
 from .loaded_model import LoadedModel
@@ -196,12 +197,15 @@ class Engine:
         if (problem := why_not_here(model.target)) is not None:
             raise TargetError(problem)
         constants = tuple(aligned(constant) for constant in model.constants)
+        externs = find_externs(model)
         loaded: dict[PoolKey, LoadedModel] = {}
         executors = []
         for number, config in enumerate(self._configs):
             pool = _pool_key(number, config)
             if pool not in loaded:
-                loaded[pool] = LoadedModel(model, constants, model_symbols(model, pool))
+                loaded[pool] = LoadedModel(
+                    model, constants, {**model_symbols(model, pool), **externs.natives}, externs.hosts
+                )
             executors.append(Executor(loaded[pool], self._signature, config))
         return executors
 

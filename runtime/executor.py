@@ -19,6 +19,7 @@ from ..ir.errors import OutOfMemoryError
 from .arrays import Array, address_of, addresses_of
 from .dimensions import MAX_PLANS, Plans, Shape
 from .executor_config import ExecutorConfig
+from .host_call import HostCall
 from .loaded_model import LoadedModel
 from .signature import Signature, Values
 from .steps import step_calls, time_steps
@@ -58,6 +59,11 @@ class Executor:
     def arena_bytes(self) -> int:
         """The memory that is held for intermediates, whether a run is on or not."""
         return self._arena.nbytes
+
+    @property
+    def hosts(self) -> tuple[HostCall, ...]:
+        """The functions of Python that its runs call."""
+        return tuple(self._loaded.hosts.values())
 
     def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> list[Array]:
         """The outputs: new arrays, or those of ``out``. ``context`` is the executor's, if not given."""
@@ -102,7 +108,7 @@ class Executor:
         """A function for each step, to be called in order, and the addresses in the slots, while outputs live."""
         outputs = self.new_outputs(inputs)
         slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
-        yield step_calls(self._loaded.model, slots, self._context, self._loaded.fail), slots
+        yield step_calls(self._loaded.model, self._loaded.symbols, slots, self._context, self._loaded.fail), slots
         del outputs  # alive until here, since the steps wrote to them
 
     def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TypeVar
 
-from ..ir.errors import InternalError
+from ..ir.errors import InternalError, LoopwrightError
 from .arrays import Array
 from .executor import Executor
 from .signature import Values
@@ -28,6 +28,7 @@ class ExecutorSet:
     def __init__(self, executors: Sequence[Executor], name: str) -> None:
         self.executors = tuple(executors)
         self._name = name
+        self._hosts = tuple(dict.fromkeys(host for executor in executors for host in executor.hosts))
         self.renew()
         _sets.add(self)
 
@@ -55,6 +56,8 @@ class ExecutorSet:
     def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> list[Array]:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
         idle, executor = self._idle, None
+        if self._hosts:
+            self._check_not_inside()
         try:
             for executor in self._take:
                 return executor.run(inputs, out, context)
@@ -62,6 +65,15 @@ class ExecutorSet:
             if executor is not None:
                 idle.put(executor)
         raise InternalError(f"the executors of {self._name} are gone")
+
+    def _check_not_inside(self) -> None:
+        """Raise an error where the thread would wait for itself."""
+        thread = threading.get_ident()
+        if self._idle.empty() and any(thread in host.threads for host in self._hosts):
+            raise LoopwrightError(
+                f"{self._name} is called by a function that it runs itself, and all of its {len(self.executors)} "
+                "executors are busy: give it more by executors="
+            )
 
     def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[list[Array]]:
         """A run on a thread of the engine's, of which there are as many as executors."""

@@ -61,6 +61,8 @@ def export_model(
 ) -> Exported:
     """Write a model; see ``Library.export``."""
     _check_kind(kind)
+    if packed := [function.name for function in model.functions if function.is_packed]:
+        raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
     interface = model_interface(model, name)
     target = model.target
     _check_target(target)

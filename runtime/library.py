@@ -127,8 +127,8 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
     return {
         "name": model.name,
         "target": asdict(model.target) | {"features": sorted(model.target.features)},
-        "inputs": [_spec_json(s) for s in model.inputs],
-        "outputs": [_spec_json(s) for s in model.outputs],
+        "inputs": [s.to_json() for s in model.inputs],
+        "outputs": [s.to_json() for s in model.outputs],
         "dims": model.dims,
         "least": [asdict(least) for least in model.least],
         "extents": [extent_json(extent) for extent in model.extents],
@@ -180,8 +180,8 @@ def _read(file: SectionFile) -> CompiledModel:
         tuple(content["dims"]),
         tuple(Least(**least) for least in content["least"]),
         tuple(extent_from_json(extent) for extent in content["extents"]),
-        tuple(_spec(s) for s in content["inputs"]),
-        tuple(_spec(s) for s in content["outputs"]),
+        tuple(TensorSpec.from_json(s) for s in content["inputs"]),
+        tuple(TensorSpec.from_json(s) for s in content["outputs"]),
         tuple(file.array(c["section"], dtype(c["dtype"]).to_numpy(), c["shape"]) for c in content["constants"]),
         tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in content["intermediates"]),
         tuple(Slice(base, extent_from_json(begin)) for base, begin in content["slices"]),
@@ -211,11 +211,3 @@ def _result(fields: dict[str, Any]) -> StepResult:
     held, shape = (tuple(extent_from_json(e) for e in fields[name]) for name in ("held", "shape"))
     order = tuple(fields["order"]) if fields["order"] is not None else None
     return StepResult(fields["slot"], fields["name"], dtype(fields["dtype"]), held, order, shape)
-
-
-def _spec_json(spec: TensorSpec) -> dict[str, Any]:
-    return {"name": spec.name, "shape": [extent_json(e) for e in spec.shape], "dtype": str(spec.dtype)}
-
-
-def _spec(fields: dict[str, Any]) -> TensorSpec:
-    return TensorSpec(fields["name"], tuple(extent_from_json(e) for e in fields["shape"]), dtype(fields["dtype"]))

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ..codegen.abi import OUT_OF_MEMORY
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
-from ..codegen.model import CompiledModel
+from ..codegen.model import CompiledFunction, CompiledModel
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError
 from .arrays import Array, address_of
+from .host_call import ENTRY, HostCall
 
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-"""Calls of such a function release Python's lock."""
 _LOW = (1 << CODE_BITS) - 1
 
 
 class LoadedModel:
-    """``entry(context, slots)`` runs the model; ``fail(code)`` raises the error that its result means."""
+    """``entry(context, slots)`` runs the model; ``fail(code)`` raises the error that its result means.
 
-    def __init__(self, model: CompiledModel, constants: tuple[Array, ...], symbols: Mapping[str, int]) -> None:
+    ``symbols`` are the addresses of what the code calls outside of itself. ``hosts`` are what stands for the functions
+    of these symbols instead of their code.
+    """
+
+    def __init__(
+        self,
+        model: CompiledModel,
+        constants: tuple[Array, ...],
+        symbols: Mapping[str, int],
+        hosts: Mapping[str, HostCall],
+    ) -> None:
         self.model = model
-        objects = [model.entry_object, *(f.object for f in model.functions)]
-        self._code = LoadedCode(model.entry, objects, model.target, symbols)  # keeps the machine code in memory
+        self.hosts = hosts
+        self.symbols = {**symbols, **{symbol: host.address for symbol, host in hosts.items()}}
+        objects = [model.entry_object, *(f.object for f in model.functions if f.symbol not in self.symbols)]
+        self._code = LoadedCode(model.entry, objects, model.target, self.symbols)  # keeps the machine code in memory
         self._constants = constants
-        self.entry: Any = _ENTRY(self._code.address())
+        self.entry: Any = ENTRY(self._code.address())
         self.constant_addresses = tuple(map(address_of, constants))
 
     def fail(self, code: int) -> NoReturn:
@@ -35,8 +45,19 @@ class LoadedModel:
         if not 0 <= number < len(self.model.steps):
             raise InternalError(f"{self.model.name} returned the unknown error code {code}")
         function = self.model.steps[number].function
+        if (host := self.hosts.get(function.symbol)) is not None and (error := host.take_error()) is not None:
+            _raise_from(function, error)
         if low == OUT_OF_MEMORY & _LOW:
             raise OutOfMemoryError(f"{function.name}: there is no memory for its intermediate buffers")
         if 1 <= low <= len(function.messages):
             raise KernelError(f"{function.name}: {function.messages[low - 1]}")
+        if function.is_packed:
+            raise KernelError(f"{function.name}: the native function returned the error code {low}")
         raise InternalError(f"{function.name} returned the unknown error code {low}")
+
+
+def _raise_from(function: CompiledFunction, error: BaseException) -> NoReturn:
+    """Raise what a function of Python raised, as the cause of our error; what is to end the program as it is."""
+    if not isinstance(error, Exception):
+        raise error
+    raise KernelError(f"{function.name}: {type(error).__name__}: {error}") from error

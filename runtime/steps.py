@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledModel
-from .symbols import model_symbols
+from .host_call import ENTRY
 
 REPEATS = 3
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def step_calls(
-    model: CompiledModel, slots: Sequence[int], context: bytes, fail: Callable[[int], None]
+    model: CompiledModel,
+    symbols: Mapping[str, int],
+    slots: Sequence[int],
+    context: bytes,
+    fail: Callable[[int], None],
 ) -> list[Callable[[], None]]:
-    """A function for each step, which runs it; in order, so that each finds its inputs. ``slots`` are the arguments of
-    the entry; ``fail`` is called with an error code as the entry returns it."""
-    symbols = model_symbols(model)
-    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols) for f in model.functions}
-    kernels = {symbol: _KERNEL(code.address()) for symbol, code in codes.items()}
+    """A function for each step, which runs it; in order, so that each finds its inputs. ``symbols`` are addresses: of
+    what the code calls, and of functions that stand outside of it. ``slots`` are the arguments of the entry; ``fail``
+    is called with an error code as the entry returns it."""
+    own = [f for f in model.functions if f.symbol not in symbols]
+    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols) for f in own}
+    addresses = {**symbols, **{symbol: code.address() for symbol, code in codes.items()}}
+    kernels = {f.symbol: ENTRY(addresses[f.symbol]) for f in model.functions}
 
     def call_of(number: int) -> Callable[[], None]:
         step = model.steps[number]
-        kernel = kernels[step.function.symbol]
+        kernel, code = kernels[step.function.symbol], codes.get(step.function.symbol)
         arguments = struct.pack(f"{len(step.call.operands)}q", *(slots[k] for k in step.call.operands))
 
-        def call(code: LoadedCode = codes[step.function.symbol]) -> None:  # keeps the machine code in memory
+        def call(_code: LoadedCode | None = code) -> None:  # keeps the machine code in memory
             if error := kernel(context, arguments):
                 fail((number + 1) << CODE_BITS | (error & ((1 << CODE_BITS) - 1)))
 

@@ -16,10 +16,8 @@ from ..codegen.model import CompiledModel
 from ..ir.errors import LoopwrightError, TargetError
 from ..ir.extern import ExternFunction
 from .blas import BLAS_SYMBOLS, blas_address
+from .packed_functions import NATIVE
 from .thread_pool import PoolKey, thread_pool_symbols
-
-_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
-"""The base of all functions of ctypes, those of libraries too, which has no public name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def register_symbol(function: ExternFunction, address: object, override: bool = 
 
 
 def _address(function: ExternFunction, given: object) -> int:
-    if isinstance(given, _FUNCTION):
+    if isinstance(given, NATIVE):
         given = ctypes.cast(cast(Any, given), ctypes.c_void_p).value
     if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
         raise LoopwrightError(f"the address of {function.symbol} is a number or a function of ctypes, found {given!r}")

@@ -1,0 +1,79 @@
+"""Functions of Python in the place of kernels: native code calls them with the arguments of a kernel's entry.
+
+Mutable: the errors that calls have raised and nobody has taken yet, one a thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..codegen.extents import evaluate
+from ..codegen.model import CompiledFunction, OpCall, TensorSpec
+from .arrays import Array
+
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+"""A kernel's entry, see ``codegen.abi``. Calling one releases Python's lock; one that is Python takes it again."""
+
+FAILED = 1
+"""What the entry returns where Python raised an error, which waits in the ``HostCall``."""
+
+Compute: TypeAlias = Callable[[list[Array], list[Array]], object]
+"""Fills the outputs, which come second, from the inputs, which it must not write."""
+
+
+class HostCall:
+    """``address`` is that of an entry which calls ``compute`` with the tensors of a function's call as arrays.
+
+    They are views of memory that is used for other values afterwards. An error goes to the thread that ran the model.
+    ``threads`` are those that are inside.
+    """
+
+    def __init__(self, function: CompiledFunction, call: OpCall, compute: Compute) -> None:
+        self._call = call
+        self._compute = compute
+        self._dims = function.dims
+        self._arguments = max(call.operands) + 1
+        self._errors: dict[int, BaseException] = {}
+        self.threads: set[int] = set()
+        self._entry = ENTRY(self._run)  # kept: native code has its address
+        self.address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+
+    def take_error(self) -> BaseException | None:
+        """The error of this thread's last run."""
+        return self._errors.pop(threading.get_ident(), None)
+
+    def _run(self, context: int, args: int) -> int:
+        thread = threading.get_ident()
+        try:
+            self.threads.add(thread)
+            self._compute(*self._arrays(args))
+        except BaseException as error:  # none may cross native code: it is raised behind it
+            self._errors[thread] = error
+            return FAILED
+        finally:
+            self.threads.discard(thread)
+        return 0
+
+    def _arrays(self, args: int) -> tuple[list[Array], list[Array]]:
+        slots = (ctypes.c_int64 * (self._arguments + len(self._dims))).from_address(args)
+        dims = dict(zip(self._dims, slots[self._arguments :], strict=True))
+        specs = (*self._call.inputs, *self._call.outputs)
+        arrays = [_array(spec, dims, slots[k]) for spec, k in zip(specs, self._call.operands, strict=True)]
+        count = len(self._call.inputs)
+        for array in arrays[:count]:
+            array.flags.writeable = False
+        return arrays[:count], arrays[count:]
+
+
+def _array(spec: TensorSpec, dims: dict[str, int], address: int) -> Array:
+    """The memory at an address as an array of this type."""
+    shape = tuple(evaluate(extent, dims) for extent in spec.shape)
+    dtype: np.dtype[Any] = spec.dtype.to_numpy()
+    memory = (ctypes.c_char * (prod(shape) * dtype.itemsize)).from_address(address)
+    return np.ndarray(shape, dtype, memoryview(memory))
