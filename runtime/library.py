@@ -13,6 +13,7 @@ from typing import Any
 
 from ..codegen.entry import KernelCall
 from ..codegen.extents import extent_from_json, extent_json
+from ..codegen.host import host_target
 from ..codegen.model import (
     CompiledFunction,
     CompiledModel,
@@ -28,6 +29,7 @@ from ..ir.errors import LoopwrightError, ModelError, TargetError
 from ..ir.target import Target
 from .export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
+from .reemit import for_this_machine
 from .section_file import Section, SectionFile, write_sections
 
 
@@ -90,7 +92,10 @@ class Library:
 
 
 def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
-    """Read a library from a file; nothing is compiled.
+    """Read a library from a file; nothing is compiled, if this cpu has what the library was compiled for.
+
+    Where it lacks some of that, the LLVM IR in the file is compiled once more, unless it names instructions that are
+    missing. The result is right, and slower than a library that was compiled for this cpu.
 
     Constants are mapped, not read: the system fetches them when they are used, and keeps them once for all processes.
     So the file must stay as it is; ``save`` does not write into one, but puts another in its place. Damage to anything
@@ -98,7 +103,7 @@ def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
     code: load those only that come from where you trust.
 
     Raises ``ModelError`` if the file is damaged, foreign, or of another version, and ``TargetError`` where this machine
-    lacks what it was compiled for.
+    cannot run it.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ModelError(f"a library is read from the path of its file, found {path!r}")
@@ -107,14 +112,24 @@ def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
         if verify:
             file.check_all()
         model = _read(file)
-        problem = why_not_here(model.target)
     except FileNotFoundError:
         raise ModelError(f"there is no library {os.fspath(path)}") from None
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RecursionError, LoopwrightError) as error:
         raise ModelError(f"{os.fspath(path)} is no library of this version, or is damaged: {error}") from error
-    if problem is not None:
-        raise TargetError(f"{os.fspath(path)} cannot run here: {problem}")
-    return Library(model)
+    return Library(_runnable(model, os.fspath(path)))
+
+
+def _runnable(model: CompiledModel, path: str) -> CompiledModel:
+    """The model, or one like it for this machine."""
+    problem = why_not_here(model.target)
+    if problem is None:
+        return model
+    if model.target.arch != host_target().arch:
+        raise TargetError(f"{path} cannot run here: {problem}")
+    try:
+        return for_this_machine(model)
+    except TargetError as error:
+        raise TargetError(f"{path} cannot run here: {problem}, and {error}") from None
 
 
 def _added(section: Section, sections: list[Section]) -> int:

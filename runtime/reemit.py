@@ -1,0 +1,77 @@
+"""Loading a library where the cpu lacks features of its target: its LLVM IR is compiled once more, for this machine.
+
+LLVM makes several vectors of one that is too wide. What names instructions of the other cpu cannot be made here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+
+from ..codegen.compile import compile_text
+from ..codegen.host import host_target
+from ..codegen.model import CompiledFunction, CompiledModel
+from ..codegen.options import CodegenOptions
+from ..ir.errors import TargetError
+from ..ir.target import Target
+
+_log = logging.getLogger("loopwright.compile_engine")
+
+_ROUNDING = ("floor.", "ceil.", "trunc.", "rint.", "nearbyint.", "roundeven.")
+_NEEDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("x86.avx512bf16.",), ("avx512bf16",)),
+    (("x86.avx512.vpdp",), ("avx512vnni",)),
+    (("x86.avx512.",), ("avx512f",)),
+    (("x86.avx2.",), ("avx2",)),
+    (("fma.",), ("fma",)),
+    (_ROUNDING, ("sse4.1",)),
+)
+"""What x86 cpus must have for an intrinsic, by how its name begins: LLVM would end the process where it cannot select
+instructions, and call functions that are not there, lane by lane, where it can."""
+
+_ANYWHERE = (
+    "masked. smax. smin. umax. umin. abs. fabs. sqrt. copysign. minnum. maxnum. minimum. maximum. ctpop. ctlz. cttz. "
+    "fptosi.sat. fptoui.sat. vector.reduce. sadd. ssub. smul. uadd. usub. umul. fshl. fshr. prefetch. memcpy. memset. "
+    "memmove. lifetime. assume arithmetic.fence."
+)
+
+
+def for_this_machine(model: CompiledModel) -> CompiledModel:
+    """A model of this architecture, compiled for this cpu. Raises ``TargetError`` where its code cannot be."""
+    target = replace(host_target(), threads=model.target.threads, libs=model.target.libs)
+    for function in model.functions:
+        missing = sorted(_needs(function, target) - target.features)
+        if missing:
+            raise TargetError(f"its function {function.name} has instructions of {', '.join(missing)}")
+    _log.warning(
+        "compiling %s once more: it was compiled for %s, this cpu is %s", model.name, model.target.cpu, target.cpu
+    )
+    options = CodegenOptions()
+    functions = {
+        f.symbol: replace(f, object=compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs).object)
+        for f in model.functions
+    }
+    return replace(
+        model,
+        target=target,
+        steps=tuple(replace(step, function=functions[step.function.symbol]) for step in model.steps),
+        entry_object=compile_text(model.entry_llvm_ir, model.entry, (), target, options).object,
+    )
+
+
+def _needs(function: CompiledFunction, target: Target) -> set[str]:
+    """The features that the LLVM IR of a function asks for; an intrinsic that we do not know is one by itself."""
+    found: set[str] = set()
+    on_x86 = target.arch == "x86_64"
+    for name in re.findall(r'@"?llvm\.([\w.]+)', function.llvm_ir):
+        if name.startswith(tuple(_ANYWHERE.split())) or (not on_x86 and name.startswith(("fma.", *_ROUNDING))):
+            continue
+        found.update(next((features for begins, features in _NEEDS if name.startswith(begins)), (f"llvm.{name}",)))
+        if name.startswith("x86.avx512") and name.endswith((".128", ".256")):
+            found.add("avx512vl")
+    if on_x86 and re.search(r"\bhalf\b", function.llvm_ir):
+        found.add("f16c")
+    if on_x86 and re.search(r"\bbfloat\b", function.llvm_ir):
+        found.add("avx512bf16")
+    return found
