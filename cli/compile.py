@@ -1,30 +1,40 @@
-"""``loopwright compile model.onnx -o model.lwlib``: compile a model and keep it in a file."""
+"""``loopwright compile model.onnx -o model.lwlib``: compile a model and keep it in files."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from .. import ModelError
+from .. import Library, ModelError, RuntimeArgumentError
+from ..runtime.export import Kind
 from ..runtime.section_file import is_section_file
 from .model_options import add_model_options
 from .program import compile_with_progress
 from .report import make_console
+
+EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".ll": "llvm"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The subcommand ``compile``."""
     parser = subparsers.add_parser(
         "compile",
-        help="compile an ONNX model into a library file",
-        description="Compile an ONNX model and save the library, which `loopwright run` and `loopwright.load` take "
-        "without compiling anything.",
+        help="compile an ONNX model into a library, or for programs without Python",
+        description="Compile an ONNX model. What is written goes by the name of the output: .lwlib is a library, which "
+        "`loopwright run` and `loopwright.load` take without compiling anything; .so, .o and .ll are code for programs "
+        "of C, with a header beside it.",
         epilog="example: loopwright compile model.onnx -o model.lwlib --shape x=1,3,224,224",
     )
     parser.add_argument("model", type=Path, help="the model's file")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.lwlib", help="where the library goes")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help=".lwlib, .so (.dylib), .o or .ll"
+    )
+    parser.add_argument(
+        "--weights", choices=("inside", "beside"), help="of .so and .o: inside the code (default), or in a file beside"
+    )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -33,18 +43,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
+    if arguments.weights and arguments.output.suffix not in EXPORTS:
+        raise RuntimeArgumentError(f"--weights is for {', '.join(EXPORTS)}; a library has them inside")
     start = time.perf_counter()
     library = compile_with_progress(arguments, dict(arguments.shape))
-    library.save(arguments.output)
-    seconds, size = time.perf_counter() - start, arguments.output.stat().st_size
+    files = _write(library, arguments.output, arguments.weights)
+    seconds, count = time.perf_counter() - start, len(library.functions)
     if arguments.json:
-        facts = {"library": str(arguments.output), "bytes": size, "seconds": seconds}
+        facts = {"files": {str(path): path.stat().st_size for path in files}, "seconds": seconds, "functions": count}
         specs = {"inputs": [str(s) for s in library.inputs], "outputs": [str(s) for s in library.outputs]}
-        print(json.dumps(facts | specs | {"functions": len(library.functions)}, indent=2, ensure_ascii=False))
+        print(json.dumps(facts | specs, indent=2, ensure_ascii=False))
         return 0
-    make_console().print(
-        f"{arguments.output}: {size / 2**20:.1f} MiB, {len(library.functions)} fused functions, in {seconds:.1f} s",
-        markup=False,
-        soft_wrap=True,
-    )
+    written = ", ".join(f"{path} ({path.stat().st_size / 2**20:.1f} MiB)" for path in files)
+    make_console().print(f"{written}: {count} fused functions, in {seconds:.1f} s", markup=False, soft_wrap=True)
     return 0
+
+
+def _write(library: Library, output: Path, weights: str | None) -> Sequence[Path]:
+    """The files that were written, the code or library first."""
+    kind = EXPORTS.get(output.suffix)
+    if kind is None:
+        library.save(output)
+        return [output]
+    made = library.export(output.parent, kind, output.stem, "beside" if weights == "beside" else None)
+    return [path for path in (made.code, made.header, made.weights) if path is not None]

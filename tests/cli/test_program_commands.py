@@ -49,7 +49,7 @@ def failure(capsys, *arguments):
 
 def test_compile_writes_a_library_that_runs(folder, tmp_path, capsys):
     out = command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib")
-    assert re.match(rf"{tmp_path}/m.lwlib: \d+\.\d MiB, \d fused functions", out)
+    assert re.match(rf"{tmp_path}/m.lwlib \(\d+\.\d MiB\): \d fused functions", out)
     x = np.ones((4, 8), np.float32)
     expected = np.exp(x @ WEIGHT) / np.exp(x @ WEIGHT).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(lw.Engine(lw.load(tmp_path / "m.lwlib"))([x])[0], expected, rtol=1e-5)
@@ -57,13 +57,22 @@ def test_compile_writes_a_library_that_runs(folder, tmp_path, capsys):
 
 def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--json"))
-    assert facts["bytes"] == (tmp_path / "m.lwlib").stat().st_size
+    assert facts["files"] == {str(tmp_path / "m.lwlib"): (tmp_path / "m.lwlib").stat().st_size}
     assert facts["inputs"] == ["x: float32[4, 8]"]
+
+
+@pytest.mark.parametrize(("output", "files"), [("m.o", ["m.h", "m.o"]), ("m.ll", ["m.h", "m.ll", "m.weights"])])
+def test_compile_writes_code_for_programs_of_c(folder, tmp_path, capsys, output, files):
+    facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / output, "--json"))
+    assert sorted(file.name for file in tmp_path.iterdir()) == files
+    assert sorted(facts["files"]) == [str(tmp_path / file) for file in files]
 
 
 def test_compile_refuses_libraries_and_places_it_cannot_write(folder, tmp_path, capsys):
     assert "compiled already" in failure(capsys, "compile", folder / "small.lwlib", "-o", tmp_path / "m.lwlib")
     assert "cannot be written" in failure(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "no" / "m.lwlib")
+    line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--weights", "beside"]
+    assert "--weights is for .o, .so" in failure(capsys, *line)
 
 
 def test_run_takes_a_saved_library_and_several_inputs_from_one_file(folder, tmp_path, capsys):
