@@ -31,7 +31,10 @@ def simplify_inference(function: Function) -> Function:
     done: dict[Node, Node] = {}
     for node in post_order(function.body):
         rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        done[node] = _without_batch_norm(node, rebuilt, used_by) if _is_constant_batch_norm(rebuilt) else rebuilt
+        if _is_constant_batch_norm(rebuilt):
+            with np.errstate(all="ignore"):  # the batch norm itself would overflow as quietly
+                rebuilt = _without_batch_norm(node, rebuilt, used_by)
+        done[node] = rebuilt
     body = done[function.body]
     return function if body is function.body else replace(function, body=body)
 

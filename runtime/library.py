@@ -74,7 +74,7 @@ class Library:
         of C. ``weights`` lie ``"inside"`` the code, or ``"beside"`` it in a file, which the program maps when it makes
         a context; LLVM IR has them beside. All is compiled once more, for the library's target.
         Raises ``TargetError`` where there is no linker, or the target cannot have what is asked for; ``ModelError``
-        where files cannot be written, or the model needs Python.
+        where files cannot be written, or weights are too large to lie inside.
         """
         return export_model(self.model, folder, kind, name, weights)
 

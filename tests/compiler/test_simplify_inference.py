@@ -52,6 +52,15 @@ def test_batch_norm_folds_without_changing_the_result(x, body):
     np.testing.assert_allclose(output, reference(function.body, {x: data}), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("mean", "variance"), [(-3e38, 1e-12), (0.0, -1.0)])
+def test_statistics_that_overflow_or_have_no_root_are_no_warning(mean, variance):
+    x = Var("x", tensor_type((1, 2, 3, 3), "float32"))
+    ones, statistics = Constant(np.ones(2, np.float32)), (Constant(np.full(2, v, np.float32)) for v in (mean, variance))
+    simplified = simplify_inference(Function([x], batch_norm(x, ones, ones, *statistics, epsilon=1e-9)))
+    shift = simplified.body.args[1].value
+    assert not np.isfinite(shift).any()
+
+
 def reference(node, values):
     """The graph in numpy, in float64."""
     if node in values:
