@@ -40,7 +40,8 @@ class TensorType(TypeNode):
     dtype: DType
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        extents = (str(e if (number := const_int(e)) is None else number) for e in self.shape)
+        return f"{self.dtype}[{', '.join(extents)}]"
 
     @property
     def ndim(self) -> int:
