@@ -343,6 +343,13 @@ def add_row():
     return ADD_ROW
 
 
+@pytest.mark.parametrize("lead", [(64,), (te.var("n"),), (te.var("n"), 16)], ids=["known", "open", "open_batch"])
+def test_the_constant_of_a_product_is_packed_whether_its_rows_are_known_or_not(lead):
+    x, w = lw.var("x", (*lead, 256)), lw.const(np.ones((256, 512), np.float32))
+    plan = plan_layouts(lw.Function([x], lw.nn.dense(x, w, transposed=False)), TARGET)
+    assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
+
+
 def test_a_constant_is_packed_where_the_operator_for_it_costs_less(add_row):
     x, row = lw.var("x", (3, 5)), lw.const(np.arange(5, dtype="float32"))
     call = add_row(add_row(x, row, attrs=AddRowAttrs(9.0, 5.0)), row, attrs=AddRowAttrs(5.0, 9.0))
