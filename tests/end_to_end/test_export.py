@@ -154,6 +154,25 @@ def test_a_model_of_symbolic_shapes_takes_them_with_each_run(library, tmp_path):
     run = subprocess.run([program, "2"], input=X.tobytes(), capture_output=True, check=True)
     found = np.frombuffer(run.stdout, np.float32)[: ROWS * WIDTH].reshape(ROWS, WIDTH)
     np.testing.assert_allclose(found, lw.Engine(library)([X])[0], rtol=1e-5, atol=1e-7)
+    cc("-shared", files.code, "-o", tmp_path / "net.so")
+    check_growth(ctypes.CDLL(str(tmp_path / "net.so")))
+
+
+def check_growth(net):
+    """One context takes few rows, then more, then none; and refuses fewer."""
+    net.net_message.restype = ctypes.c_char_p
+    context, pointer = ctypes.c_void_p(), ctypes.c_void_p
+    assert net.net_create(ctypes.byref(context), 1) == 0
+    for rows in (2, 300, 0, 5):
+        x = np.ones((rows + 1, COLUMNS), np.float32)
+        y, z = np.full((rows + 1, WIDTH), 7, np.float32), np.empty((rows + 1, DEPTH), np.float32)
+        arguments = [context, *(array.ctypes.data_as(pointer) for array in (x, y, z))]
+        assert net.net_run(*arguments, ctypes.c_int64(rows)) == 0
+        np.testing.assert_allclose(y[:rows].sum(axis=1), 1, rtol=1e-5)
+        assert (y[rows] == 7).all()
+        assert b"rows is negative" in net.net_message(net.net_run(*arguments, ctypes.c_int64(-1)))
+        assert net.net_run(*arguments, ctypes.c_int64(1 << 61)) == -1
+    net.net_destroy(context)
 
 
 def test_a_model_for_aarch64_runs_in_an_emulator(tmp_path):
