@@ -74,6 +74,7 @@ from .runtime.library import load_library as load
 from .runtime.packed_functions import get_func, list_funcs, register_func
 from .runtime.profile import Profile
 from .runtime.symbols import register_symbol
+from .runtime.tactic import AbstractTactic, TacticRegistry, tactics
 from .runtime.timing import Timing
 from .te.tensor import Tensor
 
@@ -289,6 +290,7 @@ def default_schedule(
 
 
 __all__ = [
+    "AbstractTactic",
     "BoundsError",
     "CacheError",
     "Comparison",
@@ -317,6 +319,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "SelectionError",
+    "TacticRegistry",
     "Target",
     "TargetError",
     "Tensor",
@@ -348,6 +351,7 @@ __all__ = [
     "register_func",
     "register_symbol",
     "resolve_target",
+    "tactics",
     "te",
     "var",
 ]

@@ -6,6 +6,7 @@ Mutable: an engine loads its code and makes its executors once, under a lock; th
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -28,6 +29,9 @@ from .profile import Profile, measure_profile
 from .request import Request
 from .signature import Signature, Values
 from .symbols import model_symbols
+from .tactic import TacticRegistry, tactics
+from .tactic_choice import Select, TacticChoice
+from .tactic_records import TacticRecords
 from .thread_pool import PoolKey
 from .threads import check_threads
 
@@ -47,11 +51,17 @@ class Engine:
     ``executors`` is how many calls run at once, each with an arena and threads of its own, or a list of their
     ``ExecutorConfig``; further calls wait. ``threads`` is the most that a run uses, of the engine or of a call; without
     it, an equal part of what the environment says, else of the cpus granted. An arena grows to the largest shapes met;
-    the plans of the last sets of shapes are kept. A library for another machine is a ``TargetError`` at ``init``.
+    the plans of the last sets of shapes are kept. ``tactics`` may serve calls instead of compiled code: see
+    ``init``. A library for another machine is a ``TargetError`` there.
     """
 
     def __init__(
-        self, library: Library, *, executors: int | Sequence[ExecutorConfig] = 1, threads: int | None = None
+        self,
+        library: Library,
+        *,
+        executors: int | Sequence[ExecutorConfig] = 1,
+        threads: int | None = None,
+        tactics: TacticRegistry = tactics,
     ) -> None:
         if not isinstance(library, Library):
             raise RuntimeArgumentError(
@@ -60,8 +70,10 @@ class Engine:
         self.library = library
         self._configs = executor_configs(executors, threads)
         self._signature = Signature(library.model)
+        self._registry = tactics
         self._lock = threading.Lock()
         self._executors: ExecutorSet | None = None
+        self._chosen: list[Mapping[str, str]] = []
         self._request = self.request()
 
     def __repr__(self) -> str:
@@ -69,10 +81,26 @@ class Engine:
         state = "; ".join(map(str, made.executors)) if made is not None else "not loaded"
         return f"<Engine {self.library.model.name}, {len(self._configs)} executors: {state}>"
 
-    def init(self) -> Engine:
-        """Load the machine code and allocate the arenas. A call of the engine does it by itself where it is missing."""
-        self._ready()
+    def init(self, select: Select | None = None, records: str | os.PathLike[str] | None = None) -> Engine:
+        """Load the machine code, allocate the arenas, and choose the tactics. A call of the engine does it by itself
+        where it is missing.
+
+        A call of an operator for which ``tactics`` has others than the compiled code gets the one that the executor
+        prefers, else the cheapest by the file of ``records``, else the one of highest priority. ``select="measure"``
+        measures those that have no record first, and adds that to the file.
+        """
+        with self._lock:
+            if self._executors is None:
+                self._executors = ExecutorSet(self._make_executors(select, records), self.library.model.name)
+            elif select is not None or records is not None:
+                raise RuntimeArgumentError(f"{self.library.model.name} is initialised: its tactics are chosen already")
         return self
+
+    @property
+    def tactics(self) -> Mapping[str, str]:
+        """The names of the tactics that the first executor has for functions of which several serve, by the symbols of
+        these; empty before ``init``."""
+        return dict(self._chosen[0]) if self._chosen else {}
 
     def request(self) -> Request:
         """Inputs and outputs for one thread, with the phases ``set_input``, ``run`` and ``get_output``."""
@@ -186,27 +214,35 @@ class Engine:
         return self._executors.run(inputs, out, None if threads is None else context_of(check_threads(threads)))
 
     def _ready(self) -> ExecutorSet:
-        with self._lock:
-            if self._executors is None:
-                self._executors = ExecutorSet(self._make_executors(), self.library.model.name)
-            return self._executors
+        if self._executors is None:
+            self.init()
+        assert self._executors is not None
+        return self._executors
 
-    def _make_executors(self) -> list[Executor]:
-        """Executors whose threads are of the same set share the loaded code; all share the constants."""
+    def _make_executors(self, select: Select | None, records: str | os.PathLike[str] | None) -> list[Executor]:
+        """Executors whose threads are of the same set share the loaded code, but for those that have tactics of their
+        own; all share the constants."""
         model = self.library.model
         if (problem := why_not_here(model.target)) is not None:
             raise TargetError(problem)
         constants = tuple(aligned(constant) for constant in model.constants)
         externs = find_externs(model)
-        loaded: dict[PoolKey, LoadedModel] = {}
+        known = TacticRecords(records, model.target)
+        choice = TacticChoice(model, self._registry, known, select, model_symbols(model))
+        shared: dict[PoolKey, LoadedModel] = {}
         executors = []
+        self._chosen = []
         for number, config in enumerate(self._configs):
             pool = _pool_key(number, config)
-            if pool not in loaded:
-                loaded[pool] = LoadedModel(
-                    model, constants, {**model_symbols(model, pool), **externs.natives}, externs.hosts
-                )
-            executors.append(Executor(loaded[pool], self._signature, config))
+            chosen = choice.choose(config)
+            loaded = None if chosen.hosts else shared.get(pool)
+            if loaded is None:
+                symbols = {**model_symbols(model, pool), **externs.natives}
+                loaded = LoadedModel(model, constants, symbols, {**externs.hosts, **chosen.hosts})
+                if not chosen.hosts:
+                    shared[pool] = loaded
+            self._chosen.append(chosen.names)
+            executors.append(Executor(loaded, self._signature, config))
         return executors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.errors import RuntimeArgumentError
 from .threads import check_threads, default_threads
@@ -13,18 +13,21 @@ from .threads import check_threads, default_threads
 @dataclass(frozen=True, slots=True)
 class ExecutorConfig:
     """``threads`` is the most that a run uses. ``cores`` are the cpus that its threads stay on, by their numbers;
-    without them, threads go where the system sends them.
+    without them, threads go where the system sends them. ``tactics`` are the names of those that it
+    prefers to all others, the first that serves a call.
 
     Raises ``RuntimeArgumentError`` for cpus that this process may not use.
     """
 
     threads: int | None = None
     cores: tuple[int, ...] = ()
+    tactics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.threads is not None:
             check_threads(self.threads)
         object.__setattr__(self, "cores", _checked_cores(self.cores))
+        object.__setattr__(self, "tactics", _checked_names(self.tactics))
 
 
 def executor_configs(executors: object, threads: int | None) -> tuple[ExecutorConfig, ...]:
@@ -41,7 +44,7 @@ def executor_configs(executors: object, threads: int | None) -> tuple[ExecutorCo
     if threads is not None:
         check_threads(threads)
     return tuple(
-        ExecutorConfig(c.threads or threads or len(c.cores) or max(1, default_threads() // len(configs)), c.cores)
+        replace(c, threads=c.threads or threads or len(c.cores) or max(1, default_threads() // len(configs)))
         for c in configs
     )
 
@@ -58,3 +61,9 @@ def _checked_cores(cores: object) -> tuple[int, ...]:
             f"cores {', '.join(map(str, missing))} are not among those that this process may use: {granted}"
         )
     return wanted
+
+
+def _checked_names(tactics: object) -> tuple[str, ...]:
+    if isinstance(tactics, str) or not isinstance(tactics, Sequence) or any(not isinstance(n, str) for n in tactics):
+        raise RuntimeArgumentError(f"tactics should be a list of names, found {tactics!r}")
+    return tuple(tactics)

@@ -1,0 +1,76 @@
+"""Tactics: what can serve a call of an operator when an engine runs it. Compiled code is one; others are registered.
+
+Mutable: a ``TacticRegistry``, under a lock. A tactic belongs to one executor, which calls it on one thread at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..codegen.model import TensorSpec
+from ..ir.errors import LoopwrightError
+from .arrays import Array
+
+
+class AbstractTactic(ABC):
+    """One way to compute an operator, in Python. ``init`` is called once, when an engine is initialised, and takes what
+    runs need; ``enqueue`` is called by each run."""
+
+    def supports(self, attrs: Mapping[str, Any], types: Sequence[TensorSpec]) -> bool:
+        """Whether it serves a call of these attributes, and of these inputs and outputs, in order. Asked before
+        ``init``; a dimension that runs choose is a name or a formula."""
+        return True
+
+    def init(self, attrs: Mapping[str, Any], types: Sequence[TensorSpec]) -> None:  # noqa: B027  may do nothing
+        """Prepare for calls of this kind."""
+
+    @abstractmethod
+    def enqueue(self, args: Sequence[Array]) -> None:
+        """Fill the outputs, which come last, from the inputs, which are read-only. None of them may be kept."""
+
+
+Creator: TypeAlias = Callable[[], AbstractTactic]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTactic:
+    """``priority`` is compared with that of the compiled implementation, its ``plevel``, which is 10 or more."""
+
+    name: str
+    creator: Creator
+    priority: int
+
+
+class TacticRegistry:
+    """Creators of tactics by operator, several each; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tactics: dict[str, dict[str, RegisteredTactic]] = {}
+
+    def register(self, op: str, name: str, creator: Creator, priority: int = 0, override: bool = False) -> None:
+        """Add a way to compute an operator, such as ``nn.matmul``. ``creator()`` makes a tactic for each executor and
+        each kind of call. By default compiled code comes before it, unless records or settings say otherwise.
+
+        Raises ``LoopwrightError`` for a name that the operator has already, unless ``override`` is asked for.
+        """
+        if not callable(creator):
+            raise LoopwrightError(f"the tactic {name} of {op} needs a function that makes it, found {creator!r}")
+        with self._lock:
+            known = self._tactics.setdefault(op, {})
+            if name in known and not override:
+                raise LoopwrightError(f"{op} has a tactic {name} already; say override=True to replace it")
+            known[name] = RegisteredTactic(name, creator, priority)
+
+    def of(self, op: str) -> tuple[RegisteredTactic, ...]:
+        """The tactics of an operator, in order of registration."""
+        with self._lock:
+            return tuple(self._tactics.get(op, {}).values())
+
+
+tactics = TacticRegistry()
+"""What engines choose from unless they are given another registry."""
