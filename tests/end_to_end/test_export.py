@@ -233,3 +233,24 @@ def test_a_check_that_fails_is_a_code_with_its_message(tmp_path):
     codes = [library.small(ctypes.byref(ctypes.c_int8(a)), ctypes.byref(b), 1) for a in (12, 7, 3)]
     assert [library.small_message(c) for c in codes] == [b"A is 9, or more", b"A is 5, or more", b"no error"]
     assert b.value == 0x3C00
+
+
+def test_functions_of_c_that_a_kernel_calls_are_linked_to_it(tmp_path):
+    triple = te.extern_function("triple_all", ["int64", "update float32"])
+
+    def body(ins, outs):
+        ib = te.IRBuilder()
+        ib.call(triple, 4, outs[0])
+        return ib.get()
+
+    B = te.extern((4,), [], body, dtype="float32", name="B")
+    own = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(ctypes.c_float))(lambda n, x: None)
+    lw.register_symbol(triple, own, override=True)
+    files = lw.build(lw.create_schedule(B), [B], name="tripled").export(tmp_path)
+    assert "void triple_all(int64_t, float *);" in files.header.read_text()
+    source = "#include <stdint.h>\nvoid triple_all(int64_t n, float *x) { while (n--) x[n] *= 3; }\n"
+    (tmp_path / "own.c").write_text(source)
+    cc("-shared", "-fPIC", tmp_path / "own.c", files.code, "-o", tmp_path / "both.so")
+    b = np.arange(4, dtype=np.float32)
+    assert ctypes.CDLL(str(tmp_path / "both.so")).tripled(b.ctypes.data_as(ctypes.c_void_p), 1) == 0
+    np.testing.assert_array_equal(b, [0, 3, 6, 9])
