@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from rich import box
 from rich.markup import escape
@@ -26,12 +28,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "cache",
         help="list, check or clear the cache of compiled code",
         description="List, check or clear the cache of compiled code on disk. Other processes may compile meanwhile.",
+        epilog="example: loopwright cache prune --max-size 500M",
     )
     actions = parser.add_subparsers(title="actions", metavar="action", required=True)
     listing = actions.add_parser("ls", help="list the entries, the last used ones first")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
     verify = actions.add_parser("verify", help="check all entries; the exit code is 1 if damaged ones remain")
     verify.add_argument("--drop", action="store_true", help="remove the damaged entries")
+    verify.add_argument("--json", action="store_true", help="print JSON")
     verify.set_defaults(run=_verify)
     prune = actions.add_parser("prune", help="remove entries")
     which = prune.add_argument_group("what to remove; at least one is needed")
@@ -39,12 +44,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     which.add_argument("--max-size", type=_bytes, metavar="SIZE", help="least recently used ones beyond it: 500M, 2G")
     which.add_argument("--all", action="store_true", help="all entries")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    prune.add_argument("--json", action="store_true", help="print JSON")
     prune.set_defaults(run=_prune, usage=prune)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     cache, now = disk_cache(), time.time()
     entries = sorted(cache.entries(), key=lambda entry: (-entry.used, entry.key))
+    if arguments.json:
+        print(json.dumps({"folder": str(cache.folder), "entries": [_entry_json(e) for e in entries]}, indent=2))
+        return 0
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("key", "kind", "name", "target"):
         table.add_column(name, overflow="fold")
@@ -62,16 +71,20 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    cache, damaged = disk_cache(), 0
+    cache = disk_cache()
     entries = cache.entries()
-    for entry in entries:
-        problem = entry.problem()
-        if problem is not None:
-            damaged += 1
+    damaged = {entry: problem for entry in entries if (problem := entry.problem()) is not None}
+    problems = [_entry_json(entry) | {"problem": problem} for entry, problem in damaged.items()]
+    if arguments.drop:
+        for entry in damaged:
+            entry.drop()
+    if arguments.json:
+        facts = {"folder": str(cache.folder), "entries": len(entries), "dropped": arguments.drop}
+        print(json.dumps(facts | {"damaged": problems}, indent=2))
+    else:
+        for entry, problem in damaged.items():
             print(f"{'dropping ' if arguments.drop else ''}{entry.path}: {problem}")
-            if arguments.drop:
-                entry.drop()
-    print(f"{_total(entries)} in {cache.folder}: {damaged} damaged")
+        print(f"{_total(entries)} in {cache.folder}: {len(damaged)} damaged")
     return 1 if damaged and not arguments.drop else 0
 
 
@@ -80,12 +93,24 @@ def _prune(arguments: argparse.Namespace) -> int:
         arguments.usage.error("say what to remove: --older-than DAYS, --max-size SIZE or --all")
     cache = disk_cache()
     chosen = _chosen(cache.entries(), arguments, time.time())
+    removed = [_entry_json(entry) for entry in chosen]
     if not arguments.dry_run:
         for entry in chosen:
             entry.drop()
         _remove_leftovers(cache)
-    print(f"{'would remove' if arguments.dry_run else 'removed'} {_total(chosen)} in {cache.folder}")
+    if arguments.json:
+        facts = {"folder": str(cache.folder), "dry_run": arguments.dry_run}
+        print(json.dumps(facts | {"removed": removed}, indent=2))
+    else:
+        print(f"{'would remove' if arguments.dry_run else 'removed'} {_total(chosen)} in {cache.folder}")
     return 0
+
+
+def _entry_json(entry: CacheEntry) -> dict[str, object]:
+    """What is known of an entry while it is there; ``used`` are seconds since 1970."""
+    about = entry.about()
+    words = asdict(about) if about is not None else {}
+    return {"key": entry.key, "path": str(entry.path), "bytes": entry.size, "used": entry.used} | words
 
 
 def _chosen(entries: Sequence[CacheEntry], arguments: argparse.Namespace, now: float) -> list[CacheEntry]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from itertools import groupby, product
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -90,7 +92,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="List the operators of the graph.",
         epilog="example: loopwright ops --target x86-64-v3",
     )
-    parser.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
+    form.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--target", default="native", help="whose implementations to list (default: native)")
     parser.set_defaults(run=_run)
 
@@ -98,8 +102,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
         print(operators_page(), end="")
+        return 0
+    rows = _rows(resolve_target(arguments.target))
+    if arguments.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
-        _print_table(make_console(), resolve_target(arguments.target))
+        _print_table(make_console(), rows)
     return 0
 
 
@@ -200,16 +208,30 @@ def _sample_convolution(axes: str, data: str, kernel: str, groups: int) -> Call:
     return nn.conv(*made, groups=groups, data_layout=data, kernel_layout=kernel)
 
 
-def _print_table(console: Console, target: Target) -> None:
+def _rows(target: Target) -> list[dict[str, Any]]:
     found = _implementations(target)
+    return [
+        {
+            "operator": op.name,
+            "arguments": [argument.name for argument in op.arguments],
+            "pattern": op.pattern.name.lower(),
+            "support_level": op.support_level,
+            "description": op.description,
+            "implementations": found[op],
+        }
+        for op in all_ops()
+    ]
+
+
+def _print_table(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("operator", no_wrap=True)
     table.add_column("pattern", no_wrap=True)
     table.add_column("level", justify="right")
     table.add_column("what it gives")
     table.add_column("implementations (priority)")
-    for op in all_ops():
-        listed = ", ".join(f"{name} ({priority})" for name, priority in found[op].items())
-        pattern = op.pattern.name.lower()
-        table.add_row(escape(op.name), pattern, str(op.support_level), escape(op.description), listed)
+    for row in rows:
+        listed = ", ".join(f"{name} ({priority})" for name, priority in row["implementations"].items())
+        texts = (row["operator"], row["pattern"], str(row["support_level"]), row["description"])
+        table.add_row(*map(escape, texts), listed)
     console.print(table)

@@ -1,5 +1,6 @@
 """``loopwright cache``: entries listed, damage found, what is removed and what is left alone."""
 
+import json
 import os
 import time
 
@@ -48,6 +49,19 @@ def test_entries_are_listed_the_last_used_first(cache, capsys):
     assert rows[0].split()[-3:] == ["3.1", "KiB", "now"]
     assert rows[2].split()[-3:] == ["40", "d", "ago"]
     assert total.startswith("3 entries, 6.3 KiB in ")
+
+
+def test_each_action_tells_in_json(cache, capsys):
+    def told(*arguments):
+        assert main(["cache", *arguments, "--json"]) in (0, 1)
+        return json.loads(capsys.readouterr().out)
+
+    damage(cache, "relu")
+    assert {e["key"] for e in told("ls")["entries"]} == set(KEYS.values())
+    assert [e["key"] for e in told("verify")["damaged"]] == [KEYS["relu"]]
+    removed = told("prune", "--older-than", "30")["removed"]
+    assert [e["name"] for e in removed] == ["fused_conv"]
+    assert len(told("ls")["entries"]) == 2
 
 
 def test_an_empty_cache_is_told(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,10 @@ def test_the_table_is_of_the_target_that_was_asked_for(capsys):
 
 def test_support_levels_are_shown(page):
     assert "- *support level* 2: what convolutional networks need" in sections(page)["nn.conv2d"]
+
+
+def test_operators_are_told_in_json(capsys):
+    assert main(["ops", "--json", "--target", "x86-64-v3"]) == 0
+    rows = {row["operator"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows.keys() == {op.name for op in all_ops()}
+    assert "matmul.paneled" in rows["nn.matmul"]["implementations"]

@@ -180,7 +180,7 @@ def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "ops"])
+@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "ops", "cache"])
 def test_help_has_an_example(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
