@@ -47,7 +47,7 @@ def test_eight_threads_on_two_executors_get_the_right_results_for_a_minute():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
 @pytest.mark.parametrize(
-    ("scenario", "count"), [("engines_give_back_their_memory", 60), ("kernels_give_back_their_memory", 40)]
+    ("scenario", "count"), [("engines_give_back_their_memory", 60), ("loaded_kernels_give_back_their_memory", 200)]
 )
 def test_memory_of_what_is_freed_comes_back(scenario, count):
     run(scenario, count)
@@ -56,7 +56,7 @@ def test_memory_of_what_is_freed_comes_back(scenario, count):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
 @pytest.mark.parametrize(
-    ("scenario", "count"), [("engines_give_back_their_memory", 500), ("kernels_give_back_their_memory", 2000)]
+    ("scenario", "count"), [("engines_give_back_their_memory", 500), ("compiled_kernels_give_back_their_memory", 2000)]
 )
 def test_memory_of_many_that_are_freed_comes_back(scenario, count):
     run(scenario, count, seconds=900)
