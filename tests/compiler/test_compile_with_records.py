@@ -99,7 +99,7 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
 )
 def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, implementation, config):
     plain, *_ = lower_function(closed(function), TARGET, "f")
-    tuned, choices, _ = lower_function(
+    tuned, choices, *_ = lower_function(
         closed(function), TARGET, "f", records=records(implementation, call, config=config)
     )
     assert choices[0].implementation == implementation
@@ -125,7 +125,7 @@ def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, impl
     ids=str,
 )
 def test_a_config_that_does_not_fit_is_passed_over(config, problem):
-    _, choices, _ = lower_function(closed(MODEL), TARGET, "f", records=records("matmul.paneled", config=config))
+    _, choices, *_ = lower_function(closed(MODEL), TARGET, "f", records=records("matmul.paneled", config=config))
     assert choices[0].reason == "highest priority 15 of 2"
     assert problem in choices[0].notes[0]
 
@@ -147,10 +147,10 @@ def recorded_trace():
 
 def test_a_trace_schedules_the_operator_alone_and_in_a_fused_function():
     known = records("matmul.direct", trace=recorded_trace())
-    alone, choices, _ = lower_function(closed(lw.Function([A, B], PRODUCT)), TARGET, "f", records=known)
+    alone, choices, *_ = lower_function(closed(lw.Function([A, B], PRODUCT)), TARGET, "f", records=known)
     assert (choices[0].implementation, choices[0].notes) == ("matmul.direct", ())
     assert "for i1_outer in range(5)" in str(alone)
-    fused, choices, _ = lower_function(closed(MODEL), TARGET, "f", records=known)
+    fused, choices, *_ = lower_function(closed(MODEL), TARGET, "f", records=known)
     assert choices[0].notes == ()
     a, b = product_inputs()
     out = np.empty((24, 40), np.float32)
@@ -170,7 +170,7 @@ def test_a_trace_that_fits_the_operator_but_not_the_function_leaves_it_the_sched
     known = records(own.name, alone, trace=lw.Trace.from_json({"version": 1, "steps": steps}))
     assert select_implementation(alone, TARGET, records=known).record is not None
     fused = closed(lw.Function([x], lw.nn.max(lw.nn.exp(x), axes=[0])))
-    nest, choices, _ = lower_function(fused, TARGET, "f", records=known)
+    nest, choices, *_ = lower_function(fused, TARGET, "f", records=known)
     assert "the recorded trace does not fit this function" in choices[-1].notes[0]
     assert str(nest) == str(lower_function(fused, TARGET, "f")[0])
 
@@ -181,8 +181,8 @@ def test_strict_precision_takes_no_trace_that_sums_in_another_order():
     outer, _ = s[made].split(made.op.reduce_axis[0], factor=4)
     s.rfactor(made, outer)
     known = records(trace=s.trace)
-    _, free, _ = lower_function(closed(MODEL), TARGET, "f", "standard", known)
-    strict, choices, _ = lower_function(closed(MODEL), TARGET, "f", "strict", known)
+    _, free, *_ = lower_function(closed(MODEL), TARGET, "f", "standard", known)
+    strict, choices, *_ = lower_function(closed(MODEL), TARGET, "f", "strict", known)
     assert free[0].notes == ()
     assert "the recorded trace does not fit this function" in choices[0].notes[0]
     assert str(strict) == str(lower_function(closed(MODEL), TARGET, "f", "strict", records())[0])
