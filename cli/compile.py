@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
-from ..runtime.export import Kind
+from ..codegen.export.names import c_name
+from ..runtime.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .model_options import add_model_options
 from .program import compile_with_progress
 from .report import make_console
 
+LIBRARY = ".lwlib"
 EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".ll": "llvm"}
 
 
@@ -43,8 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    if arguments.weights and arguments.output.suffix not in EXPORTS:
-        raise RuntimeArgumentError(f"--weights is for {', '.join(EXPORTS)}; a library has them inside")
+    _check_output(arguments.output, arguments.weights)
     start = time.perf_counter()
     library = compile_with_progress(arguments, dict(arguments.shape))
     files = _write(library, arguments.output, arguments.weights)
@@ -59,11 +60,29 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(library: Library, output: Path, weights: str | None) -> Sequence[Path]:
+def _check_output(output: Path, weights: Weights | None) -> None:
+    """Raises ``RuntimeArgumentError`` for a name that says nothing of what to write, or that code cannot have."""
+    suffix = output.suffix
+    if suffix != LIBRARY and suffix not in EXPORTS:
+        raise RuntimeArgumentError(f"the output {output} should end in {LIBRARY}, {', '.join(EXPORTS)}")
+    if suffix == LIBRARY and weights is not None:
+        raise RuntimeArgumentError(f"--weights is for {', '.join(EXPORTS)}; a library has them inside")
+    if suffix in EXPORTS and c_name(output.stem) != output.stem:
+        raise RuntimeArgumentError(
+            f"functions of C have the name of the output, and {output.stem!r} is none that they can have: take "
+            f"{output.with_name(c_name(output.stem) + suffix)}"
+        )
+
+
+def _write(library: Library, output: Path, weights: Weights | None) -> Sequence[Path]:
     """The files that were written, the code or library first."""
     kind = EXPORTS.get(output.suffix)
     if kind is None:
         library.save(output)
         return [output]
-    made = library.export(output.parent, kind, output.stem, "beside" if weights == "beside" else None)
+    if kind == "shared" and output.suffix != (suffix := shared_suffix(library.model.target)):
+        raise RuntimeArgumentError(
+            f"shared libraries of {library.model.target.triple} end in {suffix}: {output} does not"
+        )
+    made = library.export(output.parent, kind, output.stem, weights)
     return [path for path in (made.code, made.header, made.weights) if path is not None]

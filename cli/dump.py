@@ -7,10 +7,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from .. import ModelError, dump, load
+from .. import ModelError, dump
 from ..compiler.dump import STAGES
-from ..runtime.section_file import is_section_file
-from .model_options import add_model_options, with_advice
+from .model_options import add_model_options, saved_library, with_advice
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    subject = load(arguments.model) if is_section_file(arguments.model) else arguments.model
+    subject = saved_library(arguments) or arguments.model
     settings = arguments.target, dict(arguments.shape)
     try:
         texts = dump(subject, arguments.stage, arguments.function, *settings, records=arguments.records)

@@ -6,9 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from .. import Explanation, FusionReport, ModelError, explain, fusion_report, load
+from .. import Explanation, FusionReport, ModelError, explain, fusion_report
 from ..runtime.section_file import is_section_file
-from .model_options import add_model_options, with_advice
+from .model_options import add_model_options, saved_library, with_advice
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,8 +42,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _explanation(arguments: argparse.Namespace) -> Explanation:
-    if is_section_file(arguments.model):
-        return explain(load(arguments.model))
+    library = saved_library(arguments)
+    if library is not None:
+        return explain(library)
     return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
 
 

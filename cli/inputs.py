@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import RuntimeArgumentError
 from ..codegen.model import TensorSpec
+from ..runtime.arrays import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 RANDOM = "random"
 
 
@@ -52,18 +51,15 @@ def _asked(text: str) -> Asked:
 def read_inputs(asked: Sequence[Asked], names: Sequence[str]) -> dict[str, Array]:
     """The arrays that files give, by the name of their input. Raises ``RuntimeArgumentError`` for other names, and for
     files that cannot be read."""
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for about in asked:
-        for name, array in _read(about):
-            if name not in names:
+        found = dict(_read(about))
+        for name in found or [about.name]:
+            if name and name not in names:
                 raise RuntimeArgumentError(
                     f"the model has no input {name!r}; its inputs are {', '.join(names) or 'none'}"
                 )
-            arrays[name] = array
-        if about.source == RANDOM and about.name and about.name not in names:
-            raise RuntimeArgumentError(
-                f"the model has no input {about.name!r}; its inputs are {', '.join(names) or 'none'}"
-            )
+        arrays |= found
     return arrays
 
 
@@ -72,7 +68,8 @@ def complete(
 ) -> dict[str, Array]:
     """The arrays that were given, and random ones for the other inputs; ``shapes`` are those of inputs whose own are
     open."""
-    return {spec.name: given[spec.name] if spec.name in given else _random(spec, shapes) for spec in specs}
+    rng = np.random.default_rng(0)
+    return {spec.name: given[spec.name] if spec.name in given else _random(spec, shapes, rng) for spec in specs}
 
 
 def _read(about: Asked) -> Iterator[tuple[str, Array]]:
@@ -85,7 +82,7 @@ def _read(about: Asked) -> Iterator[tuple[str, Array]]:
         with path.open("rb") as file:
             stored = np.load(file, allow_pickle=False)
             if isinstance(stored, np.ndarray):
-                yield about.name, np.ascontiguousarray(stored)
+                yield about.name, _contiguous(stored)
             elif about.name:
                 raise RuntimeArgumentError(
                     f"input {about.name}: {path} holds several arrays; give a .npy file, which holds one, or --input "
@@ -93,12 +90,17 @@ def _read(about: Asked) -> Iterator[tuple[str, Array]]:
                 )
             else:
                 for name in stored.files:
-                    yield name, np.ascontiguousarray(stored[name])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+                    yield name, _contiguous(stored[name])
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError) as error:
         raise RuntimeArgumentError(f"{who}: {path} cannot be read as a .{kind} file: {error}") from error
 
 
-def _random(spec: TensorSpec, shapes: Mapping[str, tuple[int, ...]]) -> Array:
+def _contiguous(array: Array) -> Array:
+    """``numpy.ascontiguousarray`` gives scalars a dimension."""
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _random(spec: TensorSpec, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Array:
     extents = [extent for extent in spec.shape if isinstance(extent, int)]
     shape = tuple(extents) if len(extents) == len(spec.shape) else shapes.get(spec.name)
     if shape is None:
@@ -106,8 +108,10 @@ def _random(spec: TensorSpec, shapes: Mapping[str, tuple[int, ...]]) -> Array:
             f"random values for {spec} need a shape: --shape {spec.name}=1,3,224,224 gives one, "
             f"--input {spec.name}=FILE.npy an array"
         )
-    rng = np.random.default_rng(0)
     kind = spec.dtype.to_numpy()
-    if spec.dtype.is_float:
-        return rng.standard_normal(shape, np.float32).astype(kind)
-    return rng.integers(0, 2, shape).astype(kind)
+    try:
+        if spec.dtype.is_float:
+            return rng.standard_normal(shape, np.float32).astype(kind)
+        return rng.integers(0, 2, shape).astype(kind)
+    except (MemoryError, ValueError):
+        raise RuntimeArgumentError(f"there is no memory for random values of {spec.name}, of shape {shape}") from None

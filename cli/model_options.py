@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..ir.errors import ModelError
+from .. import Library, ModelError, RuntimeArgumentError, load
+from ..runtime.section_file import is_section_file
 
 ADVICE = "\n(on the command line: --shape NAME=1,3,224,224)"
 
@@ -20,8 +21,20 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=1,3,224,224",
         help="the shape of an input whose extents the model leaves open, repeatable",
     )
-    parser.add_argument("--target", default="native", help='as in "native", "x86-64-v3", "llvm -mcpu=… -mattr=…"')
+    target = 'as in "native", which is the default, "x86-64-v3", "llvm -mcpu=… -mattr=…"'
+    parser.add_argument("--target", help=target)
     parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
+
+
+def saved_library(arguments: argparse.Namespace) -> Library | None:
+    """The library that ``arguments.model`` is the file of, None for a model. Raises ``RuntimeArgumentError`` where
+    options say how to compile it, which has been done."""
+    if not is_section_file(arguments.model):
+        return None
+    for name in ("target", "records"):
+        if getattr(arguments, name) is not None:
+            raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{name}")
+    return load(arguments.model)
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

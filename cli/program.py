@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +15,11 @@ from onnx import ModelProto
 from rich.console import Console
 from rich.progress import Progress
 
-from .. import Library, ModelError, RuntimeArgumentError, compile, load
+from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..frontend.load import load_model
-from ..runtime.section_file import is_section_file
 from ..runtime.threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
-from .model_options import add_model_options, with_advice
+from .model_options import add_model_options, saved_library, with_advice
 
 Array: TypeAlias = npt.NDArray[Any]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
@@ -72,16 +72,15 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Pro
     """
     shapes: Shapes = dict(arguments.shape)
     start = time.perf_counter()
-    if is_section_file(arguments.model):
-        library = load(arguments.model)
+    library = saved_library(arguments)
+    if library is not None:
         seconds = time.perf_counter() - start
         given = read_inputs(arguments.input, [spec.name for spec in library.inputs])
         if batch is not None:
             shapes = _batched({s.name: [*s.shape] for s in library.inputs if s.name not in given}, batch) | shapes
         return Program(library, complete(given, library.inputs, shapes), seconds, False)
-    proto, _ = load_model(arguments.model)
-    given = read_inputs(arguments.input, [value.name for value in _fed(proto)])
-    open_shapes = _open_shapes(proto)
+    names, open_shapes = _inputs_of(arguments.model)
+    given = read_inputs(arguments.input, names)
     if batch is not None:
         shapes = _batched(open_shapes, batch) | shapes
     shapes = {name: given[name].shape for name in open_shapes if name in given} | shapes
@@ -92,8 +91,8 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Pro
 
 def compile_with_progress(arguments: argparse.Namespace, shapes: Mapping[str, tuple[int, ...]]) -> Library:
     """Compile the model that the arguments name. The progress bar shows on a terminal only."""
-    bar = Console(stderr=True)
-    with Progress(console=bar, transient=True, disable=not bar.is_terminal) as progress:
+    hidden = not sys.stderr.isatty()  # rich would take FORCE_COLOR for a terminal
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
         task = progress.add_task("compiling", total=None)
         try:
             return compile(
@@ -105,6 +104,12 @@ def compile_with_progress(arguments: argparse.Namespace, shapes: Mapping[str, tu
             )
         except ModelError as error:
             raise with_advice(error) from error
+
+
+def _inputs_of(model: Path) -> tuple[list[str], dict[str, list[Any]]]:
+    """The names of a model's inputs, and the shapes of those that leave extents open. Its weights are not read."""
+    proto, _ = load_model(model, mapped=True)
+    return [value.name for value in _fed(proto)], _open_shapes(proto)
 
 
 def _fed(proto: ModelProto) -> list[Any]:

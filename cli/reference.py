@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.errors import LoopwrightError
-from ..runtime.compare import TOLERANCE
+from ..runtime.compare import tolerance_of
 from ..runtime.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 
 Array: TypeAlias = npt.NDArray[Any]
-
-NARROW_TOLERANCE = 3e-2
-"""For floats of 16 bits: four roundings to bfloat16."""
 
 
 class CheckError(LoopwrightError):
@@ -76,7 +73,7 @@ def _error(name: str, output: Array, expected: Array, who: str) -> float:
     with np.errstate(invalid="ignore"):  # infinities that do not agree
         difference = np.where(same, 0.0, np.abs(a - b))
     error = float(difference.max(initial=0.0) / (scale or 1.0))
-    tolerance = TOLERANCE if output.dtype.itemsize >= 4 else NARROW_TOLERANCE
+    tolerance = tolerance_of(output.dtype)
     if not error <= tolerance:  # NaN where one of the two is not finite
         raise CheckError(
             f"output {name} differs from {who}'s by {error:.1e} of its largest magnitude; {tolerance:.1e} is allowed"

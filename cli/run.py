@@ -142,7 +142,7 @@ def _write_outputs(path: Path, library: Library, outputs: Sequence[Array]) -> No
     try:
         with zipfile.ZipFile(path, "w") as archive:
             for spec, array in zip(library.outputs, outputs, strict=True):
-                with archive.open(f"{spec.name}.npy", "w") as member:
+                with archive.open(f"{spec.name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
     except OSError as error:
         raise RuntimeArgumentError(f"the outputs cannot be written to {path}: {error.strerror}") from error

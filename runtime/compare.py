@@ -17,6 +17,8 @@ from .arrays import Array
 
 TOLERANCE = 1e-4
 """Of the largest magnitude in a value of the reference."""
+NARROW_TOLERANCE = 3e-2
+"""The same for floats of 16 bits: four roundings to bfloat16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,12 @@ class Difference:
     ours: float
     theirs: float
     lost: int
-    within: bool
+    tolerance: float
+
+    @property
+    def within(self) -> bool:
+        """Whether it is in the tolerance."""
+        return self.largest <= self.tolerance
 
     def __str__(self) -> str:
         at = ", ".join(map(str, self.place))
@@ -54,7 +61,6 @@ class Comparison:
     the reference has."""
 
     model: str
-    tolerance: float
     differences: tuple[Difference, ...]
     unknown: tuple[str, ...]
 
@@ -68,10 +74,10 @@ class Comparison:
         counted = f"{self.model}: {len(self.differences)} values compared{unknown}; "
         if self.first is None:
             worst = max(self.differences, key=lambda difference: difference.largest, default=None)
-            return f"{counted}all within {self.tolerance:.1e}" + (f"\nthe furthest: {worst}" if worst else "")
+            return f"{counted}all within the tolerance" + (f"\nthe furthest: {worst}" if worst else "")
         nodes = ", ".join(self.first.nodes)
         outside = sum(not difference.within for difference in self.differences)
-        return f"{counted}{outside} beyond {self.tolerance:.1e}\nthe first: {self.first}\nits nodes: {nodes}"
+        return f"{counted}{outside} beyond the tolerance\nthe first: {self.first}\nits nodes: {nodes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,12 @@ class Steps:
     slots: Sequence[int]
 
 
-def compare_steps(steps: Steps, reference: Mapping[str, Array], tolerance: float) -> Comparison:
+def tolerance_of(kind: np.dtype[Any]) -> float:
+    """The tolerance for values of a dtype."""
+    return TOLERANCE if kind.itemsize >= 4 else NARROW_TOLERANCE
+
+
+def compare_steps(steps: Steps, reference: Mapping[str, Array], tolerance: float | None) -> Comparison:
     """Run the steps, and compare what each leaves with the values of ``reference`` by name.
 
     Raises ``ModelError`` where nothing can be compared, or a value of the reference has another shape.
@@ -104,10 +115,11 @@ def compare_steps(steps: Steps, reference: Mapping[str, Array], tolerance: float
                 raise ModelError(
                     f"{result.name} has shape {ours.shape}, but {theirs.shape} in the reference: is it the same model?"
                 )
-            differences.append(_difference(number, step, result.name, ours, theirs, tolerance))
+            allowed = tolerance_of(ours.dtype) if tolerance is None else tolerance
+            differences.append(_difference(number, step, result.name, ours, theirs, allowed))
     if not differences:
         raise ModelError(f"{model.name} and the reference have no value in common")
-    return Comparison(model.name, tolerance, tuple(differences), tuple(unknown))
+    return Comparison(model.name, tuple(differences), tuple(unknown))
 
 
 def collect_steps(steps: Steps) -> dict[str, Array]:
@@ -154,5 +166,5 @@ def _difference(number: int, step: ModelStep, name: str, ours: Array, theirs: Ar
         ours=float(a[place]) if error.size else 0.0,
         theirs=float(b[place]) if error.size else 0.0,
         lost=int(np.count_nonzero(~(same | finite))),
-        within=bool(error.max(initial=0.0) <= tolerance),
+        tolerance=tolerance,
     )

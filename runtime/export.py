@@ -175,7 +175,7 @@ def _write(
 ) -> Exported:
     """Write all files aside, then move them into place."""
     name = interface.name
-    suffix = {"object": ".o", "shared": _shared_suffix(target), "llvm": ".ll"}[kind]
+    suffix = {"object": ".o", "shared": shared_suffix(target), "llvm": ".ll"}[kind]
     found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", folder / f"{name}.weights" if beside else None)
     try:
         with _aside(folder) as scratch:
@@ -217,7 +217,7 @@ def _write_weights(path: Path, image: WeightsImage) -> None:
             file.write(view)
 
 
-def _shared_suffix(target: Target) -> str:
+def shared_suffix(target: Target) -> str:
     return ".dylib" if "darwin" in target.triple or "macos" in target.triple else ".so"
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 from onnx import ModelProto, ValueInfoProto
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 
 from ..ir.errors import ModelError, RuntimeArgumentError
 from .arrays import Array
@@ -24,21 +22,19 @@ Reference: TypeAlias = (
 )
 
 
-class BatchNormalization(BatchNormalization_14):
-    """Batch normalisation by the stored statistics, for every opset.
-
-    The evaluator's own versions before 14 mix the statistics of the batch in, which is for training only.
-    """
-
-    op_domain = ""
-
-
 def onnxruntime_installed() -> bool:
     return find_spec("onnxruntime") is not None
 
 
 def onnx_evaluator(model: ModelProto | str) -> Any:
-    """The evaluator of the onnx package."""
+    """The evaluator of the onnx package, with batch normalisation by the stored statistics for every opset: its own
+    versions before 14 mix the statistics of the batch in, which is for training only."""
+    from onnx.reference import ReferenceEvaluator  # takes long to import
+    from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
+
+    class BatchNormalization(BatchNormalization_14):
+        op_domain = ""
+
     return ReferenceEvaluator(model, new_ops=[BatchNormalization])
 
 
@@ -91,6 +87,8 @@ def _values_of(
         raise ModelError(f"the reference cannot be read: {error}") from error
     computed = {name for node in extended.graph.node for name in node.output if name}
     wanted = [name for name in dict.fromkeys(names) if name in computed]
+    if not wanted:
+        return {}
     already = {value.name for value in extended.graph.output}
     extended.graph.output.extend(ValueInfoProto(name=name) for name in wanted if name not in already)
     try:

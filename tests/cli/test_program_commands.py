@@ -71,8 +71,13 @@ def test_compile_writes_code_for_programs_of_c(folder, tmp_path, capsys, output,
 def test_compile_refuses_libraries_and_places_it_cannot_write(folder, tmp_path, capsys):
     assert "compiled already" in failure(capsys, "compile", folder / "small.lwlib", "-o", tmp_path / "m.lwlib")
     assert "cannot be written" in failure(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "no" / "m.lwlib")
-    line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--weights", "beside"]
-    assert "--weights is for .o, .so" in failure(capsys, *line)
+    line = ["compile", folder / "small.onnx", "-o"]
+    assert "--weights is for .o, .so" in failure(capsys, *line, tmp_path / "m.lwlib", "--weights", "beside")
+    assert "should end in .lwlib, .o" in failure(capsys, *line, tmp_path / "m.obj")
+    assert f"take {tmp_path}/my_net.o" in failure(capsys, *line, tmp_path / "my-net.o")
+    assert "end in .so" in failure(capsys, *line, tmp_path / "m.dylib", "--target", "llvm -mtriple=x86_64-linux-gnu")
+    assert "weights stay out of the text" in failure(capsys, *line, tmp_path / "m.ll", "--weights", "inside")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_takes_a_saved_library_and_several_inputs_from_one_file(folder, tmp_path, capsys):
@@ -86,6 +91,28 @@ def test_run_takes_a_saved_library_and_several_inputs_from_one_file(folder, tmp_
     assert "needs the model that it was made of" in failure(capsys, "run", folder / "small.lwlib", "--check")
     np.savez(tmp_path / "other.npz", z=x)
     assert "no input 'z'" in failure(capsys, "run", folder / "small.onnx", "--input", tmp_path / "other.npz")
+
+
+def test_inputs_that_cannot_be_read_are_errors(folder, tmp_path, capsys):
+    np.savez_compressed(tmp_path / "damaged.npz", x=np.ones((4, 8), np.float32))
+    data = bytearray((tmp_path / "damaged.npz").read_bytes())
+    data[60:80] = bytes(20)
+    (tmp_path / "damaged.npz").write_bytes(data)
+    assert "cannot be read" in failure(capsys, "run", folder / "small.onnx", "--input", tmp_path / "damaged.npz")
+
+
+def test_scalars_stay_scalars(tmp_path, capsys):
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, []) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "scalar", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "s.onnx")
+    np.save(tmp_path / "x.npy", np.float32(3))
+    report = json.loads(command(capsys, "run", tmp_path / "s.onnx", "--input", f"x={tmp_path / 'x.npy'}", "--json"))
+    assert report["outputs"][0]["largest"] == 3.0
+
+
+def test_a_library_takes_no_options_of_the_compiler(folder, capsys):
+    for name in ("run", "bench", "profile", "dump", "explain"):
+        assert "it takes no --target" in failure(capsys, name, folder / "small.lwlib", "--target", "native")
 
 
 def test_run_tells_in_json(folder, capsys):
@@ -130,8 +157,14 @@ def test_compare_names_the_first_function_beyond_the_tolerance(folder, capsys):
     other = small_model()
     other.graph.initializer[0].CopyFrom(numpy_helper.from_array(2 * WEIGHT, "w"))
     onnx.save(other, folder / "other.onnx")
-    assert main([*map(str, line), "--reference", str(folder / "other.onnx")]) == 1
+    assert main([*map(str, line), "--reference", str(folder / "other.onnx")]) == 3
     assert "the first: " in capsys.readouterr().out
+    with np.errstate(all="ignore"):
+        other.graph.initializer[0].CopyFrom(numpy_helper.from_array(WEIGHT * np.float32("inf"), "w"))
+    onnx.save(other, folder / "infinite.onnx")
+    assert main([*map(str, line), "--reference", str(folder / "infinite.onnx"), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert found["first"]["largest"] is None
 
 
 def test_dump_prints_each_stage(folder, capsys):
@@ -162,6 +195,8 @@ def test_dump_names_what_it_does_not_have(folder, capsys):
         ("bench", "m.onnx", "--batch", "0"),
         ("bench", "m.onnx", "--warmup", "nan"),
         ("dump", "m.onnx", "--stage", "mir"),
+        ("compare", "m.onnx", "--tolerance", "nan"),
+        ("compare", "m.onnx", "--tolerance", "-1"),
         ("profile",),
     ],
     ids=" ".join,
