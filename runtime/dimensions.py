@@ -1,6 +1,6 @@
 """The symbolic dimensions of a model, read off the shapes of its inputs, and what follows from them: plans of memory.
 
-Mutable: ``Plans`` keeps the plans of the shapes met last. Used under the lock of its engine.
+Mutable: ``Plans`` keeps the plans of the shapes met last. It belongs to one executor.
 """
 
 from __future__ import annotations

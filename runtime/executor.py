@@ -108,18 +108,28 @@ class Executor:
         """A function for each step, to be called in order, and the addresses in the slots, while outputs live."""
         outputs = self.new_outputs(inputs)
         slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
-        yield step_calls(self._loaded.model, self._loaded.symbols, slots, self._context, self._loaded.fail), slots
+        calls = step_calls(self._loaded.model, self._loaded.symbols, slots, self._context, self._loaded.fail)
+        with self._on_cores():
+            yield calls, slots
         del outputs  # alive until here, since the steps wrote to them
 
     def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
         return self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
 
     def _pinned(self, context: bytes, slots: bytes) -> int:
-        """The entry, with the calling thread on the executor's cores; workers that it makes inherit them."""
+        with self._on_cores():
+            return int(self._loaded.entry(context, slots))
+
+    @contextmanager
+    def _on_cores(self) -> Iterator[None]:
+        """The calling thread on the executor's cores, if it has any; workers that it makes inherit them."""
+        if not self.config.cores:
+            yield
+            return
         before = os.sched_getaffinity(0)
         try:
             os.sched_setaffinity(0, self.config.cores)
-            return int(self._loaded.entry(context, slots))
+            yield
         finally:
             os.sched_setaffinity(0, before)
 

@@ -37,6 +37,8 @@ class ExecutorSet:
         self._lock = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
         self._idle: SimpleQueue[Executor] = SimpleQueue()
+        for host in self._hosts:
+            host.forget_threads()
         for executor in self.executors:
             self._idle.put(executor)
         self._take = iter(self._idle.get, None)
@@ -44,6 +46,8 @@ class ExecutorSet:
     def use(self, run: Callable[[Executor], Result]) -> Result:
         """What ``run`` gives, on the calling thread."""
         idle, executor = self._idle, None
+        if self._hosts:
+            self._check_not_inside()
         try:
             # A loop of one round: no KeyboardInterrupt can come between taking an executor and having its name.
             for executor in self._take:
@@ -69,7 +73,7 @@ class ExecutorSet:
     def _check_not_inside(self) -> None:
         """Raise an error where the thread would wait for itself."""
         thread = threading.get_ident()
-        if self._idle.empty() and any(thread in host.threads for host in self._hosts):
+        if self._idle.empty() and any(host.is_inside(thread) for host in self._hosts):
             raise LoopwrightError(
                 f"{self._name} is called by a function that it runs itself, and all of its {len(self.executors)} "
                 "executors are busy: give it more by executors="

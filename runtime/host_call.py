@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections import Counter
 from collections.abc import Callable
 from math import prod
 from typing import Any, TypeAlias
@@ -31,7 +32,6 @@ class HostCall:
     """``address`` is that of an entry which calls ``compute`` with the tensors of a function's call as arrays.
 
     They are views of memory that is used for other values afterwards. An error goes to the thread that ran the model.
-    ``threads`` are those that are inside.
     """
 
     def __init__(self, function: CompiledFunction, call: OpCall, compute: Compute) -> None:
@@ -40,7 +40,8 @@ class HostCall:
         self._dims = function.dims
         self._arguments = max(call.operands) + 1
         self._errors: dict[int, BaseException] = {}
-        self.threads: set[int] = set()
+        self._inside: Counter[int] = Counter()
+        self._completed: Counter[int] = Counter()
         self._entry = ENTRY(self._run)  # kept: native code has its address
         self.address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
 
@@ -48,16 +49,30 @@ class HostCall:
         """The error of this thread's last run."""
         return self._errors.pop(threading.get_ident(), None)
 
+    def is_inside(self, thread: int) -> bool:
+        """Whether a thread runs the function at this moment."""
+        return self._inside[thread] > 0
+
+    def completed(self, thread: int) -> int:
+        """How many calls have come to their end on a thread, with or without an error."""
+        return self._completed[thread]
+
+    def forget_threads(self) -> None:
+        """In a forked child: the threads that were inside are not there."""
+        self._inside.clear()
+        self._errors.clear()
+
     def _run(self, context: int, args: int) -> int:
         thread = threading.get_ident()
         try:
-            self.threads.add(thread)
+            self._inside[thread] += 1
             self._compute(*self._arrays(args))
         except BaseException as error:  # none may cross native code: it is raised behind it
             self._errors[thread] = error
             return FAILED
         finally:
-            self.threads.discard(thread)
+            self._inside[thread] -= 1
+            self._completed[thread] += 1
         return 0
 
     def _arrays(self, args: int) -> tuple[list[Array], list[Array]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -36,8 +37,20 @@ class LoadedModel:
         objects = [model.entry_object, *(f.object for f in model.functions if f.symbol not in self.symbols)]
         self._code = LoadedCode(model.entry, objects, model.target, self.symbols)  # keeps the machine code in memory
         self._constants = constants
-        self.entry: Any = ENTRY(self._code.address())
+        self._native: Any = ENTRY(self._code.address())
+        self.entry: Any = self._native if not hosts else self._watched
         self.constant_addresses = tuple(map(address_of, constants))
+
+    def _watched(self, context: bytes, slots: bytes) -> int:
+        """The entry, where an interrupt that Python notices on the way into a function of ours is not lost: nobody
+        hears of it there, but the call does not come to its end."""
+        thread = threading.get_ident()
+        before = [host.completed(thread) for host in self.hosts.values()]
+        code = int(self._native(context, slots))
+        after = [host.completed(thread) for host in self.hosts.values()]
+        if code == 0 and any(b == a for b, a in zip(before, after, strict=True)):
+            raise KeyboardInterrupt
+        return code
 
     def fail(self, code: int) -> NoReturn:
         """Raise the error that a result of the entry other than 0 means."""
@@ -45,8 +58,11 @@ class LoadedModel:
         if not 0 <= number < len(self.model.steps):
             raise InternalError(f"{self.model.name} returned the unknown error code {code}")
         function = self.model.steps[number].function
-        if (host := self.hosts.get(function.symbol)) is not None and (error := host.take_error()) is not None:
+        host = self.hosts.get(function.symbol)
+        if host is not None and (error := host.take_error()) is not None:
             _raise_from(function, error)
+        if host is not None:
+            raise KeyboardInterrupt  # on the way into the function
         if low == OUT_OF_MEMORY & _LOW:
             raise OutOfMemoryError(f"{function.name}: there is no memory for its intermediate buffers")
         if 1 <= low <= len(function.messages):

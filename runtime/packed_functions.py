@@ -6,17 +6,17 @@ Mutable: the table of names, under a lock.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from ..ir.errors import LoopwrightError
+from .fork_lock import ForkLock
 
 PackedFunction: TypeAlias = Callable[..., Any]
 Registered = TypeVar("Registered", bound=PackedFunction)
 
 _functions: dict[str, PackedFunction] = {}
-_lock = threading.Lock()
+_lock = ForkLock()
 
 NATIVE = ctypes.CFUNCTYPE(None).__mro__[1]
 """The base of all functions of ctypes, those of libraries too, which has no public name."""

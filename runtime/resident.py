@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import llvmlite.binding as llvm
 
-_lock = threading.Lock()
+from .fork_lock import ForkLock
+
+_lock = ForkLock()
 _loaded = 0
 
 

@@ -7,7 +7,6 @@ Mutable: the table of registered functions, under a lock.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,6 +15,7 @@ from ..codegen.model import CompiledModel
 from ..ir.errors import LoopwrightError, TargetError
 from ..ir.extern import ExternFunction
 from .blas import BLAS_SYMBOLS, blas_address
+from .fork_lock import ForkLock
 from .packed_functions import NATIVE
 from .thread_pool import PoolKey, thread_pool_symbols
 
@@ -30,7 +30,7 @@ class _Registered:
 
 
 _registered: dict[str, _Registered] = {}
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 def register_symbol(function: ExternFunction, address: object, override: bool = False) -> None:

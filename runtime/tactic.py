@@ -5,7 +5,6 @@ Mutable: a ``TacticRegistry``, under a lock. A tactic belongs to one executor, w
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 from ..codegen.model import TensorSpec
 from ..ir.errors import LoopwrightError
 from .arrays import Array
+from .fork_lock import ForkLock
 
 
 class AbstractTactic(ABC):
@@ -49,7 +49,7 @@ class TacticRegistry:
     """Creators of tactics by operator, several each; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._tactics: dict[str, dict[str, RegisteredTactic]] = {}
 
     def register(self, op: str, name: str, creator: Creator, priority: int = 0, override: bool = False) -> None:

@@ -10,17 +10,17 @@ no threads.
 from __future__ import annotations
 
 import functools
-import threading
 from importlib import resources
 from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
 from ..ir.errors import TargetError
+from .fork_lock import ForkLock
 from .resident import load_resident
 
 _EXPORTS = ("lw_parallel_for",)
-_load_lock = threading.Lock()
+_load_lock = ForkLock()
 
 PoolKey: TypeAlias = int | tuple[int, ...]
 """Which of the pools of this process: by number, or the one whose threads stay on these cores."""

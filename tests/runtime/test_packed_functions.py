@@ -204,3 +204,38 @@ def test_an_engine_that_waits_for_itself_is_an_error(registered):
     registered("test.scale", lambda x, y: engine([X], out=[y]))
     with pytest.raises(lw.KernelError, match="main is called by a function that it runs itself, and all of its 1 exec"):
         engine([X])
+
+
+@pytest.mark.parametrize("look", ["bind", "time_steps", "values"])
+def test_an_engine_that_is_looked_at_by_what_it_runs_is_an_error_too(registered, look):
+    def itself(x, y):
+        made = getattr(engine, look)([X])
+        if look == "bind":
+            made()
+
+    registered("test.scale", itself)
+    engine = lw.Engine(scaled_model(2, 4)).init()
+    with pytest.raises(lw.KernelError, match="called by a function that it runs itself"):
+        engine([X])
+
+
+def test_an_interrupt_on_the_way_into_a_function_is_not_lost(registered, monkeypatch):
+    """ctypes drops what is raised before the function's own ``try``, and goes on."""
+    from loopwright.runtime.host_call import HostCall
+
+    registered("test.scale", scale)
+    engine = lw.Engine(scaled_model(2, 4)).init()
+    (host,) = engine._executors.executors[0].hosts
+    monkeypatch.setattr(HostCall, "_arrays", lambda self, args: ([X], [np.empty_like(X)]))
+    monkeypatch.setattr(host, "completed", lambda thread: 0)  # as if it had not come to its end
+    with pytest.raises(KeyboardInterrupt):
+        engine([X])
+
+
+def test_stages_of_a_model_say_where_there_is_no_code(registered):
+    x = lw.var("x", (2, 4))
+    model = lw.Function([x], lw.nn.relu(lw.nn.extern("test.scale", x)))
+    for stage in ("te", "loop", "llvm", "asm"):
+        texts = {text.name: text.text for text in lw.dump(model, stage)}
+        assert "packed function" in texts["fused_extern"]
+        assert "packed function" not in texts["fused_relu"]
