@@ -232,6 +232,8 @@ def dump(
     ``compile`` raises, and ``RuntimeArgumentError`` for an unknown stage or function.
     """
     check_stage(stage)
+    if stage == "graph" and function is not None:
+        raise RuntimeArgumentError("the stage graph is of the whole model: it takes no function")
     if isinstance(subject, Library):
         if stage not in MODEL_STAGES:
             raise RuntimeArgumentError(f"a library has the stages {', '.join(MODEL_STAGES)}; {stage} needs the model")

@@ -38,6 +38,10 @@ class TensorSpec:
         return cls(data["name"], tuple(map(extent_from_json, data["shape"])), dtype(data["dtype"]))
 
 
+EXTERN = "extern"
+"""The operator that calls packed functions."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpCall:
     """A call of an operator: its attributes as canonical JSON text, and its tensors in order, those of tuples taken
@@ -85,8 +89,8 @@ class CompiledFunction:
 
     @property
     def is_packed(self) -> bool:
-        """Whether it stands for a packed function."""
-        return not self.object
+        """Whether it stands for a packed function, so that there is no code."""
+        return self.call is not None and self.call.op == EXTERN
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; the object code as it is."""

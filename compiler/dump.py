@@ -16,6 +16,7 @@ from ..ir.target import Target
 from ..lowering.report import nest_text
 from ..lowering.schedule import Schedule
 from .lower_function import lower_function
+from .op_call import packed_choice
 from .records import TuningRecords
 from .units import Unit, units_of
 
@@ -24,6 +25,9 @@ Stage = Literal["graph", "te", "loop", "llvm", "asm"]
 STAGES: Sequence[Stage] = get_args(Stage)
 MODEL_STAGES: Sequence[Stage] = ("loop", "llvm", "asm")
 """Those that a compiled model still has."""
+
+
+_NO_CODE = "a packed function: engines look it up, and there is no code of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,8 @@ def te_stage(
 def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -> list[StageText]:
     """Of each function of a compiled model, or of the one called ``wanted``, its loop nest, LLVM IR or assembly."""
     texts: dict[str, Callable[[CompiledFunction], str]] = {
-        "loop": lambda function: function.loop_ir,
-        "llvm": lambda function: function.llvm_ir,
+        "loop": lambda function: function.loop_ir or _NO_CODE,
+        "llvm": lambda function: function.llvm_ir or _NO_CODE,
         "asm": lambda function: _assembly(function, model.target),
     }
     found = _wanted([(function.name, function.symbol, function) for function in model.functions], wanted)
@@ -80,6 +84,9 @@ def _wanted(functions: Sequence[tuple[str, str, _Found]], wanted: str | None) ->
 
 
 def _te_text(function: Function, symbol: str, target: Target, options: CodegenOptions, records: TuningRecords) -> str:
+    packed = packed_choice(function)
+    if packed is not None:
+        return f"# calls the packed function {packed.implementation}"
     lowered = lower_function(function, target, symbol, options.precision, records)
     return "\n\n".join(map(_schedule_text, lowered.schedules))
 
@@ -90,4 +97,6 @@ def _schedule_text(schedule: Schedule) -> str:
 
 
 def _assembly(function: CompiledFunction, target: Target) -> str:
+    if function.is_packed:
+        return _NO_CODE
     return CompiledCode(b"", function.symbol, (), function.llvm_ir, target, CodegenOptions()).assembly

@@ -48,10 +48,13 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
         "compiling %s once more: it was compiled for %s, this cpu is %s", model.name, model.target.cpu, target.cpu
     )
     options = CodegenOptions()
-    functions = {
-        f.symbol: replace(f, object=compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs).object)
-        for f in model.functions
-    }
+
+    def compiled(f: CompiledFunction) -> CompiledFunction:
+        if f.is_packed:
+            return f
+        return replace(f, object=compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs).object)
+
+    functions = {f.symbol: compiled(f) for f in model.functions}
     return replace(
         model,
         target=target,

@@ -84,3 +84,16 @@ def test_what_names_instructions_is_not_compiled_where_they_are_missing(wide, tm
     machine(V3)
     with pytest.raises(lw.TargetError, match=f"has instructions of {missing}$"):
         lw.load(tmp_path / "named.lwlib")
+
+
+def test_packed_functions_stay_what_they_are(tmp_path, machine):
+    def double(x, y):
+        y[...] = 2 * x
+
+    x = lw.var("x", X.shape)
+    body = lw.nn.relu(lw.nn.extern("test.reemit.double", x))
+    lw.compile(lw.Function([x], body), target="x86-64-v4", jobs=1).save(tmp_path / "packed.lwlib")
+    machine(V3)
+    loaded = lw.load(tmp_path / "packed.lwlib")
+    lw.register_func("test.reemit.double", double, override=True)
+    np.testing.assert_array_equal(lw.Engine(loaded)([X])[0], np.maximum(2 * X, 0))
