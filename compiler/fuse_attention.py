@@ -67,9 +67,11 @@ class _Found:
         before = [done[n.args[0]] for n, axes in sides if _is(n, TRANSPOSE) and n.attrs.axes == axes]
         if len(before) == len(sides):
             query, key, value = before
-            return transpose(self._named(attention(query, key, value, mask, self.scale, layout="BSHD")), SWAPPED)
+            made = transpose(self._named(attention(query, key, value, mask, self.scale, layout="BSHD")), SWAPPED)
+            return replace(made, value=self.calls[-1].value)
         key = transpose(done[self.right], TURNED)
-        return self._named(attention(done[self.query], key, done[self.value], mask, self.scale))
+        made = self._named(attention(done[self.query], key, done[self.value], mask, self.scale))
+        return replace(made, value=self.calls[-1].value)
 
     def _named(self, call: Call) -> Call:
         return replace(call, origin=tuple(name for old in self.calls for name in old.origin))

@@ -36,7 +36,7 @@ def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
             return params.get(node)
         if isinstance(node, Call):
             assert isinstance(node.op, Op)
-            return node.op(*node.args, attrs=node.attrs, origin=node.origin)
+            return replace(node.op(*node.args, attrs=node.attrs, origin=node.origin), value=node.value)
         return None
 
     if not params:

@@ -57,7 +57,8 @@ class _Part:
         for call in sums:
             value = _called(call, *(self._cut(a, -1) if isinstance(a, Constant) else value for a in call.args))
         shape = [const_int(extent) for extent in tensor_of(self.reader).shape]
-        return replace(reshape(value, [e for e in shape if e is not None]), origin=self.reader.origin)
+        made = reshape(value, [e for e in shape if e is not None])
+        return replace(made, origin=self.reader.origin, value=self.reader.value)
 
     def _cut(self, constant: Constant, axis: int) -> Constant:
         """The columns of a constant, or all of it where it is the same for all columns."""
