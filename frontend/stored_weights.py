@@ -14,6 +14,8 @@ from onnx import ModelProto, TensorProto
 
 LEAST_BYTES = 1 << 16
 """Smaller weights are parsed with the rest."""
+_MAX_VARINT = 10
+"""Bytes of a number of 64 bits."""
 
 _GRAPH = ModelProto.GRAPH_FIELD_NUMBER
 _INITIALIZER = ModelProto().graph.DESCRIPTOR.fields_by_name["initializer"].number
@@ -123,14 +125,14 @@ def _fields(data: mmap.mmap, start: int, end: int) -> Iterator[_Field]:
 
 def _varint(data: mmap.mmap, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where it ends."""
-    value = shift = 0
-    while True:
+    value = 0
+    for shift in range(0, 7 * _MAX_VARINT, 7):
         byte = data[at]
         value |= (byte & 0x7F) << shift
         at += 1
-        shift += 7
         if byte < 0x80:
             return value, at
+    raise ValueError(f"a number is longer than {_MAX_VARINT} bytes")
 
 
 def _encoded(number: int, contents: bytes) -> bytes:

@@ -15,9 +15,10 @@ def in_memory(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def give_back(array: npt.NDArray[Any]) -> None:
-    """Free the memory of an array that lies in a file: it is read from there again where somebody asks for it."""
+    """Free the memory of an array in a file that is mapped to be read only: it is read from there again where somebody
+    asks for it. Of other maps changes would be lost."""
     found = _map_of(array)
-    if found is not None and hasattr(mmap, "MADV_DONTNEED"):
+    if found is not None and _is_read_only(array) and hasattr(mmap, "MADV_DONTNEED"):
         found.madvise(mmap.MADV_DONTNEED)
 
 
@@ -26,3 +27,13 @@ def _map_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap.mmap) else None
+
+
+def _is_read_only(array: npt.NDArray[Any]) -> bool:
+    """Whether the map under an array is numpy's, of mode ``"r"``."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return base.mode == "r"
+        base = base.base
+    return False

@@ -102,3 +102,19 @@ def test_weights_of_the_wrong_size_are_refused(path):
     onnx.save(model, path)
     with pytest.raises(lw.ModelError, match="'large' should have"):
         lw.compile(path)
+
+
+def test_numbers_that_do_not_end_are_no_model(tmp_path):
+    (tmp_path / "endless.onnx").write_bytes(b"\xff" * 100_000)
+    with pytest.raises(lw.ModelError, match="no ONNX model"):
+        lw.compile(tmp_path / "endless.onnx")
+
+
+def test_changes_of_a_mapped_array_of_the_caller_stay(tmp_path):
+    np.save(tmp_path / "w.npy", np.zeros((64, 64), np.float32))
+    weight = np.load(tmp_path / "w.npy", mmap_mode="c")
+    weight[...] = 1.0
+    x = lw.var("x", (2, 64))
+    engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.matmul(x, lw.const(weight))), jobs=1))
+    np.testing.assert_array_equal(engine([np.ones((2, 64), np.float32)])[0], np.full((2, 64), 64.0, np.float32))
+    assert weight.min() == 1.0
