@@ -24,6 +24,7 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _ROUNDS = 10_000
 _READ_SUMS = 16
 _LARGEST = 1 << 27
+_PASS_BYTES = 1 << 23
 _REPEATS = 3
 
 
@@ -49,14 +50,15 @@ def measure_rates(target: Target, threads: int) -> MachineRates:
     """The rates of ``threads`` threads, the best of a few runs each: a tenth of a second altogether."""
     loops = _load(target)
     lanes, sums = target.lanes("float32"), _sums(target)
-    footprints = (target.l2_bytes // 2 * threads, 16 * target.l2_bytes, _LARGEST)
+    caches = (target.l2_bytes // 2 * threads, 16 * target.l2_bytes)
+    footprints = sorted({*(min(size, _LARGEST) for size in caches), _LARGEST})
     data = np.ones(footprints[-1] // 4, np.float32)
     out = np.empty(threads * lanes, np.float32)
     seconds = _least_seconds(loops, "fma_peak", threads, [data.ctypes.data, out.ctypes.data, _ROUNDS])
     bandwidths = []
     for footprint in footprints:
         steps = footprint // (4 * lanes * _READ_SUMS * threads)
-        passes = max(1, (footprints[1] // footprint) // 2)
+        passes = max(1, _PASS_BYTES // footprint)
         taken = _least_seconds(loops, "read_all", threads, [data.ctypes.data, out.ctypes.data, steps, passes])
         bandwidths.append((footprint, passes * steps * 4 * lanes * _READ_SUMS * threads / taken))
     return MachineRates(2 * _ROUNDS * sums * lanes * threads / seconds, tuple(bandwidths))
@@ -97,11 +99,13 @@ declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})
 define i32 @fma_peak(ptr %ctx, ptr %args) {{
   %slot = getelementptr i64, ptr %args, i64 3
   %threads = load i64, ptr %slot
-  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @fma_part, ptr %args, i64 %threads)
+  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @fma_task, ptr %args, i64 %threads)
   ret i32 %code
 }}
 
-define internal i32 @fma_part(ptr %ctx, ptr %args, i64 %part, i64 %end) {{
+{_task("fma")}
+
+define internal void @fma_part(ptr %args, i64 %part) {{
 entry:
   %data = load ptr, ptr %args
   %out.slot = getelementptr i64, ptr %args, i64 1
@@ -124,11 +128,13 @@ done:
 define i32 @read_all(ptr %ctx, ptr %args) {{
   %slot = getelementptr i64, ptr %args, i64 4
   %threads = load i64, ptr %slot
-  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @read_part, ptr %args, i64 %threads)
+  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @read_task, ptr %args, i64 %threads)
   ret i32 %code
 }}
 
-define internal i32 @read_part(ptr %ctx, ptr %args, i64 %part, i64 %end) {{
+{_task("read")}
+
+define internal void @read_part(ptr %args, i64 %part) {{
 entry:
   %data = load ptr, ptr %args
   %out.slot = getelementptr i64, ptr %args, i64 1
@@ -165,6 +171,22 @@ done:
 """
 
 
+def _task(name: str) -> str:
+    """What the pool calls: the parts of a chunk, which are all where it has no thread to spare."""
+    return f"""define internal i32 @{name}_task(ptr %ctx, ptr %args, i64 %begin, i64 %end) {{
+entry:
+  br label %loop
+loop:
+  %part = phi i64 [%begin, %entry], [%next, %loop]
+  call void @{name}_part(ptr %args, i64 %part)
+  %next = add i64 %part, 1
+  %more = icmp slt i64 %next, %end
+  br i1 %more, label %loop, label %done
+done:
+  ret i32 0
+}}"""
+
+
 def _each(count: int, line: str) -> str:
     """The line once for each number, which stands for ``#``."""
     return "\n".join(line.replace("#", str(k)) for k in range(count))
@@ -176,4 +198,4 @@ def _total(count: int, vector: str) -> str:
     store = (
         f"  %place = getelementptr {vector}, ptr %out, i64 %part\n  store {vector} %t{count - 1}, ptr %place, align 4"
     )
-    return "\n".join((*adds, store, "  ret i32 0"))
+    return "\n".join((*adds, store, "  ret void"))

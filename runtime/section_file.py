@@ -13,7 +13,7 @@ import hashlib
 import json
 import mmap
 import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import ModelError
 
-FORMAT = 5
+FORMAT = 6
 MAGIC = b"loopwright model"
 _SIZE_BYTES = 8
 _DIGEST_BYTES = 32
@@ -40,15 +40,15 @@ class _Place(NamedTuple):
 
 def write_sections(path: Path, content: object, sections: Sequence[Section]) -> None:
     """Write a file, aside first, then move it into place: it is there whole, or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with aside.open("xb") as file:  # with the permissions that new files have here
             _write(file, content, [_bytes_of(section) for section in sections])
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        aside.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise
 
 

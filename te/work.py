@@ -13,8 +13,8 @@ _OPERATIONS = {"fma": 2, "dot2": 4, "dot4": 8}
 
 
 def operations(outputs: Sequence[Tensor]) -> Expr:
-    """Additions, multiplications, divisions, comparisons and calls of functions that it takes to compute the outputs
-    once from placeholders: each counts 1, an ``fma`` 2. Arithmetic of indices and conditions does not count.
+    """Additions, multiplications, divisions, minima, maxima and calls of functions that it takes to compute the outputs
+    once from placeholders: each counts 1, an ``fma`` 2. Comparisons, and arithmetic of indices, do not count.
 
     0 where the definition does not tell: in scans, externs, and reductions over ragged axes.
     """

@@ -160,3 +160,9 @@ def test_nothing_is_left_behind_in_the_folder(library):
     with tempfile.TemporaryDirectory() as folder:
         library.save(Path(folder) / "small.lwlib")
         assert [p.name for p in Path(folder).iterdir()] == ["small.lwlib"]
+
+
+def test_a_file_has_the_permissions_that_new_files_have(library, tmp_path):
+    (tmp_path / "plain").touch()
+    library.save(tmp_path / "saved.lwlib")
+    assert (tmp_path / "saved.lwlib").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -109,3 +109,11 @@ def test_origins_are_the_nodes_of_the_imported_model():
     profile = lw.Engine(lw.compile(proto, jobs=1), threads=1).profile([np.ones(4, np.float32)])
     assert profile.functions[0].nodes == ("the_relu",)
     assert "the_relu" in str(profile)
+
+
+def test_rates_count_the_work_of_threads_that_the_pool_does_not_have(monkeypatch):
+    """More threads than there are, and footprints that are no larger than the array that is read."""
+    rates = measure_rates(lw.resolve_target("native"), 300)
+    sizes = [size for size, _ in rates.bandwidths]
+    assert sizes == sorted(set(sizes))
+    assert rates.operations < 1e14
