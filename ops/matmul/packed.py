@@ -7,7 +7,7 @@ has the factors of a term side by side: panels[tile, k, j] = b[k, tile * width +
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ... import te
 from ...graph.node import Call, Constant, Node
 from ...graph.types import TensorType, Type, tensor_type
+from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, const_int
 from ...ir.target import Target
@@ -46,13 +47,21 @@ class PackedMatmulAttrs(Attrs):
 def _relation(types: Sequence[Type], attrs: PackedMatmulAttrs) -> Type:
     a, panels = tensor_argument(types[0], "a"), tensor_argument(types[1], "panels")
     kind = product_dtype([a, panels], ["a", "panels"])
+    return product_by_panels(a, panels, lambda terms: terms, "a", attrs.columns, kind)
+
+
+def product_by_panels(
+    a: TensorType, panels: TensorType, rows_of: Callable[[Expr], Expr], counted: str, columns: int, kind: DType
+) -> TensorType:
+    """The type of a · panels, [tiles, rows, width], that have so many columns together; ``rows_of`` gives the rows of a
+    panel for the terms of a, errors call them ``counted``. Raises ``TypeInferenceError`` for shapes that do not fit."""
     if a.ndim < 2 or panels.ndim != 3:
         raise TypeInferenceError(f"a needs two axes at least, and panels has three, found {a} and {panels}")
-    tiles, terms, width = panels.shape
-    check_contraction(a.shape[-1], terms, "a", "panels")
-    if const_int(tiles) != math.ceil(attrs.columns / (const_int(width) or 1)):
-        raise TypeInferenceError(f"{attrs.columns} columns do not fill {tiles} panels of {width}")
-    return TensorType((*a.shape[:-1], *tensor_type((attrs.columns,), kind).shape), kind)
+    tiles, rows, width = panels.shape
+    check_contraction(rows_of(a.shape[-1]), rows, counted, "panels")
+    if const_int(tiles) != math.ceil(columns / (const_int(width) or 1)):
+        raise TypeInferenceError(f"{columns} columns do not fill {tiles} panels of {width}")
+    return TensorType((*a.shape[:-1], *tensor_type((columns,), kind).shape), kind)
 
 
 # 3. Registration.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ... import te
 from ...graph.node import Call, Constant, Node
-from ...graph.types import TensorType, Type, tensor_type
+from ...graph.types import Type, tensor_type
 from ...ir.dtype import INT32, dtype
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, const_int
@@ -24,7 +24,7 @@ from ...ir.simplify import simplify
 from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile
 from ...lowering.schedule import Schedule
-from ..accumulate import check_contraction, is_byte
+from ..accumulate import is_byte
 from ..attrs import Attrs, attr
 from ..byte_words import BYTES, ByteProduct, count_words
 from ..implementation import Compute, ScheduleFunction
@@ -34,7 +34,7 @@ from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from ..tile_config import configured_tile
 from .int8 import byte_tile, schedule_words, sum_words, word_cycles
-from .packed import Panels
+from .packed import Panels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
 # 1. Attributes.
@@ -53,13 +53,11 @@ def _relation(types: Sequence[Type], attrs: PackedByteMatmulAttrs) -> Type:
     a, panels = tensor_argument(types[0], "a"), tensor_argument(types[1], "panels")
     if not is_byte(a.dtype) or attrs.dtype not in ("int8", "uint8") or panels.dtype is not INT32:
         raise TypeInferenceError(f"bytes are multiplied by bytes in words of int32, found {a}, {panels}, {attrs.dtype}")
-    if a.ndim < 2 or panels.ndim != 3:
-        raise TypeInferenceError(f"a needs two axes at least, and panels has three, found {a} and {panels}")
-    tiles, words, width = panels.shape
-    check_contraction(simplify((a.shape[-1] + (BYTES - 1)) // BYTES), words, "words of a", "panels")
-    if const_int(tiles) != math.ceil(attrs.columns / (const_int(width) or 1)):
-        raise TypeInferenceError(f"{attrs.columns} columns do not fill {tiles} panels of {width}")
-    return TensorType((*a.shape[:-1], *tensor_type((attrs.columns,), INT32).shape), INT32)
+    return product_by_panels(a, panels, _words, "words of a", attrs.columns, INT32)
+
+
+def _words(terms: Expr) -> Expr:
+    return simplify((terms + (BYTES - 1)) // BYTES)
 
 
 # 3. Registration.
