@@ -88,13 +88,22 @@ def _load(target: Target) -> LoadedCode:
 
 
 def _loops(target: Target) -> str:
-    lanes, sums = target.lanes("float32"), _sums(target)
-    vector = f"<{lanes} x float>"
+    lanes = target.lanes("float32")
     return f"""
 target triple = "{target.triple}"
 target datalayout = "{data_layout(target)}"
 declare i32 @lw_parallel_for(ptr, ptr, ptr, i64)
-declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})
+
+{_fma_loop(lanes, _sums(target))}
+
+{_read_loop(lanes)}
+"""
+
+
+def _fma_loop(lanes: int, sums: int) -> str:
+    """Multiplies and adds in registers; the arguments are data, results, rounds and threads."""
+    vector = f"<{lanes} x float>"
+    return f"""declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})
 
 define i32 @fma_peak(ptr %ctx, ptr %args) {{
   %slot = getelementptr i64, ptr %args, i64 3
@@ -123,9 +132,13 @@ loop:
   br i1 %more, label %loop, label %done
 done:
 {_total(sums, vector)}
-}}
+}}"""
 
-define i32 @read_all(ptr %ctx, ptr %args) {{
+
+def _read_loop(lanes: int) -> str:
+    """Adds up what it reads; the arguments are data, results, steps of a pass, passes and threads."""
+    vector = f"<{lanes} x float>"
+    return f"""define i32 @read_all(ptr %ctx, ptr %args) {{
   %slot = getelementptr i64, ptr %args, i64 4
   %threads = load i64, ptr %slot
   %code = call i32 @lw_parallel_for(ptr %ctx, ptr @read_task, ptr %args, i64 %threads)
@@ -167,8 +180,7 @@ pass.end:
   br i1 %again, label %pass, label %done
 done:
 {_total(_READ_SUMS, vector)}
-}}
-"""
+}}"""
 
 
 def _task(name: str) -> str:
