@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy.typing as npt
 from onnx import ModelProto
 from rich.console import Console
 from rich.progress import Progress
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..frontend.load import load_model
+from ..runtime.arrays import Array
 from ..runtime.threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
 from .model_options import add_model_options, saved_library, with_advice
 
-Array: TypeAlias = npt.NDArray[Any]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 

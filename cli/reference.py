@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..ir.errors import LoopwrightError
+from ..runtime.arrays import Array
 from ..runtime.compare import tolerance_of
 from ..runtime.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class CheckError(LoopwrightError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -16,10 +15,9 @@ from rich.table import Table
 from ..codegen.choice import Choice
 from ..codegen.model import CompiledFunction
 from ..ops.registry import get_op
+from ..runtime.arrays import Array
 from ..runtime.library import Library
 from .shorten import hot_block, shorten
-
-Array: TypeAlias = npt.NDArray[Any]
 
 PIPE_WIDTH = 160
 LOOP_LINES = 40

@@ -8,20 +8,18 @@ import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
+from ..runtime.arrays import Array
 from ..runtime.onnx_reference import onnxruntime_installed
 from ..runtime.threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 from .reference import CheckError, largest_error, load_reference
 from .report import make_console, outputs_json, print_code, print_outputs, print_selection, selection_json
-
-Array: TypeAlias = npt.NDArray[Any]
 
 RUN_SECONDS = 1.0
 LEAST_RUNS = 3
