@@ -16,6 +16,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..ir.errors import TargetError
+from .pipeline import run_pipeline
 
 _X86 = (
     "sse3 ssse3 sse4.1 sse4.2 popcnt crc32 avx f16c fma fma4 xop avx2 bmi bmi2 lzcnt movbe adx aes pclmul sha gfni "
@@ -61,8 +62,7 @@ def implied_features(triple: str, cpu: str, attributes: str = "") -> frozenset[s
     names = FEATURES.get(triple.split("-", 1)[0], ())
     module = llvm.parse_assembly(_probe_module(triple, cpu, attributes, names), llvm.create_context())
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=attributes)
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)
+    run_pipeline(module, machine, llvm.create_pipeline_tuning_options(speed_level=2))
     probe = str(module.get_function("probe"))
     left = set(re.findall(r"@f(\d+)\(", probe))
     return frozenset(name for i, name in enumerate(names) if str(i) not in left)

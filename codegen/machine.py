@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 from ..ir.errors import TargetError
 from ..ir.target import Target
 from .features import implied_features
+from .pipeline import run_pipeline
 
 
 @cache
@@ -63,5 +64,4 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int
     options.slp_vectorization = False
     options.loop_interleaving = False
     options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_pipeline(module, machine, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from ..codegen.pipeline import run_pipeline
 from .fork_lock import ForkLock
 
 _lock = ForkLock()
@@ -25,9 +26,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=speed_level)
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    run_pipeline(module, machine, llvm.create_pipeline_tuning_options(speed_level=speed_level))
     library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
     for name in exports:
         library.export_symbol(name)

@@ -47,7 +47,12 @@ def test_eight_threads_on_two_executors_get_the_right_results_for_a_minute():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
 @pytest.mark.parametrize(
-    ("scenario", "count"), [("engines_give_back_their_memory", 60), ("loaded_kernels_give_back_their_memory", 200)]
+    ("scenario", "count"),
+    [
+        ("engines_give_back_their_memory", 60),
+        ("loaded_kernels_give_back_their_memory", 200),
+        ("compiled_kernels_give_back_their_memory", 100),
+    ],
 )
 def test_memory_of_what_is_freed_comes_back(scenario, count):
     run(scenario, count)
