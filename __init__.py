@@ -65,17 +65,17 @@ from .lowering.tensor_intrinsic import TensorIntrinsic
 from .lowering.trace import Trace
 from .ops import nn
 from .runtime.arrays import Array
-from .runtime.compare import Comparison
 from .runtime.engine import Engine
 from .runtime.executor_config import ExecutorConfig
+from .runtime.functions.packed_functions import get_func, list_funcs, register_func
+from .runtime.functions.symbols import register_symbol
 from .runtime.kernel import Kernel
 from .runtime.library import Library
 from .runtime.library import load_library as load
-from .runtime.packed_functions import get_func, list_funcs, register_func
-from .runtime.profile import Profile
-from .runtime.symbols import register_symbol
-from .runtime.tactic import AbstractTactic, TacticRegistry, tactics
-from .runtime.timing import Timing
+from .runtime.measure.compare import Comparison
+from .runtime.measure.profile import Profile
+from .runtime.measure.timing import Timing
+from .runtime.tactics.tactic import AbstractTactic, TacticRegistry, tactics
 from .te.tensor import Tensor
 
 __version__ = VERSION

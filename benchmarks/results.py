@@ -99,7 +99,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 def machine() -> str:
     """The processor's name, and how many of its cores we may use."""
     import loopwright as lw
-    from loopwright.runtime.threads import default_threads
+    from loopwright.runtime.threads.default_threads import default_threads
 
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []

@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 
 from .. import Engine
-from ..runtime.threads import default_threads
+from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, open_program, threads_number
 from .report import make_console
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
 from ..codegen.export.names import c_name
-from ..runtime.export import Kind, Weights, shared_suffix
+from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .model_options import add_model_options
 from .program import compile_with_progress

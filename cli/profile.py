@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from .. import Engine, RuntimeArgumentError
-from ..runtime.threads import default_threads
+from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 
 

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..frontend.load import load_model
 from ..runtime.arrays import Array
-from ..runtime.threads import MAX_THREADS
+from ..runtime.threads.default_threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
 from .model_options import add_model_options, saved_library, with_advice
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..ir.errors import LoopwrightError
 from ..runtime.arrays import Array
-from ..runtime.compare import tolerance_of
-from ..runtime.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
+from ..runtime.measure.compare import tolerance_of
+from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 
 
 class CheckError(LoopwrightError):

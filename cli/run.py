@@ -15,8 +15,8 @@ from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
 from ..runtime.arrays import Array
-from ..runtime.onnx_reference import onnxruntime_installed
-from ..runtime.threads import default_threads
+from ..runtime.measure.onnx_reference import onnxruntime_installed
+from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 from .reference import CheckError, largest_error, load_reference
 from .report import make_console, outputs_json, print_code, print_outputs, print_selection, selection_json

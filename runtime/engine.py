@@ -14,27 +14,27 @@ from concurrent.futures import Future
 from ..ir.aligned import aligned
 from ..ir.errors import RuntimeArgumentError, TargetError
 from .arrays import Array
-from .compare import Comparison, Steps, collect_steps, compare_steps
 from .dimensions import bind
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
-from .externs import find_externs
 from .foreign import why_not_here
-from .fork_lock import ForkLock
+from .functions.externs import find_externs
+from .functions.symbols import model_symbols
 from .library import Library
 from .loaded_model import LoadedModel
+from .measure.compare import Comparison, Steps, collect_steps, compare_steps
+from .measure.onnx_reference import Reference, reference_values
+from .measure.profile import Profile, measure_profile
 from .memory_use import MemoryUse, memory_use
-from .onnx_reference import Reference, reference_values
-from .profile import Profile, measure_profile
 from .request import Request
 from .signature import Signature, Values
-from .symbols import model_symbols
-from .tactic import TacticRegistry, tactics
-from .tactic_choice import Select, TacticChoice
-from .tactic_records import TacticRecords
-from .thread_pool import PoolKey
-from .threads import check_threads
+from .tactics.choice import Select, TacticChoice
+from .tactics.records import TacticRecords
+from .tactics.tactic import TacticRegistry, tactics
+from .threads.default_threads import check_threads
+from .threads.fork_lock import ForkLock
+from .threads.thread_pool import PoolKey
 
 
 class Engine:

@@ -19,7 +19,7 @@ from ..ir.errors import OutOfMemoryError
 from .arrays import Array, address_of, addresses_of
 from .dimensions import MAX_PLANS, Plans, Shape
 from .executor_config import ExecutorConfig
-from .host_call import HostCall
+from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
 from .signature import Signature, Values
 from .steps import step_calls, time_steps

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.errors import RuntimeArgumentError
-from .threads import check_threads, default_threads
+from .threads.default_threads import check_threads, default_threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from .arguments import Arguments
 from .arrays import Array
-from .export import Exported, Kind, export_kernel
+from .exports.export import Exported, Kind, export_kernel
 from .foreign import why_not_here
-from .symbols import extern_addresses
-from .thread_pool import thread_pool_symbols
-from .threads import check_threads, default_threads
-from .timing import Timing, measure
+from .functions.symbols import extern_addresses
+from .measure.timing import Timing, measure
+from .threads.default_threads import check_threads, default_threads
+from .threads.thread_pool import thread_pool_symbols
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 """Calls of such a function release Python's lock."""

@@ -27,7 +27,7 @@ from ..codegen.model import (
 from ..ir.dtype import dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 from ..ir.target import Target
-from .export import Exported, Kind, Weights, export_model
+from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
 from .reemit import for_this_machine
 from .section_file import Section, SectionFile, write_sections

@@ -12,7 +12,7 @@ from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledFunction, CompiledModel
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError
 from .arrays import Array, address_of
-from .host_call import ENTRY, HostCall
+from .functions.host_call import ENTRY, HostCall
 
 _LOW = (1 << CODE_BITS) - 1
 

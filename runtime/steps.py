@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledModel
-from .host_call import ENTRY
+from .functions.host_call import ENTRY
 
 REPEATS = 3
 

@@ -19,8 +19,8 @@ from loopwright.graph.node import Tuple
 from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import Compare, Load, const
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
-from loopwright.runtime.export import export_kernel
-from loopwright.runtime.linker import linker_for
+from loopwright.runtime.exports.export import export_kernel
+from loopwright.runtime.exports.linker import linker_for
 
 PROGRAM = Path(__file__).with_name("run_export.c")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]

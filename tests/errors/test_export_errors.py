@@ -59,7 +59,7 @@ def test_a_linker_that_fails_or_is_missing_leaves_nothing_behind(library, tmp_pa
     with pytest.raises(lw.TargetError, match=r"`false -shared .*` failed"):
         library.export(tmp_path, "shared")
     monkeypatch.setenv("CC", "no-such-compiler")
-    monkeypatch.setattr("loopwright.runtime.linker.find_spec", lambda name: None)
+    monkeypatch.setattr("loopwright.runtime.exports.linker.find_spec", lambda name: None)
     with pytest.raises(lw.TargetError, match=r"no linker .* tried no-such-compiler, and the ziglang wheel .*; export"):
         library.export(tmp_path, "shared")
     assert list(tmp_path.iterdir()) == []

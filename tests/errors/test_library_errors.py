@@ -7,7 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.runtime.blas import c_prototype
+from loopwright.runtime.functions.blas import c_prototype
 
 BLOCK_SCIPY = """
 import sys

@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
 from loopwright.ops.matmul import cblas
-from loopwright.runtime import symbols
+from loopwright.runtime.functions import symbols
 
 pytest.importorskip("scipy")
 

@@ -12,8 +12,8 @@ import threading
 import time
 from pathlib import Path
 
-from loopwright.runtime.resident import load_resident
-from loopwright.runtime.thread_pool import thread_pool_symbols
+from loopwright.runtime.threads.resident import load_resident
+from loopwright.runtime.threads.thread_pool import thread_pool_symbols
 
 TASKS = ("count", "nested", "fail", "meet", "measure", "doze")
 

@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
-from loopwright.runtime import onnx_reference
+from loopwright.runtime.measure import onnx_reference
 
 
 def normal(*shape):

@@ -22,7 +22,7 @@ def registered():
         return lw.register_func(name, function, override=True)
 
     yield register
-    from loopwright.runtime import packed_functions
+    from loopwright.runtime.functions import packed_functions
 
     for name in made:
         packed_functions._functions.pop(name, None)
@@ -221,7 +221,7 @@ def test_an_engine_that_is_looked_at_by_what_it_runs_is_an_error_too(registered,
 
 def test_an_interrupt_on_the_way_into_a_function_is_not_lost(registered, monkeypatch):
     """ctypes drops what is raised before the function's own ``try``, and goes on."""
-    from loopwright.runtime.host_call import HostCall
+    from loopwright.runtime.functions.host_call import HostCall
 
     registered("test.scale", scale)
     engine = lw.Engine(scaled_model(2, 4)).init()

@@ -9,7 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.runtime.machine_rates import MachineRates, measure_rates
+from loopwright.runtime.measure.machine_rates import MachineRates, measure_rates
 
 RATES = MachineRates(100e9, ((1 << 20, 50e9), (1 << 24, 10e9)))
 

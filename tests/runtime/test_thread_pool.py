@@ -8,7 +8,7 @@ import pytest
 from llvmlite import binding as llvm
 
 from loopwright.ir.errors import TargetError
-from loopwright.runtime.thread_pool import thread_pool_ir, thread_pool_symbols
+from loopwright.runtime.threads.thread_pool import thread_pool_ir, thread_pool_symbols
 
 PROGRAM = Path(__file__).with_name("pool_scenarios.py")
 

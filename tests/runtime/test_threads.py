@@ -5,8 +5,8 @@ import os
 import pytest
 
 from loopwright.ir.errors import RuntimeArgumentError
-from loopwright.runtime import threads
-from loopwright.runtime.threads import cgroup_quota, check_threads, default_threads
+from loopwright.runtime.threads import default_threads as module
+from loopwright.runtime.threads.default_threads import cgroup_quota, check_threads, default_threads
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +44,15 @@ def test_an_invalid_number_of_threads_is_an_error(value):
 @pytest.mark.parametrize(("quota", "expected"), [(None, 3), (2.9, 2), (0.5, 1), (64.0, 3)])
 def test_affinity_and_quota_bound_each_other(monkeypatch, quota, expected):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4, 5}, raising=False)
-    monkeypatch.setattr(threads, "cgroup_quota", lambda: quota)
-    threads._available_cpus.cache_clear()
-    try:
-        assert default_threads() == expected
-    finally:
-        threads._available_cpus.cache_clear()
+    monkeypatch.setattr(module, "cgroup_quota", lambda: quota)
+    assert default_threads() == expected
+
+
+def test_an_affinity_that_changes_is_noticed(monkeypatch):
+    monkeypatch.setattr(module, "cgroup_quota", lambda: None)
+    for cpus in ({0, 1, 2}, {1}):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cpus=cpus: cpus, raising=False)
+        assert default_threads() == len(cpus)
 
 
 def write(root, files):

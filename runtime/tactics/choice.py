@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..codegen.extents import evaluate
-from ..codegen.jit import LoadedCode
-from ..codegen.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
-from ..ir.errors import KernelError, RuntimeArgumentError
-from .arrays import Array, addresses_of
-from .executor import context_of
-from .executor_config import ExecutorConfig
-from .host_call import ENTRY, HostCall
+from ...codegen.extents import evaluate
+from ...codegen.jit import LoadedCode
+from ...codegen.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
+from ...ir.errors import KernelError, RuntimeArgumentError
+from ..arrays import Array, addresses_of
+from ..executor import context_of
+from ..executor_config import ExecutorConfig
+from ..functions.host_call import ENTRY, HostCall
+from .records import TacticRecord, TacticRecords
 from .tactic import Creator, TacticRegistry
-from .tactic_records import TacticRecord, TacticRecords
 
 Select = Literal["measure"]
 REPEATS = 5

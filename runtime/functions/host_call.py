@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..codegen.extents import evaluate
-from ..codegen.model import CompiledFunction, OpCall, TensorSpec
-from .arrays import Array
+from ...codegen.extents import evaluate
+from ...codegen.model import CompiledFunction, OpCall, TensorSpec
+from ..arrays import Array
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 """A kernel's entry, see ``codegen.abi``. Calling one releases Python's lock; one that is Python takes it again."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from pathlib import Path
 
-from ..ir.errors import RuntimeArgumentError
+from ...ir.errors import RuntimeArgumentError
 
 MAX_THREADS = 1024
 
@@ -37,7 +36,6 @@ def check_threads(threads: object) -> int:
     return threads
 
 
-@functools.cache
 def _available_cpus() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota()

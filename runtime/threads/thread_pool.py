@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import TargetError
+from ...ir.errors import TargetError
 from .fork_lock import ForkLock
 from .resident import load_resident
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..codegen.model import CompiledModel
-from ..ir.errors import LoopwrightError, TargetError
-from ..ir.extern import ExternFunction
+from ...codegen.model import CompiledModel
+from ...ir.errors import LoopwrightError, TargetError
+from ...ir.extern import ExternFunction
+from ..threads.fork_lock import ForkLock
+from ..threads.thread_pool import PoolKey, thread_pool_symbols
 from .blas import BLAS_SYMBOLS, blas_address
-from .fork_lock import ForkLock
 from .packed_functions import NATIVE
-from .thread_pool import PoolKey, thread_pool_symbols
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from ..ir.errors import LoopwrightError
-from .fork_lock import ForkLock
+from ...ir.errors import LoopwrightError
+from ..threads.fork_lock import ForkLock
 
 PackedFunction: TypeAlias = Callable[..., Any]
 Registered = TypeVar("Registered", bound=PackedFunction)

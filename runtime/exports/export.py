@@ -15,10 +15,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
 
-from ..codegen.abi import PARALLEL_FOR
-from ..codegen.compile import CompiledCode
-from ..codegen.export.arena import plan_arena
-from ..codegen.export.functions import (
+from ...codegen.abi import PARALLEL_FOR
+from ...codegen.compile import CompiledCode
+from ...codegen.export.arena import plan_arena
+from ...codegen.export.functions import (
     CREATE,
     DESTROY,
     ENTRY,
@@ -27,17 +27,17 @@ from ..codegen.export.functions import (
     kernel_functions,
     model_functions,
 )
-from ..codegen.export.header import kernel_header, model_header
-from ..codegen.export.interface import Interface, kernel_interface, model_interface
-from ..codegen.export.program import Program
-from ..codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
-from ..codegen.machine import feature_string
-from ..codegen.model import CompiledModel
-from ..ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
-from ..ir.stmt import PrimFunc
-from ..ir.target import Target
+from ...codegen.export.header import kernel_header, model_header
+from ...codegen.export.interface import Interface, kernel_interface, model_interface
+from ...codegen.export.program import Program
+from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
+from ...codegen.machine import feature_string
+from ...codegen.model import CompiledModel
+from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
+from ...ir.stmt import PrimFunc
+from ...ir.target import Target
+from ..threads.thread_pool import has_threads, serial_pool_ir, thread_pool_ir
 from .linker import link_shared
-from .thread_pool import has_threads, serial_pool_ir, thread_pool_ir
 
 Kind = Literal["object", "shared", "llvm"]
 Weights = Literal["inside", "beside"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import TargetError
-from ..ir.target import Target
+from ...ir.errors import TargetError
+from ...ir.target import Target
 
 _ZIG_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos", "macos": "macos"}
 

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, ValueInfoProto
 
-from ..ir.errors import ModelError, RuntimeArgumentError
-from .arrays import Array
-from .library import Library
+from ...ir.errors import ModelError, RuntimeArgumentError
+from ..arrays import Array
+from ..library import Library
 
 Reference: TypeAlias = (
     "ModelProto | str | os.PathLike[str] | Library | Callable[[Mapping[str, Array]], Mapping[str, Array]]"

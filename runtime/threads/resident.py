@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from ..codegen.pipeline import run_pipeline
+from ...codegen.pipeline import run_pipeline
 from .fork_lock import ForkLock
 
 _lock = ForkLock()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..codegen.model import TensorSpec
-from ..ir.errors import LoopwrightError
-from .arrays import Array
-from .fork_lock import ForkLock
+from ...codegen.model import TensorSpec
+from ...ir.errors import LoopwrightError
+from ..arrays import Array
+from ..threads.fork_lock import ForkLock
 
 
 class AbstractTactic(ABC):

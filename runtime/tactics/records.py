@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..codegen.model import OpCall
-from ..ir.errors import RecordError
-from ..ir.target import Target
-from ..ir.version import VERSION
+from ...codegen.model import OpCall
+from ...ir.errors import RecordError
+from ...ir.target import Target
+from ...ir.version import VERSION
 
 _FORMAT = 1
 

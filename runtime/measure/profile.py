@@ -15,10 +15,10 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-from ..codegen.choice import Choice
-from ..codegen.extents import evaluate
-from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
-from ..codegen.seconds import seconds_text
+from ...codegen.choice import Choice
+from ...codegen.extents import evaluate
+from ...codegen.model import CompiledFunction, CompiledModel, ModelStep
+from ...codegen.seconds import seconds_text
 from .machine_rates import MachineRates, measure_rates
 
 ROUNDS = 5

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.extents import evaluate
-from ..codegen.model import CompiledModel, ModelStep, StepResult
-from ..ir.errors import ModelError
-from .arrays import Array
+from ...codegen.extents import evaluate
+from ...codegen.model import CompiledModel, ModelStep, StepResult
+from ...ir.errors import ModelError
+from ..arrays import Array
 
 TOLERANCE = 1e-4
 """Of the largest magnitude in a value of the reference."""

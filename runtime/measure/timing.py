@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
-from ..codegen.seconds import seconds_text
-from ..ir.errors import RuntimeArgumentError
-from .resident import load_resident
+from ...codegen.seconds import seconds_text
+from ...ir.errors import RuntimeArgumentError
+from ..threads.resident import load_resident
 
 _TARGET_SECONDS = 0.005
 _MAX_NUMBER = 10_000_000

@@ -1,0 +1,1 @@
+"""Models and kernels for programs without Python."""

@@ -1,0 +1,1 @@
+"""Looking at what runs: times, profiles, comparisons with a reference."""

@@ -1,0 +1,1 @@
+"""How many threads to use, and the pools that run them."""
