@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -74,11 +75,20 @@ def compile_text(
     return CompiledCode(code, entry, messages, text, target, options, externs)
 
 
-def assembly_with_lines(module: IRModule, target: Target, options: CodegenOptions) -> str:
-    """The assembly of a module, in which ``.loc`` says what line of the module's text each instruction comes from."""
+class MarkedTexts(NamedTuple):
+    """A module with line tables: LLVM IR as emitted and behind the passes, with debug metadata; assembly with ``.loc``.
+    The lines are those of the module's text."""
+
+    llvm_ir: str
+    llvm_ir_optimized: str
+    assembly: str
+
+
+def texts_with_lines(module: IRModule, target: Target, options: CodegenOptions) -> MarkedTexts:
+    """What a module becomes when it has line tables."""
     emitted = emit_module(module, target, options, module_lines(module))
     optimized, machine = _optimized(emitted.text, target, options)
-    return str(machine.emit_assembly(optimized))
+    return MarkedTexts(emitted.text, str(optimized), str(machine.emit_assembly(optimized)))
 
 
 def _optimized(text: str, target: Target, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:

@@ -289,6 +289,15 @@ def func_text(func: PrimFunc, marker: Marker | None = None) -> str:
 
 def module_lines(module: IRModule) -> dict[Stmt, int]:
     """The line of the module's text, from 1, on which each statement begins; a ``Seq`` is where its first part is."""
+    return _marked_lines(lambda mark: "\n\n".join(func_text(f, mark) for f in module.functions))
+
+
+def stmt_lines(stmt: Stmt) -> dict[Stmt, int]:
+    """As ``module_lines``, for the text of a statement."""
+    return _marked_lines(lambda mark: stmt_text(stmt, mark))
+
+
+def _marked_lines(print_with: Callable[[Marker], str]) -> dict[Stmt, int]:
     marked: list[Stmt] = []
 
     def mark(stmt: Stmt) -> str | None:
@@ -297,6 +306,6 @@ def module_lines(module: IRModule) -> dict[Stmt, int]:
         marked.append(stmt)
         return f"\0{len(marked) - 1}"
 
-    text = "\n\n".join(func_text(f, mark) for f in module.functions)
+    text = print_with(mark)
     found = ((number, re.search(r"\0(\d+)$", line)) for number, line in enumerate(text.split("\n"), start=1))
     return {marked[int(mark.group(1))]: number for number, mark in found if mark}

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..ir.buffer import Buffer
@@ -58,11 +58,13 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """What one pass did: seconds taken, and the function's text after it, None where it left the function unchanged."""
+    """What one pass did: seconds taken, and the function's text after it, None where it left the function unchanged;
+    ``func`` is the function after it."""
 
     name: str
     seconds: float
     text: str | None
+    func: PrimFunc = field(repr=False)
 
     def __str__(self) -> str:
         head = f"# {self.name}, {self.seconds * 1e3:.1f} ms"
@@ -91,14 +93,22 @@ def lower(
 
 
 def lower_numbered(
-    schedule: Schedule, args: Sequence[Tensor], name: str, target: Target, debug: bool = False
+    schedule: Schedule,
+    args: Sequence[Tensor],
+    name: str,
+    target: Target,
+    debug: bool = False,
+    trace_passes: bool | list[PassRecord] = False,
 ) -> tuple[PrimFunc, Nest]:
     """Lower as ``lower`` does, but with loops and stores that know which ones of the nest they come from; see
     ``ir/origin.py``. The second value is that nest."""
+    start = time.perf_counter()
     realized = realize(schedule.state)
     numbered = replace(realized, body=with_origins(realized.body))
-    func = _run_passes(_function(schedule, args, name, numbered), target, debug, _Trace(name, False))
-    return func, nest_of(numbered.body, realized.loop_of)
+    func = _function(schedule, args, name, numbered)
+    trace = _Trace(name, trace_passes)
+    trace.record("realize", time.perf_counter() - start, func, changed=True)
+    return _run_passes(func, target, debug, trace), nest_of(numbered.body, realized.loop_of)
 
 
 def run_passes(func: PrimFunc, target: Target) -> PrimFunc:
@@ -188,7 +198,7 @@ class _Trace:
         logger.debug("%s: %s took %.1f ms%s", self._name, pass_name, seconds * 1e3, "" if changed else ", unchanged")
         if self._records is None and not self._prints and self._folder is None:
             return
-        record = PassRecord(pass_name, seconds, func_text(func) if changed else None)
+        record = PassRecord(pass_name, seconds, func_text(func) if changed else None, func)
         if self._records is not None:
             self._records.append(record)
         if self._prints:

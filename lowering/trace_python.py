@@ -14,19 +14,24 @@ from .step import Step
 
 def python_lines(steps: Sequence[Step], start: ScheduleState) -> list[str]:
     """The calls that lead from ``start`` through all the steps. Loops are fetched where they are first needed."""
+    return [line for lines in python_steps(steps, start) for line in lines]
+
+
+def python_steps(steps: Sequence[Step], start: ScheduleState) -> list[list[str]]:
+    """For each step its call, behind the lines that fetch the loops which it is the first to need."""
     names = _LoopNames()
-    lines: list[str] = []
+    found: list[list[str]] = []
     state = start
     for step in steps:
-        lines += [names.fetch(stage) for stage in state.stages if names.lack(stage, step)]
+        lines = [names.fetch(stage) for stage in state.stages if names.lack(stage, step)]
         call = step.call(names.write)
         known = state.stage(step.stage).loops
         state = step.apply(state)
         if step.returns_loops:
             stage = state.stage(step.stage)
             call = f"{names.make(stage, [loop for loop in stage.loops if loop not in known])} = {call}"
-        lines.append(call)
-    return lines
+        found.append([*lines, call])
+    return found
 
 
 def _strings(step: Step) -> set[str]:

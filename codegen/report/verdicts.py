@@ -8,7 +8,7 @@ from ...ir.origin import Nest, NestLoop
 from ...ir.stmt import IRModule
 from ...ir.target import Target
 from ..abi import LIBC_SYMBOLS, PARALLEL_FOR
-from ..compile import assembly_with_lines
+from ..compile import texts_with_lines
 from ..options import CodegenOptions
 from .access import costly_accesses, is_contiguous_store, step_of
 from .lowered import PlacedLoop, PlacedStore, read_lowered
@@ -39,7 +39,7 @@ class _Reporter:
         self.entry = module.entry.name
         self.lowered = read_lowered(module)
         readable = target.arch == "x86_64"
-        self.machine = Machine(assembly_with_lines(module, target, options), self.lowered) if readable else None
+        self.machine = Machine(texts_with_lines(module, target, options).assembly, self.lowered) if readable else None
 
     def report(self, loop: NestLoop) -> LoopReport:
         placed = [p for p in self.lowered.loops if p.number == loop.number]

@@ -6,7 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.compile import assembly_with_lines
+from loopwright.codegen.compile import texts_with_lines
 from loopwright.ir.printer import module_lines
 from loopwright.ir.stmt import For, Store
 from loopwright.lowering.passes.outline_parallel import outline_parallel
@@ -46,7 +46,7 @@ def instructions(assembly):
 def test_debug_information_leaves_the_instructions_as_they_are(make, target):
     s, args = make()
     kernel = lw.build(s, args, target=target)
-    marked = assembly_with_lines(outline_parallel(kernel.func), kernel.target, kernel.code.options)
+    marked = texts_with_lines(outline_parallel(kernel.func), kernel.target, kernel.code.options).assembly
     assert instructions(marked) == instructions(kernel.assembly)
     assert ".loc" in marked
     assert ".loc" not in kernel.assembly
@@ -59,7 +59,7 @@ def test_instructions_are_marked_with_the_lines_of_their_statements():
     text = str(module).splitlines()
     line = 0
     fused, exponents, stores = set(), set(), set()
-    for row in assembly_with_lines(module, kernel.target, kernel.code.options).splitlines():
+    for row in texts_with_lines(module, kernel.target, kernel.code.options).assembly.splitlines():
         if mark := re.match(r"\t\.loc\t0 (\d+)", row):
             line = int(mark[1])
         if "vfmadd231ps" in row and "ymm" in row:

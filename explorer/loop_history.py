@@ -1,0 +1,95 @@
+"""The loops that a schedule has had, step by step: which step made each, of which others, and what it became."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from ..lowering.schedule import Schedule
+from ..lowering.state import Loop, ScheduleState, Stage
+from ..lowering.step import Step
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLoop:
+    """A loop of a schedule, past or present, by its ``id`` there and its ``name`` in the nest.
+
+    ``made_by`` is the index of the step that made it, None for an axis of a compute; ``changed_by`` are the later steps
+    that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into.
+    """
+
+    id: str
+    name: str
+    stage: str
+    reduce: bool
+    made_by: int | None
+    changed_by: tuple[int, ...] = ()
+    made_of: tuple[int, ...] = ()
+    became: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHistory:
+    """``states`` are those of the schedule, the first without a step; ``keys`` beside them have the loops of each, by
+    their ids: an id that a step gives to another loop is another key from there on."""
+
+    states: tuple[ScheduleState, ...]
+    keys: tuple[Mapping[str, int], ...]
+    loops: tuple[TracedLoop, ...]
+
+
+def loop_history(schedule: Schedule) -> LoopHistory:
+    """The history of a schedule's loops, by applying the steps of its trace once more."""
+    start = schedule.trace.start
+    assert start is not None, "a schedule's trace knows where it started"
+    recorder = _Recorder()
+    recorder.state(start, None)
+    states, keys = [start], [dict(recorder.keys)]
+    for number, step in enumerate(schedule.trace):
+        states.append(step.apply(states[-1]))
+        recorder.names(step, number)
+        recorder.state(states[-1], number)
+        keys.append(dict(recorder.keys))
+    states[-1] = schedule.state
+    return LoopHistory(tuple(states), tuple(keys), tuple(recorder.loops))
+
+
+class _Recorder:
+    """Mutable: the loops found so far, and the ``keys`` of those that the ids stand for now."""
+
+    def __init__(self) -> None:
+        self.loops: list[TracedLoop] = []
+        self.keys: dict[str, int] = {}
+        self._seen: dict[str, Loop] = {}
+
+    def state(self, state: ScheduleState, step: int | None) -> None:
+        """Take up the loops that a state has and the ones before had not, and what became of others."""
+        fresh: set[int] = set()
+        for stage in state.stages:
+            for loop in stage.loops.values():
+                if self._seen.get(loop.id) is not loop:
+                    self._seen[loop.id] = loop
+                    self.keys[loop.id] = len(self.loops)
+                    fresh.add(len(self.loops))
+                    self.loops.append(TracedLoop(loop.id, loop.name, stage.name, loop.reduce, step))
+        for stage in state.stages:
+            self._relate(stage, fresh)
+
+    def _relate(self, stage: Stage, fresh: set[int]) -> None:
+        for relation in stage.relations:
+            made = tuple(self.keys[loop] for loop in relation.made)
+            if fresh.isdisjoint(made):
+                continue
+            of = tuple(self.keys[loop] for loop in relation.consumed)
+            for key in made:
+                self.loops[key] = replace(self.loops[key], made_of=of)
+            for key in of:
+                self.loops[key] = replace(self.loops[key], became=made)
+
+    def names(self, step: Step, number: int) -> None:
+        """Note a step with the loops that its fields name, as they are before it."""
+        values = [getattr(step, f.name) for f in fields(step)]
+        named = {part for value in values for part in (value if isinstance(value, tuple) else (value,))}
+        for loop_id, key in self.keys.items():
+            if loop_id in named:
+                self.loops[key] = replace(self.loops[key], changed_by=(*self.loops[key].changed_by, number))
