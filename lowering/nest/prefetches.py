@@ -23,6 +23,8 @@ CACHE_LINE = 64
 
 MAX_PREFETCHES = 64
 """Most cache lines of a known number that an iteration may fetch."""
+WRITTEN_OUT = 32
+"""Prefetches of at most so many lines are no loop."""
 
 Box = tuple[tuple[Expr, Expr], ...]
 """Per dimension of memory, the first and the last index."""
@@ -118,7 +120,10 @@ def _joined(boxes: list[Box], box: Box) -> list[Box]:
 
 
 def _fetch(buffer: Buffer, box: Box, to_write: bool) -> tuple[Stmt, int]:
-    """A prefetch for each line of each row, in loops where there are several, and how many these are if known."""
+    """A prefetch for each line of each row, in loops where there are several, and how many these are if known.
+
+    A few are written out: a loop of them in the innermost loop would cost more than they do.
+    """
     line = max(1, CACHE_LINE // buffer.dtype.storage_bytes)
     indices: list[Expr] = []
     loops: list[tuple[Var, Expr]] = []
@@ -134,6 +139,7 @@ def _fetch(buffer: Buffer, box: Box, to_write: bool) -> tuple[Stmt, int]:
         loops.append((var, extent))
         indices.append(low + var * step)
     stmt: Stmt = Prefetch(buffer, tuple(indices), to_write)
+    few = count <= WRITTEN_OUT and all(const_int(extent) is not None for _, extent in loops)
     for var, extent in reversed(loops):
-        stmt = For(var, ZERO, extent, "serial", stmt)
+        stmt = For(var, ZERO, extent, "unrolled" if few else "serial", stmt)
     return stmt, count

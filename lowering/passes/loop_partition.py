@@ -6,8 +6,9 @@ padded convolution get loops of their own. ``guards.py`` finds the conditions an
 Policy. A loop of which the guard is the whole body just gets shorter. Else serial loops are split by range, from the
 outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
 border parts, which run seldom, are not split again. A parallel loop stays one loop, so that it costs one launch: its
-body is chosen by a test. Vectorized and unrolled loops are left; inside a vectorized loop, no range may come to depend
-on the lane. The conditions of masks (``If.mask``) are left too.
+body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well. Vectorized
+and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
+(``If.mask``) are left too.
 """
 
 from __future__ import annotations
@@ -118,4 +119,5 @@ class _Partitioner:
             return with_loop_body(loop, self.stmt(body, inside))
         self._copies_left -= 1
         main = self.stmt(body, inside.with_condition(test))
-        return with_loop_body(loop, If(test, main, self._border(loop.body, inside)))
+        rest = self.stmt(as_border(fresh_copy(loop.body, {})), inside.with_lasting(negate(test)))
+        return with_loop_body(loop, If(test, main, rest))

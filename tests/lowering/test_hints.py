@@ -40,7 +40,7 @@ def test_what_a_stage_stores_is_fetched_to_be_written():
     A, B, s = doubled(256)
     outer, _ = s[B].split(B.op.axis[0], factor=32)
     s[B].prefetch(B, outer, 1)
-    assert "for B_ahead in range(2):\n        prefetch(B[i_outer * 32 + B_ahead * 16 + 32], to_write)" in str(s)
+    assert "for B_ahead in unrolled(2):\n        prefetch(B[i_outer * 32 + B_ahead * 16 + 32], to_write)" in str(s)
     assert_right(s, [A, B], lambda a: a * 2, [(256,)])
     assert "prefetchw" in lw.build(s, [A, B], target="llvm -mcpu=x86-64-v3 -mattr=+prfchw").assembly
 
@@ -59,7 +59,7 @@ def test_each_line_ahead_is_one_instruction(target, instruction):
     outer, inner = s[B].split(B.op.axis[0], factor=32)
     s[B].unroll(inner)
     s[B].prefetch(A, outer, 4)
-    assert "for A_ahead in range(2):\n        prefetch(A[i_outer * 32 + A_ahead * 16 + 128])" in str(s)
+    assert "for A_ahead in unrolled(2):\n        prefetch(A[i_outer * 32 + A_ahead * 16 + 128])" in str(s)
     kernel = lw.build(s, [A, B], target=target)
     assert "llvm.prefetch" in kernel.llvm_ir
     assert len(re.findall(rf"\t{instruction}", kernel.assembly)) >= 2
@@ -126,8 +126,8 @@ def test_reads_a_constant_apart_are_fetched_together():
     outer, _ = s[B].split(B.op.axis[1], factor=4)
     s[B].prefetch(A, outer, 1)
     fetched = [node for node in walk(lw.lower(s, [A, B]).body) if isinstance(node, Prefetch)]
-    assert len(fetched) == 2  # rows i and i + 1 in a loop, and the mirrored read
-    assert "for A_ahead in range(2):\n            prefetch(A[i + A_ahead, j_outer * 4 + 4])" in str(s)
+    assert len(fetched) == 3  # rows i and i + 1, and the mirrored read
+    assert "for A_ahead in unrolled(2):\n            prefetch(A[i + A_ahead, j_outer * 4 + 4])" in str(s)
     assert_right(s, [A, B], lambda a: a[:-2] + a[1:-1] + a[2:, ::-1], [(66, 100)])
 
 

@@ -77,6 +77,23 @@ def test_a_parallel_loop_stays_one_loop(nest):
         nest.same(func, done, n=n)
 
 
+def test_loops_of_the_last_task_lose_their_guards_too(nest):
+    """Where each tests ``16t + 4o + i < 42``, of three tasks of 16, the last has two whole tiles of four."""
+    A, B = make_buffer("A", (42,), "int32"), make_buffer("B", (42,), "int32")
+
+    def item(t, o, i):
+        at = (t * 16 + o * 4 + i,)
+        return If(at[0] < 42, Store(B, at, Load(A, at) + 1))
+
+    def chunk(t):
+        return nest.loop("o", 4, lambda o: nest.loop("i", 4, lambda i: item(t, o, i)))
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("t", 3, chunk, "parallel")))
+    done = loop_partition(func)
+    assert [guards for name, _, guards in loops(done) if name.startswith("o")][:2] == [0, 0]
+    nest.same(func, done)
+
+
 @pytest.mark.parametrize("kind", ["serial", "parallel"])
 def test_a_loop_whose_whole_body_is_guarded_gets_shorter(nest, kind):
     n = index_var("n")
