@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from ... import te
 from ...graph.layout import Layout
 from ...graph.node import Call
-from ...graph.types import Type
+from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
 from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
@@ -52,7 +52,10 @@ def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], 
     straddles = attrs.data is not attrs.out if depthwise else filters // attrs.groups % block
     if len(outputs) < rank or straddles:
         return
-    if attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), block, depthwise):
+    width = attrs.kernel.factor("O")
+    if width % block or attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), width, depthwise):
+        return
+    if width > block and (depthwise or filters // attrs.groups % width):
         return
     window = known_window([weights[axis] for axis in spatial_axes(rank)])
     made = Blocked(attrs, block, window, outputs, filters, depthwise, target, kind.dtype)
@@ -89,10 +92,23 @@ def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[Lay
         if given not in (None, Held(plain, layout)) or (not depthwise and channels % size):
             continue
         held = None if size == 1 else Held(plain, layout)
-        weights = Held(kernel, kernel_layout(attrs.rank, size, block, depthwise))
         out = Held(plain, data_layout(attrs.rank, block))
+        width = block * _panel(attrs, block, weight, result, depthwise, target)
+        weights = Held(kernel, kernel_layout(attrs.rank, size, width, depthwise))
         made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
         yield LayoutUse((held, weights), made, out)
+
+
+def _panel(
+    attrs: ConvAttrs, block: int, weight: TensorType, result: TensorType, depthwise: bool, target: Target
+) -> int:
+    """As many blocks of filters as a tile has: side by side, its weights are one stream."""
+    filters, _, *window = (const_int(extent) or 0 for extent in weight.shape)
+    outputs = [const_int(extent) for extent in result.shape[2:]]
+    if depthwise or None in outputs:
+        return 1
+    places = tuple(extent or 0 for extent in outputs)
+    return Blocked(attrs, block, tuple(window), places, filters, depthwise, target, result.dtype).tile.blocks
 
 
 def channel_block(channels: int, lanes: int) -> int | None:
@@ -125,14 +141,15 @@ class ChannelTile:
     blocks: int
 
 
-def channel_tile(rows: int, columns: int, blocks: int, registers: int) -> ChannelTile:
+def channel_tile(rows: int, columns: int, blocks: int, registers: int, panel: int | None = None) -> ChannelTile:
     """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
 
-    Rows are only taken together where all columns are. A block has to divide ``blocks``; places that are left over at
-    the end get smaller tiles.
+    Rows are only taken together where all columns are. A tile's blocks have to divide ``blocks``, and are ``panel`` if
+    that is given; places that are left over at the end get smaller tiles.
     """
     best: tuple[float, int, ChannelTile] | None = None
-    for side in (b for b in range(1, registers // 2) if blocks % b == 0):
+    sides = [b for b in range(1, registers // 2) if blocks % b == 0] if panel is None else [panel]
+    for side in sides:
         most = (registers - 1) // side - 1
         for tile in _tiles(rows, columns, side, most):
             cost = blocks // side * _cycles(rows, columns, tile)
@@ -153,15 +170,16 @@ def _tiles(rows: int, columns: int, side: int, most: int) -> Iterator[ChannelTil
 def _cycles(rows: int, columns: int, tile: ChannelTile) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
-    Weights come from the second cache, one vector in a cycle and a half; factors are broadcast, and products added, two
-    a cycle. A sum waits four cycles for its last addition. The loop itself takes one.
+    Products are added two a cycle; weights come from the second cache, one vector in a cycle and a half; a sum waits
+    four cycles for its last addition. Of a load, a broadcast as well, a fifth of a cycle is not hidden behind these,
+    and half of one for each vector that is fetched ahead. The loop itself takes one.
     """
     total = 0.0
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
             places = height * width
-            step = max(places * tile.blocks / 2, (places + tile.blocks) / 2, 1.5 * tile.blocks, 4.0)
-            total += down * across * (step + 1)
+            step = max(places * tile.blocks / 2, 1.5 * tile.blocks, 4.0)
+            total += down * across * (step + (places + tile.blocks) / 5 + tile.blocks / 2 + 1)
     return total
 
 
@@ -201,11 +219,17 @@ class Blocked:
         return (1, math.prod(self.outputs)) if self.in_row else self.outputs
 
     @property
+    def panel(self) -> int:
+        """How many blocks of filters stand beside each other in the weights; one of weights that are not blocked."""
+        return max(1, self.attrs.kernel.factor("O") // self.block)
+
+    @property
     def tile(self) -> ChannelTile:
         blocks = 1 if self.depthwise else self.filters // self.attrs.groups // self.block
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         rows, columns = self.grid[-2:]
-        return channel_tile(rows, columns, blocks, self.target.vector_registers // vectors)
+        registers = self.target.vector_registers // vectors
+        return channel_tile(rows, columns, blocks, registers, None if self.panel == 1 else self.panel)
 
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
@@ -238,7 +262,8 @@ class Blocked:
             if self.depthwise:
                 return te.sum(source[(n, ko, *place, ki)] * weight[(ko, 0, *taps, ki)], axis=terms)
             data = source[(n, self._first(weight, ko) + channel[0], *place, *inner)]
-            return te.sum(data * weight[(ko, *terms, ki)], axis=terms)
+            panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
+            return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms)
 
         sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
 
@@ -298,20 +323,14 @@ class Blocked:
         stage.vectorize(lane)
         for loop in (row, column, block):
             stage.unroll(loop)
-        self._fetch_ahead(stage, sums, terms)
+        self._fetch_ahead(stage, sums.op.inputs[1], terms[-1])
 
-    def _fetch_ahead(self, stage: StageView, sums: te.Tensor, terms: Sequence[LoopView]) -> None:
-        """Fetch weights some steps ahead, and data one block of channels ahead, where a tile reads more of them than
-        stays in the first cache until the next tile."""
-        data, weight = sums.op.inputs
-        tile, size = self.tile, self.dtype.storage_bytes
+    def _fetch_ahead(self, stage: StageView, weight: te.Tensor, innermost: LoopView) -> None:
+        """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
         steps = math.prod(const_int(extent) or 1 for extent in weight.shape[1:-1])
-        weights = steps * tile.blocks * self.block * size
-        places = steps * tile.columns * size
-        if weights > self.target.l1_bytes // 4:
-            stage.prefetch(weight, terms[-1], STEPS_AHEAD)
-        if self.flat and weights + places > self.target.l1_bytes:
-            stage.prefetch(data, terms[0], 1)
+        size = steps * self.tile.blocks * self.block * self.dtype.storage_bytes
+        if size > self.target.l1_bytes // 4:
+            stage.prefetch(weight, innermost, STEPS_AHEAD)
 
     def _chunk(self, sums: te.Tensor) -> int:
         """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""
