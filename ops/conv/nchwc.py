@@ -171,15 +171,15 @@ def _cycles(rows: int, columns: int, tile: ChannelTile) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
     Products are added two a cycle; weights come from the second cache, one vector in a cycle and a half; a sum waits
-    four cycles for its last addition. Of a load, a broadcast as well, a fifth of a cycle is not hidden behind these,
-    and half of one for each vector that is fetched ahead. The loop itself takes one.
+    four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind these,
+    and a quarter for each vector that is fetched ahead. The loop itself takes one.
     """
     total = 0.0
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
             places = height * width
             step = max(places * tile.blocks / 2, 1.5 * tile.blocks, 4.0)
-            total += down * across * (step + (places + tile.blocks) / 5 + tile.blocks / 2 + 1)
+            total += down * across * (step + (places + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 
 
