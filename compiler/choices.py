@@ -106,6 +106,6 @@ def _candidate(candidate: Candidate) -> CandidateReport:
 
 def _cost(match: Match) -> CostReport:
     record = match.record
-    how = record.config if record.config is not None else "a trace" if record.trace is not None else ""
+    how = record.config if record.config is not None else "a trace" if record.trace_text else ""
     seconds = record.seconds
     return CostReport(record.cost, min(seconds), max(seconds), len(seconds), str(match.level), how)

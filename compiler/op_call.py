@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..codegen.choice import CandidateReport, Choice
 from ..codegen.extents import extent_of
 from ..codegen.model import CompiledFunction, OpCall, TensorSpec
+from ..codegen.records.workload import canonical_json
 from ..graph.node import Call, Function, Node
 from ..graph.printer import attributes_text
 from ..graph.structural import graph_hash
@@ -17,7 +18,6 @@ from ..ir.visit import free_vars
 from ..ops.extern import EXTERN
 from ..ops.strategy import DEFAULT_LEVEL
 from .choices import call_text
-from .workload import canonical_json
 
 
 def op_call(function: Function, names: Mapping[Dim, str]) -> OpCall | None:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..codegen.records.record_file import SkippedLine, append_records, read_records
+from ..codegen.records.workload import TargetKey, Workload, canonical_json
 from ..codegen.seconds import seconds_text
 from ..ir.errors import RecordError
 from ..ir.target import Target
-from .record_file import SkippedLine, append_records, read_records
 from .tuning_record import TuningRecord
-from .workload import TargetKey, Workload, canonical_json
 
 
 class Level(IntEnum):
@@ -40,7 +40,7 @@ class Match:
     def __str__(self) -> str:
         """Which implementation, how made, at what cost, where."""
         record = self.record
-        how = f" {record.config}" if record.config is not None else " by a trace" if record.trace is not None else ""
+        how = f" {record.config}" if record.config is not None else " by a trace" if record.trace_text else ""
         return f"{record.implementation}{how}, {seconds_text(record.cost)} on {self.level}"
 
 
@@ -58,7 +58,7 @@ class TuningRecords:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TuningRecords:
         """The records of a file; ``skipped`` are lines that are none. Raises ``RecordError`` if it cannot be read."""
-        return cls(*read_records(path))
+        return cls(*read_records(path, TuningRecord.from_json))
 
     @staticmethod
     def append(path: str | os.PathLike[str], *records: TuningRecord) -> None:
@@ -84,9 +84,11 @@ class TuningRecords:
         return TuningRecords(record for workload in dict.fromkeys(workloads) for record in self._of.get(workload, ()))
 
     def lookup(self, workload: Workload, target: Target) -> tuple[Match, ...]:
-        """All that may serve, the closest level first, there the cheapest first, there as they were written."""
+        """All that may serve, the closest level first, there the cheapest first, there as they were written. Where the
+        target says how many threads there are, records of another number do not count."""
         asked = TargetKey.of(target)
-        found = [(level, r) for r in self._of.get(workload, ()) if (level := _level(r.target, asked)) is not None]
+        records = [r for r in self._of.get(workload, ()) if r.is_of_threads(target.threads)]
+        found = [(level, r) for r in records if (level := _level(r.target, asked)) is not None]
         return tuple(Match(record, level) for level, record in sorted(found, key=lambda x: (x[0], x[1].cost)))
 
     def best(self, workload: Workload, target: Target) -> Match | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from ..graph.node import Call, Node, OpBase, check_node
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, TypeInferenceError
+from ..ir.op_names import add_op_name
 from .attrs import Attrs
 from .foreign_code import note
 
@@ -128,6 +129,7 @@ def register_op(
         if name in _ops:
             raise LoopwrightError(f"operator {name!r} is registered already")
         _ops[name] = op
+        add_op_name(name)
     note(relation)
     return op
 

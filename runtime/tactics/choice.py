@@ -18,7 +18,7 @@ from ..arrays import Array, addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig
 from ..functions.host_call import ENTRY, HostCall
-from .records import TacticRecord, TacticRecords
+from .records import TacticRecords
 from .tactic import Creator, TacticRegistry
 
 Select = Literal["measure"]
@@ -94,13 +94,13 @@ class TacticChoice:
             if name in named:
                 return named[name]
         if not function.dims:
-            costs = self._records.costs(call)
+            costs = self._records.costs(call, threads)
             if self._measures:
                 for candidate in candidates:
                     if candidate.name not in costs:
                         seconds = self._measure(function, call, candidate, threads)
-                        self._records.add(TacticRecord(call, candidate.name, seconds))
-                costs = self._records.costs(call)
+                        self._records.add(call, candidate.name, seconds, threads)
+                costs = self._records.costs(call, threads)
             recorded = [candidate for candidate in candidates if candidate.name in costs]
             if recorded:
                 return min(recorded, key=lambda candidate: costs[candidate.name])

@@ -1,91 +1,58 @@
-"""What tactics were measured to take: files with a tuning record a line, which ``lw.TuningRecords`` reads too."""
+"""What tactics were measured to take: the records of a file, and those that an engine adds to it.
+
+Mutable: it grows as engines measure. One engine's ``init`` uses it, under the engine's lock.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 from ...codegen.model import OpCall
-from ...ir.errors import RecordError
+from ...codegen.records.record import Record, own_versions
+from ...codegen.records.record_file import append_records, read_records
+from ...codegen.records.workload import TargetKey, TensorKey, Workload
+from ...ir.errors import RuntimeArgumentError
 from ...ir.target import Target
-from ...ir.version import VERSION
-
-_FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TacticRecord:
-    """Seconds that a tactic took for a call."""
-
-    call: OpCall
-    tactic: str
-    seconds: tuple[float, ...]
-
-    def to_json(self, target: Target) -> dict[str, Any]:
-        """The record as a tuning record has it."""
-        return {
-            "format": _FORMAT,
-            **_key(self.call, target),
-            "implementation": self.tactic,
-            "seconds": list(self.seconds),
-            "versions": {"loopwright": VERSION},
-        }
 
 
 class TacticRecords:
-    """The records of a file, and those that are added to it. One that is missing is empty."""
+    """The records of a file, whose damaged lines are passed over; a file that is missing has none.
+
+    Raises ``RecordError`` for a file that cannot be read, or written.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, target: Target) -> None:
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise RuntimeArgumentError(f"records should be the path of a file, found {path!r}")
         self._path = None if path is None else Path(path)
-        self._target = target
-        self._costs: dict[str, dict[str, float]] = {}
-        for line in self._lines():
-            self._note(line)
+        self._target = TargetKey.of(target)
+        known = read_records(self._path, Record.from_json)[0] if self._path is not None and self._path.exists() else ()
+        self._records = [record for record in known if record.target == self._target]
 
-    def costs(self, call: OpCall) -> Mapping[str, float]:
-        """Seconds by the names of the tactics that are recorded for a call on this target."""
-        return self._costs.get(json.dumps(_key(call, self._target), sort_keys=True), {})
+    def costs(self, call: OpCall, threads: int) -> Mapping[str, float]:
+        """Seconds by the names of the tactics that are recorded for a call on this target, by runs of so many threads.
+        Of several records of one tactic the last counts; one that tells its threads before one that does not."""
+        workload = _workload(call)
+        found = [r for r in self._records if r.workload == workload and r.is_of_threads(threads)]
+        found.sort(key=lambda record: record.threads is not None)  # keeps the order of the rest
+        return {record.implementation: record.cost for record in found}
 
-    def add(self, record: TacticRecord) -> None:
-        """Keep a record, in the file too if there is one. Raises ``RecordError`` where that cannot be written."""
-        data = record.to_json(self._target)
-        self._note(data)
-        if self._path is None:
-            return
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(data) + "\n")
-        except OSError as error:
-            raise RecordError(f"the records {self._path} cannot be written: {error.strerror}") from error
-
-    def _lines(self) -> list[dict[str, Any]]:
-        if self._path is None or not self._path.exists():
-            return []
-        try:
-            text = self._path.read_text(encoding="utf-8")
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        except (OSError, ValueError) as error:
-            raise RecordError(f"the records {self._path} cannot be read: {error}") from error
-
-    def _note(self, data: Any) -> None:
-        """Of several records of one tactic the last counts."""
-        try:
-            key = json.dumps({"workload": data["workload"], "target": data["target"]}, sort_keys=True)
-            self._costs.setdefault(key, {})[data["implementation"]] = median(data["seconds"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise RecordError(f"{self._path} has a line that is no record: {error!r}") from error
+    def add(self, call: OpCall, tactic: str, seconds: tuple[float, ...], threads: int) -> None:
+        """Keep what was measured, in the file too if there is one."""
+        record = Record(_workload(call), self._target, tactic, seconds, threads=threads, versions=own_versions())
+        self._records.append(record)
+        if self._path is not None:
+            append_records(self._path, [record])
 
 
-def _key(call: OpCall, target: Target) -> dict[str, Any]:
-    """What a record is looked up by; the call is of known shapes."""
-    arguments = [{"shape": list(spec.shape), "dtype": str(spec.dtype)} for spec in call.inputs]
-    machine = {"line": str(target), "arch": target.arch, "cpu": target.cpu, "keys": list(target.keys)}
-    return {
-        "workload": {"op": call.op, "arguments": arguments, "attributes": json.loads(call.attributes)},
-        "target": machine | {"l1_bytes": target.l1_bytes, "l2_bytes": target.l2_bytes},
-    }
+def _workload(call: OpCall) -> Workload:
+    """The workload of a call of known shapes."""
+    arguments = (TensorKey(tuple(_number(e) for e in spec.shape), str(spec.dtype)) for spec in call.inputs)
+    return Workload(call.op, tuple(arguments), call.attributes)
+
+
+def _number(extent: object) -> int:
+    assert isinstance(extent, int)
+    return extent

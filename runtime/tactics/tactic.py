@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from ...codegen.model import TensorSpec
 from ...ir.errors import LoopwrightError
+from ...ir.op_names import check_op_name
 from ..arrays import Array
 from ..threads.fork_lock import ForkLock
 
@@ -56,8 +57,10 @@ class TacticRegistry:
         """Add a way to compute an operator, such as ``nn.matmul``. ``creator()`` makes a tactic for each executor and
         each kind of call. By default compiled code comes before it, unless records or settings say otherwise.
 
-        Raises ``LoopwrightError`` for a name that the operator has already, unless ``override`` is asked for.
+        Raises ``LoopwrightError`` for an operator that is not registered, and for a name that it has already, unless
+        ``override`` is asked for.
         """
+        check_op_name(op)
         if not callable(creator):
             raise LoopwrightError(f"the tactic {name} of {op} needs a function that makes it, found {creator!r}")
         with self._lock:

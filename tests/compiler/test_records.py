@@ -10,9 +10,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.codegen.records.record import FORMAT
+from loopwright.codegen.records.workload import Workload
 from loopwright.compiler.records import Level
-from loopwright.compiler.tuning_record import FORMAT
-from loopwright.compiler.workload import Workload, workload_of
+from loopwright.compiler.workload import workload_of
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
 
@@ -51,7 +52,9 @@ def test_a_record_says_all_that_its_use_needs():
     assert made["time"] == "2026-11-21"
 
 
-@pytest.mark.parametrize("more", [{}, {"config": {"b": 1, "a": [2]}}, {"trace": trace()}, {"time": "now"}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"config": {"b": 1, "a": [2]}}, {"trace": trace()}, {"time": "now"}, {"threads": 2}], ids=str
+)
 def test_what_is_written_reads_back(more):
     made = record(**more)
     assert lw.TuningRecord.from_json(json.loads(json.dumps(made.to_json()))) == made
@@ -106,6 +109,13 @@ def test_the_cheapest_of_the_closest_level_comes_first():
     ]
     assert records.best(workload_of(matmul()), TARGET) == found[0]
     assert records.best(workload_of(matmul(m=10)), TARGET) is None
+
+
+def test_records_of_other_threads_do_not_count_where_the_target_says_its_own():
+    records = lw.TuningRecords([record((1e-3,), threads=1), record((2e-3,), threads=2), record((3e-3,))])
+    for threads, costs in ((None, [1e-3, 2e-3, 3e-3]), (1, [1e-3, 3e-3]), (2, [2e-3, 3e-3])):
+        found = records.lookup(workload_of(matmul()), replace(TARGET, threads=threads))
+        assert [match.record.cost for match in found] == costs
 
 
 def test_of_equal_costs_the_first_written_comes_first():
@@ -178,6 +188,7 @@ def test_a_damaged_line_is_told_by_its_number_and_skipped(path, caplog):
             "'shape' of the argument should be an array of (an integer), found [true]",
         ),
         (lambda r: r["target"].update(l1_bytes="32K"), "'l1_bytes' of the target should be an integer, found \"32K\""),
+        (lambda r: r.update(threads=0), "a record is of 1 thread or more, found 0"),
         (lambda r: r.update(format="1"), "a number from 1 as its 'format'"),
         (lambda r: r.update(format=-3), "a number from 1 as its 'format'"),
         (lambda r: r.update(config={"rows": float("nan")}), "not JSON compliant"),

@@ -53,6 +53,12 @@ def test_a_trace_is_a_trace_and_a_name_a_name():
         lw.TuningRecord.of(call(), "native", None, [1e-3])
 
 
+@pytest.mark.parametrize(("threads", "found"), [(0, "1 thread or more, found 0"), ("2", "a number of threads, found")])
+def test_threads_that_are_no_number_are_refused(threads, found):
+    with pytest.raises(lw.RecordError, match=found):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], threads=threads)
+
+
 def test_a_record_is_of_a_call():
     with pytest.raises(lw.RecordError, match="a record is of a call of an operator"):
         lw.TuningRecord.of(lw.var("x", (4, 8)), "native", "softmax.rows", [1e-3])

@@ -1,5 +1,7 @@
 """Mistakes with tactics: registration, settings, records."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,13 @@ def test_a_name_is_taken_once_an_operator():
         registry.register("nn.matmul", "test.four", 4)
 
 
+def test_a_tactic_is_of_an_operator_that_there_is():
+    with pytest.raises(lw.LoopwrightError, match=r"there is no operator 'nn\.matmull': did you mean nn\.matmul"):
+        lw.TacticRegistry().register("nn.matmull", "test.mine", object)
+    with pytest.raises(lw.LoopwrightError, match=r"there is no operator 3"):
+        lw.TacticRegistry().register(3, "test.mine", object)
+
+
 def test_settings_are_checked(library):
     with pytest.raises(lw.RuntimeArgumentError, match="tactics should be a list of names, found 'a'"):
         lw.ExecutorConfig(tactics="a")
@@ -35,13 +44,16 @@ def test_settings_are_checked(library):
         engine.init(select="measure")
 
 
-def test_records_that_cannot_be_read(library, tmp_path):
+def test_records_that_cannot_be_read_or_written(library, tmp_path):
+    with pytest.raises(lw.RecordError, match="cannot be read: Is a directory"):
+        lw.Engine(library).init(records=tmp_path)
+    with pytest.raises(lw.RuntimeArgumentError, match="records should be the path of a file, found 3"):
+        lw.Engine(library).init(records=3)
+
+
+def test_damaged_lines_of_records_are_passed_over(library, tmp_path, caplog):
     path = tmp_path / "records.jsonl"
-    for text, message in (("{", "cannot be read"), ("[]", "has a line that is no record"), ('{"a": 1}', "no record")):
-        path.write_text(text)
-        with pytest.raises(lw.RecordError, match=message):
-            lw.Engine(library).init(records=path)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(lw.RecordError, match="cannot be read"):
+    path.write_text('{\n[]\n{"format": 99}\n')
+    with caplog.at_level(logging.WARNING, "loopwright.records"):
         lw.Engine(library).init(records=path)
+    assert [f"line {n}" in message for n, message in zip((1, 2, 3), caplog.messages, strict=True)] == [True] * 3

@@ -133,6 +133,25 @@ def test_records_come_before_priority(library, compiled_name, tmp_path):
         assert list(lw.Engine(library, tactics=registry).init(records=path).tactics.values()) == [winner]
 
 
+def test_records_count_for_runs_of_as_many_threads(library, compiled_name, tmp_path):
+    path = tmp_path / "records.jsonl"
+    registry = registry_of(("test.product", Product, 0))
+
+    def engine(threads, **settings):
+        return lw.Engine(library, tactics=registry, threads=threads).init(records=path, **settings)
+
+    engine(1, select="measure")
+    records = list(lw.TuningRecords.load(path))
+    assert [record.threads for record in records] == [1, 1]
+    with path.open("a") as file:
+        for record in records:
+            data = record.to_json() | {"seconds": [1e-9 if record.implementation == "test.product" else 1.0]}
+            file.write(json.dumps(data) + "\n")
+    assert [chosen(engine(threads)) for threads in (1, 2)] == [["test.product"], [compiled_name]]
+    engine(2, select="measure")
+    assert [record.threads for record in lw.TuningRecords.load(path)] == [1, 1, 1, 1, 2, 2]
+
+
 def test_symbolic_calls_go_by_priority(tmp_path):
     a, b = lw.var("a", (lw.te.var("n"), 4)), lw.var("b", (4, 5))
     library = lw.compile(lw.Function([a, b], lw.nn.matmul(a, b)), jobs=1)

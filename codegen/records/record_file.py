@@ -1,4 +1,4 @@
-"""The file that tuning records are kept in: one JSON object a line, only ever appended to, by any number of processes.
+"""The file that records are kept in: one JSON object a line, only ever appended to, by any number of processes.
 
 A line is read by itself: what is wrong with one never hides the others.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeVar
 
 from filelock import FileLock
 
-from ..ir.errors import RecordError
-from .tuning_record import FORMAT, TuningRecord
+from ...ir.errors import RecordError
+from .record import FORMAT, Record
 from .workload import canonical_json
 
 _log = logging.getLogger("loopwright.records")
+Read = TypeVar("Read", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,10 @@ class SkippedLine:
         return f"{self.path}, line {self.number}: {self.problem}"
 
 
-def read_records(path: str | os.PathLike[str]) -> tuple[tuple[TuningRecord, ...], tuple[SkippedLine, ...]]:
-    """The records of a file, and the lines that were skipped, of which the log tells.
+def read_records(
+    path: str | os.PathLike[str], read: Callable[[object], Read]
+) -> tuple[tuple[Read, ...], tuple[SkippedLine, ...]]:
+    """The records of a file as ``read`` makes them of JSON, and the lines that were skipped, of which the log tells.
 
     Raises ``RecordError`` for a file that cannot be read.
     """
@@ -45,16 +48,16 @@ def read_records(path: str | os.PathLike[str]) -> tuple[tuple[TuningRecord, ...]
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
         raise RecordError(f"the tuning records {os.fspath(path)} cannot be read: {error.strerror or error}") from error
-    for line in _parsed(lines, os.fspath(path)):
-        if isinstance(line, TuningRecord):
-            records.append(line)
-        else:
+    for line in _parsed(lines, os.fspath(path), read):
+        if isinstance(line, SkippedLine):
             _log.warning("skipping a tuning record: %s", line)
             skipped.append(line)
+        else:
+            records.append(line)
     return tuple(records), tuple(skipped)
 
 
-def _parsed(lines: Iterable[bytes], path: str) -> Iterator[TuningRecord | SkippedLine]:
+def _parsed(lines: Iterable[bytes], path: str, read: Callable[[object], Read]) -> Iterator[Read | SkippedLine]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -70,12 +73,12 @@ def _parsed(lines: Iterable[bytes], path: str) -> Iterator[TuningRecord | Skippe
             yield SkippedLine(path, number, "newer", problem)
         else:
             try:
-                yield TuningRecord.from_json(data)
+                yield read(data)
             except (RecordError, RecursionError, ValueError) as error:
                 yield SkippedLine(path, number, "damaged", str(error))
 
 
-def append_records(path: str | os.PathLike[str], records: Iterable[TuningRecord]) -> None:
+def append_records(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Write records behind those of a file, which is made if need be; each line is there whole, or not at all.
 
     Raises ``RecordError`` where the file cannot be written.
@@ -94,7 +97,7 @@ def append_records(path: str | os.PathLike[str], records: Iterable[TuningRecord]
 
 
 def _line(record: object) -> bytes:
-    if not isinstance(record, TuningRecord):
+    if not isinstance(record, Record):
         raise RecordError(f"only tuning records are appended to a file of them, found {record!r}")
     return canonical_json(record.to_json()).encode() + b"\n"
 

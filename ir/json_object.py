@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..ir.errors import RecordError
-from ..ir.typed_data import NO_VALUE, shown, type_text, typed_value
+from .errors import RecordError
+from .typed_data import NO_VALUE, shown, type_text, typed_value
 
 
 def read_object(
