@@ -39,11 +39,17 @@ def scale(y: Float, n: Float) -> Float:
 
 def split_exponent(x: Float) -> tuple[Float, Float]:
     """``k, m`` with x = 2^k m and m in [¾, 1½), for positive finite x, denormal or not."""
-    m = _masked("getmant", [x], _CURRENT_ROUNDING, before=[_MANTISSA_FROM_3_4])
-    return _exponent(x) - _exponent(m), m
+    m = mantissa(x)
+    return exponent(x) - exponent(m), m
 
 
-def _exponent(x: Float) -> Float:
+def mantissa(x: Float) -> Float:
+    """The m of ``split_exponent``."""
+    return _masked("getmant", [x], _CURRENT_ROUNDING, before=[_MANTISSA_FROM_3_4])
+
+
+def exponent(x: Float) -> Float:
+    """The k with |x| in [2^k, 2^(k + 1)); -infinity of 0."""
     return _masked("getexp", [x], _CURRENT_ROUNDING)
 
 

@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p.
+"""log, log2, log10, log1p; in float32 on AVX-512 those of ``log_table.py``.
 
 x = 2^k (1 + f) with 1 + f near 1. For float32, log(1 + f) is a polynomial; for float64, with s = f / (2 + f), it is
 2 atanh s = f - (f²/2 - s (f²/2 + R)), where R = s² P(s²) (K. C. Ng's arrangement; J.-M. Muller, "Elementary Functions",
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ..lanes import Float, polynomial
-from . import avx512
+from . import avx512, log_table
 from .reduction import LN2_HI, LN2_LO, MANTISSA, ONE, fast_two_sum, small_quotient, small_to_float, two_sum
 
 # For float32: P(f) where log(1 + f) = f - f²/2 + f³ P(f), 1 + f in [√½, 1½); error relative to the logarithm 2^-26.5.
@@ -40,11 +40,6 @@ _LOG10_2 = {
 
 _SQRT_HALF_BITS = {32: 0x3F3504F3, 64: 0x3FE6A09E667F3BCD}
 _SMALLEST_NORMAL = {32: 2.0**-126, 64: 2.0**-1022}
-
-
-def _split_exponent(x: Float) -> tuple[Float, Float]:
-    """As ``split_exponent``, but m may be in [¾, 1½)."""
-    return avx512.split_exponent(x) if x.bits == 32 and avx512.available(x) else split_exponent(x)
 
 
 def split_exponent(x: Float) -> tuple[Float, Float]:
@@ -85,14 +80,18 @@ def _combine(k: Float, f: Float, low: Float | None = None) -> Float:
 
 
 def log(x: Float) -> Float:
-    k, m = _split_exponent(x)
+    if avx512.has_tables(x):
+        return log_table.log(x)
+    k, m = split_exponent(x)
     return _at_the_ends(x, _combine(k, m - 1.0))
 
 
 def log1p(x: Float) -> Float:
     """The logarithm of the rounded u = 1 + x, plus what the rounding lost, over u."""
+    if avx512.has_tables(x):
+        return log_table.log1p(x)
     u = two_sum(x.same(1.0), x)
-    k, m = _split_exponent(u.hi)
+    k, m = split_exponent(u.hi)
     exact = k.equals(0.0)
     f = exact.select(x, m - 1.0)
     lost = exact.select(x.same(0.0), small_quotient(u.lo, u.hi))
@@ -101,16 +100,20 @@ def log1p(x: Float) -> Float:
 
 
 def log2(x: Float) -> Float:
+    if avx512.has_tables(x):
+        return log_table.log2(x)
     return _log_base(x, _LOG2_E[x.bits], (1.0, 0.0))
 
 
 def log10(x: Float) -> Float:
+    if avx512.has_tables(x):
+        return log_table.log10(x, _LOG10_2[32])
     return _log_base(x, _LOG10_E[x.bits], _LOG10_2[x.bits])
 
 
 def _log_base(x: Float, factor: tuple[float, float], unit: tuple[float, float]) -> Float:
     """k · unit + factor · log(m), where log(m) is a sum whose first term has so few bits that its product is exact."""
-    k, m = _split_exponent(x)
+    k, m = split_exponent(x)
     f = m - 1.0
     half_square, t = _log1p_parts(f)
     keep = -1 << (MANTISSA[x.bits] // 2 + 1)
