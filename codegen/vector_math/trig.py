@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..lanes import Float, Int, polynomial
+from . import avx512
 from .reduction import Double, fast_two_sum, quotient, small_quotient
 from .trig_reduction import NEAR_32, beyond, reduce_angle, reduce_near_32
 
@@ -28,6 +29,8 @@ _COS = {
         2.0876754362499055e-09, -1.1470292839769507e-11, 4.7380893168092526e-14,
     ),
 }  # fmt: skip
+# For float32: P(r²) where tan r = r + r³ P(r²), |r| ≤ π/4; error 2^-25.7.
+_TAN = (0.3333315551, 0.1333883554, 0.05340819806, 0.02444141544, 0.003101430833, 0.009396562353)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +55,41 @@ _TAN_IS_ANGLE = {32: 2.0**-12, 64: 2.0**-27}
 
 
 def tan(x: Float) -> Float:
+    if x.bits == 32 and avx512.available(x):
+        return _near_or_wide(x, _tan_near_32(x), _tan)
     return (x.abs() < _TAN_IS_ANGLE[x.bits]).select(x, _of_angle(x, _tan))
 
 
-def _of_angle(x: Float, function: Callable[[_Turned], Float]) -> Float:
-    def in_float64() -> Float:
-        return function(_turn(x.convert(64), x.bits, *reduce_angle(x.convert(64), x.bits))).convert(x.bits)
+def _tan_near_32(x: Float) -> Float:
+    """tan r, or -1 / tan r in odd quadrants. Its sign is set for the sake of -0."""
+    r, quadrant = reduce_near_32(x)
+    z = r.hi * r.hi
+    near = fast_two_sum(r.hi, (r.hi * z).fma(polynomial(z, _TAN), r.lo.fma(z, r.lo)))
+    tangent = near.hi.copysign(r.hi)
+    return (quadrant & 1).equals(0).select(tangent, -_reciprocal(near))
 
+
+def _reciprocal(x: Double) -> Float:
+    """1 / (hi + lo), by one step of Newton's."""
+    rough = avx512.reciprocal(x.hi)
+    return rough.fma((-x.lo).fma(rough, (-x.hi).fma(rough, 1.0)), rough)
+
+
+def _of_angle(x: Float, function: Callable[[_Turned], Float]) -> Float:
     if x.bits == 64 or not x.lanes.target.has_fma:
-        return in_float64()
-    near = function(_turn(x, x.bits, *reduce_near_32(x)))
-    (result,) = beyond(x, NEAR_32, [near], lambda: [in_float64()])
+        return _in_float64(x, function)
+    return _near_or_wide(x, function(_turn(x, x.bits, *reduce_near_32(x))), function)
+
+
+def _near_or_wide(x: Float, near: Float, function: Callable[[_Turned], Float]) -> Float:
+    """``near`` is the result for the angles that ``reduce_near_32`` takes."""
+    (result,) = beyond(x, NEAR_32, [near], lambda: [_in_float64(x, function)])
     return result
+
+
+def _in_float64(x: Float, function: Callable[[_Turned], Float]) -> Float:
+    wide = x.convert(64)
+    return function(_turn(wide, x.bits, *reduce_angle(wide, x.bits))).convert(x.bits)
 
 
 def _sin(t: _Turned) -> Float:

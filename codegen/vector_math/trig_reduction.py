@@ -32,10 +32,10 @@ _CHUNKS = [((_TWO_OVER_PI >> (_TWO_OVER_PI_BITS - _CHUNK * (i + 1))) % (1 << _CH
 _NEAR = 2.0**19
 NEAR_32 = 2.0**16
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
-# π/2 as the sum of three float32.
+# π/2 as the sum of three float32. The second is positive, so that reducing -0 leaves -0.
 _HALF_PI_FLOATS = (
-    float.fromhex("0x1.921fb6p+0"),
-    float.fromhex("-0x1.777a5cp-25"),
+    float.fromhex("0x1.921fb4p+0"),
+    float.fromhex("0x1.4442d2p-24"),
     float.fromhex("-0x1.ee59dap-50"),
 )
 # π/2 in parts of 33 bits, the last of 53.
@@ -80,12 +80,16 @@ def beyond(x: Float, limit: float, near: Sequence[Float], far: Callable[[], Sequ
 
 
 def reduce_near_32(x: Float) -> tuple[Double, Int]:
-    """``r, n`` for float32 below 2^16, by fma: the first difference is exact, the second in two parts."""
+    """``r, n`` for float32 below 2^16, by fma: the first difference is exact, the second in two parts.
+
+    Its lower part is what r lacks of the rounded product, which the first difference less r gives back, less the
+    whole product. Where the first difference is the smaller, that may be off by the last bit of r.
+    """
     n = nearest(x, 1.0 / _HALF_PI[0])
     high, middle, low = _HALF_PI_FLOATS
-    product = n.value * -middle
-    r = two_sum(n.value.fma(-high, x), product)
-    return Double(r.hi, n.value.fma(-low, n.value.fma(-middle, -product) + r.lo)), n.integer
+    first = n.value.fma(-high, x)
+    r = first - n.value * middle
+    return Double(r, n.value.fma(-low, n.value.fma(-middle, first - r))), n.integer
 
 
 def _reduce_near(x: Float, accuracy: int) -> tuple[Double, Int]:
