@@ -18,7 +18,7 @@ from ..relations import tensor_argument
 from .attrs import ConvAttrs
 from .nchwc import channel_block, data_layout
 from .winograd import WINOGRAD_CONV2D, WinogradAttrs
-from .winograd_transform import SIZES, TAPS, transformed_filters
+from .winograd_transform import SIZES, TAPS, filter_matrix
 
 MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
 """Sums over so many channels are within 1e-4 of the largest result, by size of tile, for normally distributed numbers:
@@ -38,10 +38,15 @@ class WinogradPlanes:
     width: int
 
     def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        planes = transformed_filters(weight, self.size)
-        filters, channels, rows, columns = planes.shape
-        panels = planes.reshape(filters // self.width, self.width, channels, rows, columns)
-        return panels.transpose(0, 3, 4, 2, 1).astype(weight.dtype)
+        filters, channels = weight.shape[:2]
+        points = self.size + TAPS - 1
+        panels = weight.reshape(filters // self.width, self.width, channels, TAPS**2).transpose(0, 3, 2, 1)
+        planes = np.empty((len(panels), points, points, channels, self.width), weight.dtype)
+        matrix = filter_matrix(self.size)
+        for panel, made in zip(panels, planes, strict=True):  # one by one, for the sake of memory
+            taps = panel.reshape(TAPS**2, -1).astype(np.float64)
+            made[:] = (matrix @ taps).reshape(made.shape)
+        return planes
 
     def type_of(self, weight: TensorType) -> TensorType:
         filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
