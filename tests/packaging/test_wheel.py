@@ -37,9 +37,12 @@ def project_files() -> list[Path]:
 
 
 def package_files() -> set[Path]:
-    """Modules, the LLVM IR that the runtime is partly written in, and the mark of a typed package."""
-    sources = {file for file in project_files() if file.suffix in (".py", ".ll") and file.parent in PACKAGE_FOLDERS}
-    return sources | {Path("py.typed")}
+    """Modules, the LLVM IR that the runtime is partly written in, what pages are made of, and the mark of a typed
+    package."""
+    files = project_files()
+    sources = {file for file in files if file.suffix in (".py", ".ll") and file.parent in PACKAGE_FOLDERS}
+    assets = {file for file in files if file.parent == Path("explorer", "assets")}
+    return sources | assets | {Path("py.typed")}
 
 
 @pytest.fixture(scope="module")

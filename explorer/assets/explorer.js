@@ -1,0 +1,325 @@
+// The page: what is chosen, the columns that show it, keys, and the part of the address that keeps it all.
+
+const KEYS = [
+  ["click", "pin a line"],
+  ["↑ ↓", "line"],
+  ["← →", "pane"],
+  ["n p", "next mark"],
+  ["[ ]", "schedule"],
+  ["s S", "step"],
+  ["f F", "pass"],
+  ["d", "difference"],
+  ["i", "LLVM IR"],
+  ["c", "side by side"],
+  ["o", "times"],
+  ["t", "dark, light"],
+  ["esc", "clear"],
+];
+const STAGES = { steps: "Schedule", nest: "Loop nest", lowered: "Lowered", llvm: "LLVM IR", assembly: "Assembly" };
+const FRESH = { schedule: -1, id: "", line: 0, step: 0, pass: -1, diff: 0, llvm: 1, stage: "", overview: 1, theme: "", pane: 1 };
+
+class Explorer {
+  constructor(data) {
+    this.data = data;
+    this.panes = readPanes(data);
+    this.hovered = null;
+    this.columns = [];
+    this.on = { hover: (selection) => this.hover(selection), pick: (selection) => this.pick(selection) };
+    this.readAddress();
+    this.showHead();
+    this.listen();
+    this.build();
+  }
+
+  // What is chosen, and the address that keeps it.
+
+  readAddress() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    const state = { ...FRESH };
+    for (const [name, fresh] of Object.entries(FRESH)) {
+      const text = given.get(name);
+      if (text !== null) state[name] = typeof fresh === "number" ? Math.trunc(Number(text)) || 0 : text;
+    }
+    if (!this.data.schedules[state.schedule]) state.schedule = this.data.schedules.length - 1;
+    const pane = this.panes.get(state.id);
+    if (!pane || !(state.line >= 1 && state.line <= pane.lines.length)) Object.assign(state, { id: "", line: 0 });
+    if (!(state.stage in STAGES)) state.stage = "";
+    const { passes, nests, llvm } = this.data.schedules[state.schedule];
+    if (!passes[state.pass]?.pane) state.pass = -1;
+    if (!nests[state.step]) state.step = 0;
+    if (!llvm[state.llvm]) state.llvm = FRESH.llvm;
+    this.state = state;
+  }
+
+  writeAddress() {
+    const kept = Object.entries(this.state).filter(([name, value]) => value !== FRESH[name]);
+    this.address = new URLSearchParams(kept).toString();
+    history.replaceState(null, "", `#${this.address}`);
+  }
+
+  /** Changes what is chosen, and makes the columns anew. */
+  set(changes) {
+    if ("schedule" in changes) Object.assign(this.state, { step: 0, pass: -1, id: "", line: 0 });
+    Object.assign(this.state, changes);
+    this.build();
+  }
+
+  get schedule() {
+    return this.data.schedules[this.state.schedule];
+  }
+
+  get pinned() {
+    return this.state.id ? { id: this.state.id, line: this.state.line } : null;
+  }
+
+  // The page.
+
+  showHead() {
+    document.querySelector("h1").textContent = this.data.title;
+    document.querySelector("#subtitle").textContent = this.data.subtitle;
+    for (const [key, meaning] of KEYS) {
+      const entry = element("span");
+      entry.append(...key.split(" ").map((name) => element("kbd", "", name)), ` ${meaning}`);
+      document.querySelector("#keys").append(entry);
+    }
+  }
+
+  build() {
+    const { state, data } = this;
+    document.documentElement.dataset.theme = state.theme;
+    document.body.classList.toggle("side-by-side", Boolean(state.stage));
+    showOverview(document.querySelector("#overview"), data, state.schedule, (schedule) => this.set({ schedule }));
+    document.querySelector("#overview").hidden = !state.overview;
+    document.querySelector("#overview-button").setAttribute("aria-pressed", Boolean(state.overview));
+    document.querySelector("#compare-button").setAttribute("aria-pressed", Boolean(state.stage));
+    document.querySelector("#compare-button").hidden = data.schedules.length < 2;
+    if (state.stage) this.buildSideBySide();
+    else this.buildStages();
+    this.mark();
+    this.reveal();
+    this.writeAddress();
+  }
+
+  /** The columns by their titles: those that are there already stay, so that their widths and places do. */
+  arrange(titles) {
+    if (titles.join("\n") !== this.columns.map((column) => column.name).join("\n")) {
+      this.columns = titles.map((title) => Object.assign(new Column(title, title === "Schedule" && !this.state.stage ? 2 : 1, this.on), { name: title }));
+      const parts = this.columns.flatMap((column, index) => (index ? [makeResizer(this.columns[index - 1]), column.root] : [column.root]));
+      document.querySelector("#columns").replaceChildren(...parts);
+    }
+    return this.columns;
+  }
+
+  /** All stages of the chosen schedule, from left to right. */
+  buildStages() {
+    const { schedule, state } = this;
+    const [steps, nest, passes, llvm, assembly] = this.arrange(["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"]);
+    steps.views[0].root.classList.add("definition");
+    this.show(steps.views[0], schedule.compute);
+    this.show(steps.views[1], schedule.steps);
+    this.show(nest.views[0], state.step ? schedule.nests[state.step] : schedule.nests.at(-1), state.step > 0);
+    nest.choose(state.step ? [{ text: `after step ${state.step} of ${schedule.nests.length - 1}  ✕`, title: "back to the whole schedule (esc)", chosen: true, pick: () => this.showStep(0) }] : []);
+    const chosen = schedule.passes.at(state.pass);
+    this.show(passes.views[0], chosen.pane, state.diff > 0);
+    passes.choose(this.passChoices());
+    this.show(llvm.views[0], schedule.llvm[state.llvm]);
+    llvm.choose(schedule.llvm.map((id, number) => ({ text: this.panes.get(id).title, chosen: number === state.llvm, pick: () => this.set({ llvm: number }) })));
+    this.show(assembly.views[0], schedule.assembly);
+    this.showTabs(this.columns.map((column, index) => [column.name, index === state.pane, () => this.set({ pane: index })]));
+    this.columns.forEach((column, index) => column.root.classList.toggle("front", index === state.pane));
+  }
+
+  /** A button for each pass that changed something; those that did not are folded into a number. */
+  passChoices() {
+    const { passes } = this.schedule;
+    const chosen = this.state.pass < 0 ? passes.length - 1 : this.state.pass;
+    const shown = passes.map((pass, number) => ({ ...pass, number })).filter((pass) => pass.pane);
+    const idle = passes.filter((pass) => !pass.pane).map((pass) => pass.name);
+    const diff = { text: "± difference", title: "what the pass changed (d)", chosen: this.state.diff > 0, pick: () => this.set({ diff: 1 - this.state.diff }) };
+    const buttons = shown.map(({ name, number, title }) => ({ text: name, title, chosen: number === chosen, pick: () => this.set({ pass: number, diff: 1 }) }));
+    const rest = idle.length ? [{ text: `${idle.length} unchanged`, title: idle.join(", "), dim: true, pick: () => {} }] : [];
+    return [diff, ...buttons, ...rest];
+  }
+
+  /** One stage of all schedules. */
+  buildSideBySide() {
+    const { state, data } = this;
+    const columns = this.arrange(data.schedules.map((schedule) => schedule.name));
+    data.schedules.forEach((schedule, number) => {
+      const { steps, nests, passes, llvm, assembly } = schedule;
+      const id = { steps, nest: nests.at(-1), lowered: passes.at(-1).pane, llvm: llvm[state.llvm], assembly }[state.stage];
+      this.show(columns[number].views[0], id);
+      columns[number].title.style.setProperty("--colour", colourOf(number));
+      columns[number].choose([{ text: `${schedule.seconds ? `${timeText(schedule.seconds)}, ` : ""}all stages`, title: "all stages of this schedule", pick: () => this.set({ schedule: number, stage: "" }) }]);
+    });
+    this.showTabs(Object.entries(STAGES).map(([stage, title]) => [title, stage === state.stage, () => this.set({ stage })]));
+  }
+
+  showTabs(tabs) {
+    const buttons = tabs.map(([title, chosen, pick]) => {
+      const button = element("button", "", title);
+      button.type = "button";
+      button.setAttribute("role", "tab");
+      button.setAttribute("aria-selected", chosen);
+      button.addEventListener("click", pick);
+      return button;
+    });
+    document.querySelector("#tabs").replaceChildren(...buttons);
+  }
+
+  /** Shows a pane in a view, unless it is there already. */
+  show(view, id, diff = false) {
+    if (view.pane?.id === id && view.diff === diff) return;
+    view.diff = diff;
+    view.show(this.panes.get(id), rowsOf(this.panes, this.panes.get(id), diff));
+  }
+
+  // Selections.
+
+  hover(selection) {
+    if (selection?.id === this.hovered?.id && selection?.line === this.hovered?.line) return;
+    this.hovered = selection;
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.mark());
+  }
+
+  /** Pins a line, or frees it if it is; of a step, shows what it changed. */
+  pick(selection) {
+    const again = selection && selection.id === this.state.id && selection.line === this.state.line;
+    const { id, line } = again || !selection ? { id: "", line: 0 } : selection;
+    for (const view of this.views) view.at = undefined;
+    this.state.id = id;
+    this.state.line = line;
+    const step = id && id === this.schedule.steps ? this.schedule.step_of[line - 1] : 0;
+    if (step && !this.state.stage) this.set({ step });
+    this.mark();
+    this.reveal();
+    this.writeAddress();
+  }
+
+  /** Pins a step of the trace, and shows what it changed; 0 is for none. */
+  showStep(step) {
+    const line = this.schedule.step_of.lastIndexOf(step) + 1;
+    this.set(step ? { step, id: this.schedule.steps, line } : { step, id: "", line: 0 });
+  }
+
+  clear() {
+    this.hovered = null;
+    this.set({ id: "", line: 0, step: 0 });
+  }
+
+  mark() {
+    const active = this.hovered ?? this.pinned;
+    const marks = marksOf(this.panes, active);
+    for (const column of this.columns) column.mark(marks, active, this.pinned);
+  }
+
+  /** Scrolls all panes to what the pinned line marks in them. */
+  reveal() {
+    if (!this.pinned) return;
+    for (const view of this.views) {
+      const isSource = view.pane?.id === this.pinned.id;
+      view.reveal(isSource ? [this.pinned.line] : view.marks.own.size ? view.marks.own : view.marks.inner);
+    }
+  }
+
+  get views() {
+    return this.columns.flatMap((column) => column.views);
+  }
+
+  // Keys.
+
+  listen() {
+    document.querySelector("#overview-button").addEventListener("click", () => this.press("o"));
+    document.querySelector("#compare-button").addEventListener("click", () => this.press("c"));
+    document.querySelector("#theme-button").addEventListener("click", () => this.press("t"));
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (this.press(event.key)) event.preventDefault();
+    });
+    addEventListener("beforeprint", () => this.views.forEach((view) => view.render(true)));
+    addEventListener("afterprint", () => this.views.forEach((view) => view.render()));
+    addEventListener("hashchange", () => {
+      if (location.hash.slice(1) === this.address) return;
+      this.readAddress();
+      this.build();
+    });
+  }
+
+  /** Does what a key says; whether it says anything. */
+  press(key) {
+    const { state, schedule } = this;
+    const action = {
+      ArrowDown: () => this.moveLine(1),
+      ArrowUp: () => this.moveLine(-1),
+      ArrowRight: () => this.movePane(1),
+      ArrowLeft: () => this.movePane(-1),
+      n: () => this.moveMark(1),
+      p: () => this.moveMark(-1),
+      "]": () => this.set({ schedule: around(state.schedule + 1, this.data.schedules.length) }),
+      "[": () => this.set({ schedule: around(state.schedule - 1, this.data.schedules.length) }),
+      s: () => this.showStep(around(state.step + 1, schedule.nests.length)),
+      S: () => this.showStep(around(state.step - 1, schedule.nests.length)),
+      f: () => this.movePass(1),
+      F: () => this.movePass(-1),
+      d: () => this.set({ diff: 1 - state.diff }),
+      i: () => this.set({ llvm: around(state.llvm + 1, schedule.llvm.length) }),
+      c: () => this.data.schedules.length > 1 && this.set({ stage: state.stage ? "" : "nest" }),
+      o: () => this.set({ overview: 1 - state.overview }),
+      t: () => this.set({ theme: this.isDark() ? "light" : "dark" }),
+      Escape: () => this.clear(),
+    }[key];
+    action?.();
+    return Boolean(action);
+  }
+
+  isDark() {
+    return this.state.theme ? this.state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
+  /** The text that has the focus, or the one with the pinned line, or that of the nest. */
+  get focused() {
+    const { views } = this;
+    return (
+      views.find((view) => view.scroller === document.activeElement) ??
+      views.find((view) => view.pane?.id === this.state.id) ??
+      views.find((view) => view.pane?.role === "nest") ??
+      views[0]
+    );
+  }
+
+  moveLine(by) {
+    const view = this.focused;
+    const line = view.lineBeside(view.pane.id === this.state.id ? this.state.line : 0, by);
+    if (view.pane.id !== this.state.id || line !== this.state.line) this.pick({ id: view.pane.id, line });
+    view.scroller.focus({ preventScroll: true });
+  }
+
+  movePane(by) {
+    const { views } = this;
+    const index = around(views.indexOf(this.focused) + by, views.length);
+    views[index].scroller.focus();
+    const column = this.columns.findIndex((candidate) => candidate.views.includes(views[index]));
+    if (!this.state.stage && getComputedStyle(views[index].root).display === "none") this.set({ pane: column });
+  }
+
+  moveMark(by) {
+    const view = this.focused;
+    const top = Math.floor(view.scroller.scrollTop / ROW_HEIGHT);
+    const from = view.pane.id === this.state.id ? this.state.line : (view.at ?? view.rows[top]?.line ?? 0);
+    view.at = view.markedBeside(from, by);
+    view.reveal([view.at]);
+  }
+
+  movePass(by) {
+    const { passes } = this.schedule;
+    let number = this.state.pass < 0 ? passes.length - 1 : this.state.pass;
+    do number = around(number + by, passes.length);
+    while (!passes[number].pane);
+    this.set({ pass: number, diff: 1 });
+  }
+}
+
+const around = (number, count) => (number + count) % count;
+
+globalThis.explorer = new Explorer(JSON.parse(document.querySelector("#document").textContent));

@@ -1,0 +1,123 @@
+"""``lw.explore``: schedules of one compute, all stages of each, measured, as a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ..codegen.host import resolve_target
+from ..codegen.options import CodegenOptions, Precision
+from ..compiler.build import compile_schedule
+from ..ir.errors import RuntimeArgumentError
+from ..ir.target import Target
+from ..lowering.schedule import Schedule
+from ..runtime.foreign import why_not_here
+from ..runtime.kernel import Kernel
+from ..runtime.measure.machine_rates import measure_rates
+from ..runtime.threads.default_threads import default_threads
+from ..te.tensor import Tensor
+from .document import Document, Pane, Peer, ScheduleEntry
+from .measure import Program, random_array, time_alternating, work_of
+from .page import page
+from .panes import schedule_panes
+from .stages import provenance
+
+
+def explore(
+    schedules: Schedule | Mapping[str, Schedule],
+    path: str | os.PathLike[str],
+    target: str | Target | None = "native",
+    name: str = "main",
+    precision: Precision = "standard",
+    measure: bool = True,
+    peers: Mapping[str, Program] | None = None,
+) -> Path:
+    """Write a page that shows how schedules become machine code: an HTML file, for any browser, without a network.
+
+    ``schedules`` are several of one compute, by their names, or just one. They are compiled as ``lw.build`` does, and
+    their kernels timed on random arrays unless ``measure`` is False. ``peers`` are other programs that compute the
+    same, by their names: each is called with the arrays of the inputs, and timed beside. Gives the path.
+    Raises what ``lw.build`` raises, and ``RuntimeArgumentError`` where there is nothing to show, or the file cannot be
+    written.
+    """
+    given = {name: schedules} if isinstance(schedules, Schedule) else dict(schedules)
+    found = document(given, resolve_target(target), name, precision, measure, peers or {})
+    try:
+        Path(path).write_text(page(found), encoding="utf-8")
+    except OSError as error:
+        raise RuntimeArgumentError(f"the page cannot be written to {path}: {error.strerror}") from error
+    return Path(path)
+
+
+def document(
+    schedules: Mapping[str, Schedule],
+    target: Target,
+    name: str,
+    precision: Precision = "standard",
+    measure: bool = True,
+    peers: Mapping[str, Program] | None = None,
+) -> Document:
+    """What ``explore`` shows."""
+    if not schedules or not all(isinstance(schedule, Schedule) for schedule in schedules.values()):
+        raise RuntimeArgumentError(f"expected schedules by their names, found {schedules!r}")
+    entries: list[ScheduleEntry] = []
+    panes: dict[str, Pane] = {}
+    for number, (title, schedule) in enumerate(schedules.items()):
+        stages = provenance(schedule, sum(arguments_of(schedule), ()), target, name, precision)
+        entry, made = schedule_panes(stages, title, number)
+        entries.append(_share_computes(entry, made, panes))
+    threads = target.threads or default_threads()
+    subtitle = f"{stages.report.target} · {precision} precision · {threads} thread{'s' * (threads > 1)}"
+    shown = Document(name, subtitle, tuple(panes.values()), tuple(entries))
+    return _measured(shown, schedules, target, precision, peers or {}) if measure else shown
+
+
+def arguments_of(schedule: Schedule) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The inputs of a schedule, and its outputs."""
+    state = schedule.state
+    inputs = [tensor for stage in state.stages if stage.is_input for tensor in stage.tensors]
+    return tuple(inputs), tuple(tensor for stage in state.outputs for tensor in state.stage(stage).tensors)
+
+
+def _share_computes(entry: ScheduleEntry, made: Sequence[Pane], panes: dict[str, Pane]) -> ScheduleEntry:
+    """Add the panes of a schedule to those of the page. Where it is of the compute of the first one, it has the first
+    one's panes of that: so lines of two schedules belong together."""
+    computes, start, *rest = made
+    first = panes.get("0/compute"), panes.get("0/start")
+    if None in first or (computes.lines, start.lines) != tuple(pane.lines for pane in first if pane):
+        panes.update((pane.id, pane) for pane in made)
+        return entry
+    for pane in rest:
+        panes[pane.id] = replace(pane, parent="0/start") if pane.parent == start.id else pane
+    return replace(entry, compute="0/compute")
+
+
+def _measured(
+    shown: Document,
+    schedules: Mapping[str, Schedule],
+    target: Target,
+    precision: Precision,
+    peers: Mapping[str, Program],
+) -> Document:
+    """The document with times, where the kernels can run here and their shapes are known."""
+    inputs, outputs = arguments_of(next(iter(schedules.values())))
+    work = work_of(inputs, outputs)
+    if work is None or why_not_here(target) is not None:
+        return replace(shown, work=work)
+    rng = np.random.default_rng(0)
+    arrays = [random_array(tensor, rng) for tensor in (*inputs, *outputs)]
+    kernels = []
+    for schedule in schedules.values():
+        args = sum(arguments_of(schedule), ())
+        compiled = compile_schedule(schedule, args, target, shown.title, CodegenOptions(precision=precision))
+        kernels.append(Kernel(compiled.func, compiled.code).bind(*arrays))
+    seconds, others = time_alternating(kernels, peers, arrays[: len(inputs)])
+    entries = (replace(e, seconds=s) for e, s in zip(shown.schedules, seconds, strict=True))
+    rates = measure_rates(target, target.threads or default_threads())
+    return replace(
+        shown, schedules=tuple(entries), peers=tuple(Peer(n, s) for n, s in others.items()), work=work, machine=rates
+    )

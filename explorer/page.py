@@ -1,0 +1,50 @@
+"""From a document to the page: one HTML file with all in it, which asks nothing of any network.
+
+Names and texts come from models and users: they reach the page as JSON only, in which nothing can end the script around
+it, and ``assets/`` sets them as text, never as markup. The page's policy lets no other script run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib import resources
+from string import Template
+
+from .document import Document
+
+_SCRIPTS = ("links.js", "text_view.js", "roofline.js", "overview.js", "column.js", "explorer.js")
+_MARKUP = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
+
+
+def page(document: Document) -> str:
+    """The HTML text of a document's page."""
+    style = _asset("explorer.css")
+    script = "\n".join(['"use strict";', *map(_asset, _SCRIPTS)])
+    return Template(_asset("explorer.html")).substitute(
+        policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
+        title=escape(document.title.encode("utf-8", "replace").decode()),
+        style=style,
+        document=script_json(document.to_json()),
+        script=script,
+    )
+
+
+def script_json(value: object) -> str:
+    """JSON that can stand inside a script element: ASCII, without ``<``, ``>`` and ``&``.
+
+    >>> script_json({"</script>": "a & b"})
+    '{"\\\\u003c/script\\\\u003e":"a \\\\u0026 b"}'
+    """
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_MARKUP)
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """How a policy names a script or style of the page itself."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

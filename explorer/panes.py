@@ -1,0 +1,208 @@
+"""From the stages of a schedule to the panes of the page: each line knows those of another pane that it comes from.
+
+computes ← nest without steps ← nest after each step; below the last of these: the trace, and each pass;
+below the lowered module: LLVM IR and assembly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
+
+from ..codegen.report.report import LoopReport
+from ..codegen.report.x86 import Counts
+from .document import Note, Pane, PassEntry, Role, ScheduleEntry
+from .linked_text import LinkedText
+from .stages import Provenance
+
+LOWERED = "lowered"
+"""The name of what stands behind the last pass: the module that code is emitted from."""
+
+_COUNTED = {
+    "fused": "fma",
+    "stored": "stores to the stack",
+    "reloaded": "loads from the stack",
+    "one_lane": "moves of one lane",
+}
+_BRIEFER = (
+    ("a loop in the loop IR, which LLVM has removed or written out", "gone, by LLVM"),
+    (" lanes of ", " × "),
+    ("no instructions of their own", "no code of its own"),
+    ("register tile of ", "tile of "),
+    ("kept in registers", "in registers"),
+)
+
+
+def schedule_panes(
+    stages: Provenance, name: str, number: int, seconds: float | None = None
+) -> tuple[ScheduleEntry, list[Pane]]:
+    """The panes of a schedule, and its entry in the document, of which it is schedule ``number``."""
+    made = _PanesOf(stages, f"{number}/")
+    start, steps = made.start(), made.steps()
+    nests, passes, machine = made.nests(start), made.passes(), made.machine()
+    entry = ScheduleEntry(
+        name,
+        f"{number}/compute",
+        steps.id,
+        tuple(k for k, step in enumerate(stages.steps, start=1) for _ in step.python.split("\n")) or (0,),
+        tuple(pane.id for pane in nests),
+        made.entries,
+        tuple(pane.id for pane in machine[:-1]),
+        machine[-1].id,
+        seconds,
+    )
+    return entry, [made.compute(), start, steps, *nests, *passes, *machine]
+
+
+class _PanesOf:
+    """Makes the panes of one schedule; the ids of all begin with ``prefix``. Mutable: ``entries`` are of the passes."""
+
+    def __init__(self, stages: Provenance, prefix: str) -> None:
+        self.stages = stages
+        self.prefix = prefix
+        self.last = stages.steps[-1].nest if stages.steps else stages.start
+        self.line_of = {
+            o: k for k, o in enumerate(self.last.origins, start=1) if o is not None and _begins(self.last, k)
+        }
+        self.entries: tuple[PassEntry, ...] = ()
+
+    def compute(self) -> Pane:
+        return Pane(f"{self.prefix}compute", "compute", "Computes", self.stages.compute.lines)
+
+    def start(self) -> Pane:
+        """The nest without steps: each line comes from the compute that it is part of."""
+        text = self.stages.start
+        loops = self.stages.loops
+        computed = [
+            loops[loop].stage if loop is not None else store
+            for loop, store in zip(text.loops, text.stores, strict=True)
+        ]
+        lines = self.stages.compute.stores
+        origins = tuple(_lines_with(lines, () if name is None else (name,)) for name in computed)
+        return Pane(f"{self.prefix}start", "nest", "Nest without steps", text.lines, f"{self.prefix}compute", origins)
+
+    def nests(self, start: Pane) -> list[Pane]:
+        """The nest before the first step and after each: loops come from those that stood for their axes at first."""
+        texts = [self.stages.start, *(step.nest for step in self.stages.steps)]
+        panes: list[Pane] = []
+        for number, text in enumerate(texts):
+            previous = panes[-1].id if panes else ""
+            notes = self._notes() if number == len(texts) - 1 else ()
+            title = f"Nest after step {number}"
+            origins = tuple(map(self._first_lines, text.loops, text.stores))
+            panes.append(
+                Pane(f"{self.prefix}nest{number}", "nest", title, text.lines, start.id, origins, previous, notes)
+            )
+        return panes
+
+    def steps(self) -> Pane:
+        """The trace: each step comes from the loops of the last nest that it made, or had a hand in."""
+        lines, origins = [], []
+        for number, step in enumerate(self.stages.steps):
+            touched = self._became(
+                k for k, loop in enumerate(self.stages.loops) if number in (loop.made_by, *loop.changed_by)
+            )
+            for line in step.python.split("\n"):
+                lines.append(line)
+                origins.append(_lines_with(self.last.loops, touched))
+        return Pane(
+            f"{self.prefix}steps", "steps", "Steps", tuple(lines) or ("# no steps",), self._nest, tuple(origins)
+        )
+
+    def passes(self) -> list[Pane]:
+        """The function behind each pass that changed it, then the module with the bodies of parallel loops apart."""
+        panes: list[Pane] = []
+        entries: list[PassEntry] = []
+        for number, stage in enumerate(self.stages.passes):
+            made = self._function(f"pass{number}", stage.name, stage.text, panes) if stage.changed else None
+            entries.append(PassEntry(stage.name, f"{stage.seconds * 1e3:.1f} ms", made.id if made else ""))
+            panes += [made] if made else []
+        panes.append(self._function(LOWERED, LOWERED, self.stages.loop_ir, panes))
+        entries.append(PassEntry(LOWERED, "what code is emitted from", panes[-1].id))
+        self.entries = tuple(entries)
+        return panes
+
+    def machine(self) -> list[Pane]:
+        """LLVM IR as emitted, LLVM IR behind LLVM's passes, assembly."""
+        texts: tuple[tuple[str, Role, str, LinkedText], ...] = (
+            ("llvm0", "llvm", "as emitted", self.stages.llvm_ir),
+            ("llvm1", "llvm", "optimized", self.stages.llvm_ir_optimized),
+            ("assembly", "assembly", "Assembly", self.stages.assembly),
+        )
+        lowered = f"{self.prefix}{LOWERED}"
+        return [
+            Pane(f"{self.prefix}{name}", role, title, text.lines, lowered, tuple(map(_one, text.sources)))
+            for name, role, title, text in texts
+        ]
+
+    @property
+    def _nest(self) -> str:
+        return f"{self.prefix}nest{len(self.stages.steps)}"
+
+    def _function(self, name: str, title: str, text: LinkedText, before: Sequence[Pane]) -> Pane:
+        origins = tuple(_one(self.line_of.get(origin)) if origin is not None else () for origin in text.origins)
+        previous = before[-1].id if before else ""
+        return Pane(f"{self.prefix}{name}", "pass", title, text.lines, self._nest, origins, previous)
+
+    def _first_lines(self, loop: int | None, store: str | None) -> tuple[int, ...]:
+        """The lines of the nest without steps that a line of a later nest comes from."""
+        if loop is not None:
+            return _lines_with(self.stages.start.loops, self._axes(loop))
+        return _lines_with(self.stages.start.stores, () if store is None else (store,))
+
+    def _axes(self, loop: int) -> set[int]:
+        """The loops that a loop was made of in the first place."""
+        of = self.stages.loops[loop].made_of
+        return {axis for part in of for axis in self._axes(part)} if of else {loop}
+
+    def _became(self, loops: Iterable[int]) -> set[int]:
+        """Loops, and all that later steps made of them."""
+        found: set[int] = set()
+        todo = list(loops)
+        while todo:
+            loop = todo.pop()
+            if loop not in found:
+                found.add(loop)
+                todo += self.stages.loops[loop].became
+        return found
+
+    def _notes(self) -> tuple[Note, ...]:
+        """The verdict of the vector report on each loop of the last nest."""
+        reports = ((line, self.stages.statements[origin].report) for origin, line in self.line_of.items())
+        return tuple(_note(line, report) for line, report in reports if report is not None)
+
+
+def _note(line: int, report: LoopReport) -> Note:
+    code = _code_text(report.code) if report.code else ""
+    return Note(line, report.header, _brief(report), report.became, report.costs, code)
+
+
+def _brief(report: LoopReport) -> str:
+    """What became of a loop, without what the nest says itself."""
+    if report.kind == "unrolled" and report.became.startswith("written out"):
+        return ""
+    text = report.became
+    for words, fewer in _BRIEFER:
+        text = text.replace(words, fewer)
+    return text.removeprefix("a loop").removeprefix(", ")
+
+
+def _code_text(code: Counts) -> str:
+    """What instructions there are, as in ``17 instructions: 14 ymm, 8 fma``."""
+    counts = [(f.name, getattr(code, f.name)) for f in fields(code) if f.name not in ("instructions", "calls")]
+    parts = [f"{n} {_COUNTED.get(name, name)}" for name, n in counts if n]
+    parts += [f"calls of {', '.join(dict.fromkeys(code.calls))}"] if code.calls else []
+    return f"{code.instructions} instructions{': ' * bool(parts)}{', '.join(parts)}"
+
+
+def _begins(text: LinkedText, line: int) -> bool:
+    """Whether a line is that of a loop or a store itself, not of something around it."""
+    return text.loops[line - 1] is not None or text.stores[line - 1] is not None
+
+
+def _lines_with(column: Sequence[object], wanted: Collection[object]) -> tuple[int, ...]:
+    return tuple(line for line, value in enumerate(column, start=1) if value is not None and value in wanted)
+
+
+def _one(line: int | None) -> tuple[int, ...]:
+    return () if line is None else (line,)

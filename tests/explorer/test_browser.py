@@ -1,0 +1,293 @@
+"""The page in a real browser: what it shows, what it marks, how fast it opens, and that it asks nobody for anything."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.explorer.explore import document
+from loopwright.explorer.page import page
+
+TARGET = "x86-64-v3"
+COLUMN = {"Schedule": 0, "Loop nest": 1, "Passes": 2, "LLVM IR": 3, "Assembly": 4}
+
+
+def product_schedules():
+    A = te.placeholder((32, 24), name="A")
+    B = te.placeholder((24, 32), name="B")
+    r = te.reduce_axis((0, 24), name="r")
+    C = te.compute((32, 32), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    naive, tiled = lw.create_schedule(C), lw.create_schedule(C)
+    io, jo, ii, ji = tiled[C].tile(*C.op.axis, 4, 16)
+    tiled[C].reorder(io, jo, r, ii, ji)
+    tiled[C].unroll(ii)
+    tiled[C].vectorize(ji)
+    return {"naive": naive, "register tile": tiled}
+
+
+@pytest.fixture(scope="module")
+def product():
+    """The document of two schedules of a product, measured where the machine can run them."""
+    return document(product_schedules(), lw.resolve_target(TARGET), "product", peers={"numpy": lambda a, b: a @ b})
+
+
+@pytest.fixture(scope="module")
+def product_page(product, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "product.html"
+    path.write_text(page(product), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tab(product_page, open_page):
+    made = open_page(product_page)
+    yield made
+    assert made.complaints() == []
+    assert made.requests() == [product_page.as_uri()]
+
+
+def column(title):
+    return f"document.querySelectorAll('.column')[{COLUMN[title]}]"
+
+
+def row(title, text):
+    """A script that gives the row of a column whose code has this text in it; of the last text of the column."""
+    rows = f"[...[...{column(title)}.querySelectorAll('.sheet')].at(-1).children]"
+    return f"{rows}.find((row) => row.querySelector('code').textContent.includes({text!r}))"
+
+
+def marked(tab, title, kind="own"):
+    """The lines of code in a column that are marked."""
+    return tab.evaluate(f"[...{column(title)}.querySelectorAll('.row.{kind} code')].map((code) => code.textContent)")
+
+
+def all_marked(tab, title, kind):
+    """The marked lines of a column, those that are out of sight too."""
+    view = f"explorer.columns[{COLUMN[title]}].views.at(-1)"
+    return tab.evaluate(f"[...{view}.marks.{kind}].map((line) => {view}.pane.lines[line - 1])")
+
+
+def test_the_page_shows_all_stages_of_the_last_schedule(tab):
+    titles = tab.evaluate(
+        "[...document.querySelectorAll('.column')].map((column) => column.querySelector('h2').innerText)"
+    )
+    assert titles == list(COLUMN)
+    assert tab.evaluate("document.querySelector('h1').textContent") == "product"
+    for title, text in [
+        ("Schedule", 's["C"].vectorize(j_inner)'),
+        ("Loop nest", "for j_inner in vectorized(16):"),
+        ("Passes", "def product("),
+        ("LLVM IR", "define"),
+        ("Assembly", "product.body:"),
+    ]:
+        assert tab.evaluate(f"{row(title, text)} !== undefined"), title
+
+
+def test_clicking_a_loop_marks_what_it_came_from_and_what_it_became(tab):
+    tab.click(row("Loop nest", "for r in range(24)"))
+    assert marked(tab, "Loop nest") == ["        for r in range(24):"]
+    assert len(marked(tab, "Loop nest", "inner")) == 3
+    assert [line for line in marked(tab, "Schedule") if "r" in line] == marked(tab, "Schedule") != []
+    assert any("for r in range(24)" in line for line in marked(tab, "Passes"))
+    assert sum(re.match(r" *C_reg\[\d\] = C_reg", line) is not None for line in marked(tab, "Passes", "inner")) == 4
+    assert any("phi" in line for line in marked(tab, "LLVM IR"))
+    assert sum("llvm.fma" in line for line in all_marked(tab, "LLVM IR", "inner")) == 4
+    assert any(re.match(r"\t(j|cmp|inc|add)", line) for line in marked(tab, "Assembly"))
+    assert any("vfmadd231ps" in line for line in marked(tab, "Assembly", "inner"))
+    assert sum("vfmadd231ps" in line for line in all_marked(tab, "Assembly", "inner")) == 8
+    tab.press("Escape")
+    assert marked(tab, "Assembly") == []
+
+
+def test_an_instruction_leads_back_to_its_statement(tab):
+    tab.point(row("Assembly", "vfmadd231ps"))
+    assert [line.strip()[:4] for line in marked(tab, "Loop nest")] == ["C[i_"]
+    assert all("C_reg" in line for line in marked(tab, "Passes"))
+    assert any("C = compute" in line for line in marked(tab, "Schedule"))
+    tab.point("document.querySelector('h1')")
+    assert marked(tab, "Loop nest") == [], "only what is pinned stays"
+
+
+def test_a_step_shows_what_it_changed(tab):
+    tab.click(row("Schedule", ".vectorize(j_inner)"))
+    removed = tab.evaluate("[...document.querySelectorAll('.row.removed code')].map((code) => code.textContent.trim())")
+    added = tab.evaluate("[...document.querySelectorAll('.row.added code')].map((code) => code.textContent.trim())")
+    assert removed == ["for j_inner_init in range(16):", "for j_inner in range(16):"]
+    assert added == ["for j_inner_init in vectorized(16):", "for j_inner in vectorized(16):"]
+    assert "step=6" in tab.evaluate("location.hash")
+    tab.press("S")
+    added = tab.evaluate("[...document.querySelectorAll('.row.added code')].map((code) => code.textContent.trim())")
+    assert added == ["for i_inner_init in unrolled(4):", "for i_inner in unrolled(4):"]
+
+
+def test_a_pass_shows_what_it_changed_and_equal_lines_fold(tab):
+    tab.evaluate("[...document.querySelectorAll('.choices button')].find((b) => b.textContent === 'unroll').click()")
+    assert tab.evaluate(f"{column('Passes')}.querySelectorAll('.row.added').length") >= 8
+    assert "for i_inner" not in str(tab.evaluate(f"{column('Passes')}.querySelector('.row.added').innerText"))
+    unchanged = tab.evaluate(
+        "[...document.querySelectorAll('.choices .dim')].map((button) => [button.innerText, button.title])"
+    )
+    assert re.fullmatch(r"\d unchanged", unchanged[0][0])
+    assert "loop_partition" in unchanged[0][1]
+
+
+def test_verdicts_stand_beside_their_loops(tab):
+    note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
+    assert tab.evaluate(f"{note}.textContent") == "16 × float32 in 2 ymm, fma"
+    tab.press("[")
+    assert tab.evaluate("explorer.schedule.name") == "naive"
+    note = f"{row('Loop nest', 'for r in')}.querySelector('.note')"
+    assert "scalar" in tab.evaluate(f"{note}.textContent")
+    assert "costly" in tab.evaluate(f"{note}.className")
+    tab.click(row("Loop nest", "for r in"))
+    assert "rfactor it, or vectorize a loop around" in tab.evaluate(
+        f"{column('Loop nest')}.querySelector('.detail').innerText"
+    )
+
+
+def test_keys_move_through_lines_panes_and_marks(tab):
+    tab.press("ArrowDown", "ArrowDown")
+    assert tab.evaluate("explorer.state.line") == 2
+    assert tab.evaluate("explorer.panes.get(explorer.state.id).role") == "nest"
+    tab.press("ArrowRight")
+    assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "lowered"
+    tab.press("ArrowDown")
+    assert tab.evaluate("explorer.panes.get(explorer.state.id).title") == "lowered"
+    for key in "npsfdiot":
+        tab.press(key)
+    assert tab.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
+    assert tab.evaluate("document.querySelector('#overview').hidden")
+
+
+def test_the_address_keeps_what_is_chosen(tab, product_page, open_page):
+    tab.press("[")
+    tab.click(row("Loop nest", "for r in"))
+    address = tab.evaluate("location.hash")
+    again = open_page(product_page, fragment=address)
+    assert again.evaluate("explorer.schedule.name") == "naive"
+    assert [line.strip() for line in marked(again, "Loop nest")] == ["for r in range(24):"]
+    broken = open_page(product_page, fragment="#schedule=99&id=nowhere&line=-4&pass=77&step=1e9&llvm=x&stage=?")
+    assert broken.evaluate("explorer.schedule.name") == "register tile"
+    assert broken.complaints() == []
+
+
+def test_schedules_stand_side_by_side_with_their_times(tab):
+    tab.press("c")
+    heads = tab.evaluate("[...document.querySelectorAll('.column h2')].map((title) => title.textContent)")
+    assert heads == ["naive", "register tile"]
+    tab.click(row("Loop nest", "for r in"))  # of the second column, which is the second schedule's here
+    assert any(
+        "for r in" in line
+        for line in tab.evaluate(
+            "[...document.querySelectorAll('.column')[0].querySelectorAll('.row.own')].map((row) => row.innerText)"
+        )
+    ), "the same axis is marked in the other schedule"
+    tab.evaluate(
+        "[...document.querySelectorAll('#tabs button')].find((button) => button.innerText === 'Assembly').click()"
+    )
+    assert "vfmadd231ps" in tab.evaluate("document.querySelectorAll('.column')[1].innerText")
+    assert "vfmadd231ps" not in tab.evaluate("document.querySelectorAll('.column')[0].innerText")
+
+
+def test_times_and_roofline_are_shown_where_they_were_measured(tab, product):
+    names = tab.evaluate("[...document.querySelectorAll('.times .who')].map((cell) => cell.innerText.trim())")
+    assert names[:2] == ["naive", "register tile"]
+    if product.machine is None:
+        pytest.skip("this machine cannot run the kernels")
+    assert names[2:] == ["numpy"]
+    times = tab.evaluate("[...document.querySelectorAll('.times tr')].slice(1).map((row) => row.cells[1].innerText)")
+    assert all(re.fullmatch(r"[\d.]+ (ns|µs|ms|s)", text) for text in times)
+    dots = tab.evaluate(
+        "[...document.querySelectorAll('.roofline circle')].map((dot) => Number(dot.getAttribute('cy')))"
+    )
+    assert dots[1] < dots[0], "the tile is faster, so its dot stands higher"
+    assert tab.evaluate("document.querySelectorAll('.roofline .peer').length") == 1
+
+
+def test_narrow_windows_show_one_pane_at_a_time(product_page, open_page):
+    tab = open_page(product_page, width=600, height=900)
+    shown = "[...document.querySelectorAll('.column')].filter((column) => column.offsetWidth).map((c) => c.ariaLabel)"
+    assert tab.evaluate(shown) == ["Loop nest"]
+    tab.evaluate("[...document.querySelectorAll('#tabs button')].at(-1).click()")
+    assert tab.evaluate(shown) == ["Assembly"]
+    assert tab.evaluate("document.querySelector('.column.front .row') !== null")
+    assert tab.evaluate("document.documentElement.scrollWidth <= 600")
+
+
+def test_dark_and_light_differ_and_can_be_forced(tab):
+    background = "getComputedStyle(document.body).backgroundColor"
+    tab.dark(False)
+    light = tab.evaluate(background)
+    tab.dark()
+    dark = tab.evaluate(background)
+    assert light != dark
+    tab.press("t")
+    assert tab.evaluate(background) == light
+
+
+def test_a_printed_page_has_all_lines(tab):
+    assert tab.printed().startswith(b"%PDF")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    text = tab.evaluate("document.body.innerText")
+    assert "retq" in text
+    assert "ret void" in text or "ret i32" in text
+    assert tab.evaluate("getComputedStyle(document.body).colorScheme || 'light'") != "dark"
+
+
+def test_names_of_a_document_stay_text(product, open_page, tmp_path):
+    hostile = "<img src=x onerror='globalThis.broken=1'></script><script>globalThis.broken=1</script>"
+    panes = [replace(p, title=hostile, lines=(hostile, *p.lines[1:])) for p in product.panes]
+    entries = [replace(entry, name=hostile) for entry in product.schedules]
+    (tmp_path / "hostile.html").write_text(
+        page(replace(product, title=hostile, subtitle=hostile, panes=tuple(panes), schedules=tuple(entries)))
+    )
+    tab = open_page(tmp_path / "hostile.html")
+    tab.press("c", "c", "s", "f", "d")
+    assert tab.evaluate("globalThis.broken === undefined && document.querySelector('img') === null")
+    assert tab.evaluate("document.querySelector('h1').textContent") == hostile
+    assert tab.complaints() == []
+
+
+def test_twenty_thousand_lines_of_assembly_open_at_once(product, open_page, tmp_path):
+    path = tmp_path / "large.html"
+    path.write_text(page(enlarged(product, 20_000)), encoding="utf-8")
+    assert path.stat().st_size < 5 << 20
+    tab = open_page(path)
+    milliseconds = tab.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    assert tab.evaluate("explorer.panes.get(explorer.schedule.assembly).lines.length") >= 20_000
+    assert 0 < milliseconds < 2000
+    assert tab.evaluate("document.querySelectorAll('.row').length") < 1000
+    tab.evaluate(f"{column('Assembly')}.querySelector('.scroller').scrollTop = 19000 * ROW_HEIGHT")
+    tab.settle()
+    tab.point(f"{column('Assembly')}.querySelectorAll('.row')[20]")
+    assert tab.evaluate("explorer.hovered.line") > 18_000
+    slowest = tab.evaluate(
+        "(() => { const start = performance.now(); explorer.mark(); return performance.now() - start })()"
+    )
+    assert slowest < 200, "marking must keep up with the pointer"
+
+
+def enlarged(document, lines):
+    """The document with the code of its last schedule again and again, lowered and below, until it is that long."""
+    entry = document.schedules[-1]
+    by_id = {pane.id: pane for pane in document.panes}
+    times = -(-lines // len(by_id[entry.assembly].lines))
+    shift = len(by_id[entry.passes[-1].pane].lines)
+    for pane in [by_id[entry.passes[-1].pane], *(by_id[name] for name in (*entry.llvm, entry.assembly))]:
+        step = shift if pane.role != "pass" else 0
+        origins = tuple(tuple(o + k * step for o in line) for k in range(times) for line in pane.origins)
+        by_id[pane.id] = replace(pane, lines=pane.lines * times, origins=origins)
+    return replace(document, panes=tuple(by_id.values()))
+
+
+def test_no_file_of_the_page_reaches_for_the_network():
+    assets = Path(lw.__file__).parent / "explorer" / "assets"
+    for asset in assets.iterdir():
+        found = re.findall(
+            r"\b(?:https?:|fetch\(|XMLHttpRequest|WebSocket|import\(|innerHTML|eval\().*", asset.read_text()
+        )
+        assert all("www.w3.org/2000/svg" in text for text in found), (asset.name, found)
