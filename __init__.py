@@ -104,13 +104,15 @@ def build(
     name: str = "main",
     precision: Precision = "standard",
     debug: bool = False,
+    line_tables: bool = False,
 ) -> Kernel:
     """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
 
     ``precision`` is ``"standard"`` (multiplications and additions may contract to fma, the schedule may reassociate
     reductions), ``"strict"`` (neither) or ``"fast"`` (LLVM may reassociate sums as well). A ``debug`` build checks each
     access before it is made, and raises ``BoundsError`` with the tensor, its indices and the values of the loops
-    around; it has no vector code.
+    around; it has no vector code. With ``line_tables`` debuggers and profilers show the loop nest as the source of the
+    machine code, which is the same.
     Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
 
     >>> import numpy as np
@@ -125,7 +127,7 @@ def build(
     array([0., 2., 4., 6.], dtype=float32)
     """
     resolved = resolve_target(target)
-    options = CodegenOptions(precision=precision, debug=debug)
+    options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
     compiled = compile_schedule(schedule, args, resolved, name, options)
     report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
     return Kernel(compiled.func, compiled.code, report)

@@ -16,6 +16,7 @@ from .cache_entry import About
 from .cache_key import cache_key, compiler_version
 from .machine import optimize, target_machine
 from .module import emit_module
+from .nest_source import NestSource, kept_source
 from .options import CodegenOptions
 
 _SOURCES = ("codegen",)
@@ -25,7 +26,8 @@ _SOURCES = ("codegen",)
 class CompiledCode:
     """Machine code of one module. ``object`` is an object file; ``entry`` the name of its entry function; ``messages``
     the texts of its assertions, of which the entry returns the number, counted from 1; ``llvm_ir`` the IR as emitted;
-    ``externs`` the prototypes of the functions of C that the program calls, whose symbols are undefined in the object.
+    ``externs`` the prototypes of the functions of C that the program calls, whose symbols are undefined in the object;
+    ``source`` is what its line tables speak of, None if it has none.
     """
 
     object: bytes
@@ -35,6 +37,7 @@ class CompiledCode:
     target: Target
     options: CodegenOptions
     externs: tuple[str, ...] = ()
+    source: NestSource | None = None
 
     @property
     def llvm_ir_optimized(self) -> str:
@@ -51,8 +54,10 @@ class CompiledCode:
 def compile_module(module: IRModule, target: Target, options: CodegenOptions | None = None) -> CompiledCode:
     """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
     options = options or CodegenOptions()
-    emitted = emit_module(module, target, options)
-    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options, emitted.externs)
+    lines = module_lines(module) if options.line_tables else None
+    emitted = emit_module(module, target, options, lines)
+    source = kept_source(emitted.entry, f"{module}\n") if options.line_tables else None
+    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options, emitted.externs, source)
 
 
 def compile_text(
@@ -62,17 +67,19 @@ def compile_text(
     target: Target,
     options: CodegenOptions,
     externs: tuple[str, ...] = (),
+    source: NestSource | None = None,
 ) -> CompiledCode:
     """Compile LLVM IR of ours, or take its object code from the cache."""
+    located = text if source is None else source.named_in(text)
     cache = disk_cache() if options.cache else None
-    key = cache_key("object", text, target, options, _SOURCES)
+    key = cache_key("object", located, target, options, _SOURCES)
     code = cache.get(key) if cache is not None else None
     if code is None:
-        optimized, machine = _optimized(text, target, options)
+        optimized, machine = _optimized(located, target, options)
         code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, About("object", entry, str(target), compiler_version()), code)
-    return CompiledCode(code, entry, messages, text, target, options, externs)
+    return CompiledCode(code, entry, messages, text, target, options, externs, source)
 
 
 class MarkedTexts(NamedTuple):

@@ -29,7 +29,10 @@ class LoadedCode:
         target: Target,
         symbols: Mapping[str, int],
         exports: Sequence[str] = (),
+        *,
+        for_debuggers: bool = False,
     ) -> None:
+        """``for_debuggers`` takes the older of LLVM's linkers: it is the one that tells debuggers of what it loads."""
         builder = llvm.JITLibraryBuilder()
         for image in objects:
             builder.add_object_img(image)
@@ -37,7 +40,7 @@ class LoadedCode:
             builder.import_symbol(name, address)
         for name in (entry, *exports):
             builder.export_symbol(name)
-        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=True)
+        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not for_debuggers)
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
         except RuntimeError as error:
@@ -51,8 +54,10 @@ class LoadedCode:
 
 def load(code: CompiledCode, symbols: Mapping[str, int] | None = None) -> LoadedCode:
     """Load machine code made for this machine; ``symbols`` gives the addresses of external functions, such as the
-    thread pool's ``lw_parallel_for``."""
-    return LoadedCode(code.entry, [code.object], code.target, symbols or {})
+    thread pool's ``lw_parallel_for``. The source of its line tables is written where it says."""
+    if code.source is not None:
+        code.source.write()
+    return LoadedCode(code.entry, [code.object], code.target, symbols or {}, for_debuggers=code.source is not None)
 
 
 @cache

@@ -26,6 +26,7 @@ from .extern_call import extern_functions
 from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout
+from .nest_source import SUFFIX
 from .options import CodegenOptions
 from .stmt import StmtEmitter
 from .types import I32, I64, PTR, value_type
@@ -99,7 +100,7 @@ class _ModuleEmitter:
         self.llvm = llvm_ir.Module(self.entry, context=llvm_ir.Context())
         self.llvm.triple = target.triple
         self.llvm.data_layout = data_layout(target)
-        self.line_table = None if lines is None else LineTable(self.llvm, lines)
+        self.line_table = None if lines is None else LineTable(self.llvm, self.entry + SUFFIX, lines)
         self.messages: dict[str, int] = {}
         self.signatures = {f.name: _signature(f, entry=f is module.entry) for f in module.functions}
         self.bodies: dict[str, llvm_ir.Function] = {}
@@ -142,7 +143,7 @@ class _ModuleEmitter:
         body = self.bodies[func.name]
         builder = llvm_ir.IRBuilder(body.append_basic_block("entry"))
         if self.line_table is not None:
-            self.line_table.enter(builder, func.body)
+            self.line_table.enter(builder, func)
         emitter = StmtEmitter(
             builder, self.target, self.options, self._message_number, self._emit_launch, self.line_table
         )
@@ -172,6 +173,8 @@ class _ModuleEmitter:
         entry.attributes.add("nounwind")
         entry.args[0].name, entry.args[1].name = "ctx", "args"
         builder = llvm_ir.IRBuilder(entry.append_basic_block("entry"))
+        if self.line_table is not None:
+            self.line_table.enter(builder, func)
         order = [b.data for b in func.buffers] + list(symbolic_dims(func))
         slots = {var: number for number, var in reversed(list(enumerate(order)))}
         values = [

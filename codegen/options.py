@@ -17,13 +17,14 @@ class CodegenOptions:
     where the target has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals
     count in all three. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk. ``debug``
     checks each access for bounds and each index division for 0, and fills new memory with ones; the caller's context
-    then holds ``abi.CONTEXT_SLOTS`` slots.
+    then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into the object, whose source is the loop nest.
     """
 
     precision: Precision = "standard"
     opt_level: int = 3
     cache: bool = True
     debug: bool = False
+    line_tables: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):

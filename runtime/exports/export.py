@@ -33,6 +33,7 @@ from ...codegen.export.program import Program
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string
 from ...codegen.model import CompiledModel
+from ...codegen.nest_source import SUFFIX, NestSource
 from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
 from ...ir.stmt import PrimFunc
 from ...ir.target import Target
@@ -45,11 +46,13 @@ Weights = Literal["inside", "beside"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The files of an export; ``weights`` is None where they lie in ``code``, or there are none."""
+    """The files of an export; ``weights`` is None where they lie in ``code``, or there are none. ``source`` is the loop
+    nest that the line tables of the code speak of, None where it has none."""
 
     code: Path
     header: Path
     weights: Path | None = None
+    source: Path | None = None
 
 
 def export_model(
@@ -102,11 +105,15 @@ def export_kernel(
     if code.options.debug:
         raise LoopwrightError(f"{func.name} is a debug build, whose checks report to Python: export one without debug")
     interface = kernel_interface(func, code.externs, name)
-    parts = [kernel_functions(interface, code.messages, code.target), code.llvm_ir]
+    nest = None
+    if code.source is not None:
+        nest = NestSource(code.source.text, Path(folder).absolute() / f"{interface.name}{SUFFIX}")
+    body = code.llvm_ir if nest is None else nest.named_in(code.llvm_ir)
+    parts = [kernel_functions(interface, code.messages, code.target), body]
     exported = {RUN: interface.name, MESSAGE: f"{interface.name}_message"}
     program = Program(_with_pool(parts, code.target), {code.entry: ENTRY}, exported, code.target)
     header = kernel_header(interface, code.target)
-    return _write(Path(folder), interface, header, program, kind, code.target, weights_image(()), beside=False)
+    return _write(Path(folder), interface, header, program, kind, code.target, weights_image(()), False, nest)
 
 
 def _check_kind(kind: object) -> None:
@@ -172,11 +179,14 @@ def _write(
     target: Target,
     image: WeightsImage,
     beside: bool,
+    nest: NestSource | None = None,
 ) -> Exported:
     """Write all files aside, then move them into place."""
     name = interface.name
     suffix = {"object": ".o", "shared": shared_suffix(target), "llvm": ".ll"}[kind]
-    found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", folder / f"{name}.weights" if beside else None)
+    weights = folder / f"{name}.weights" if beside else None
+    source = None if nest is None else folder / nest.path.name
+    found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", weights, source)
     try:
         with _aside(folder) as scratch:
             code = scratch / found.code.name
@@ -191,7 +201,9 @@ def _write(
             (scratch / found.header.name).write_text(header, encoding="utf-8")
             if found.weights is not None:
                 _write_weights(scratch / found.weights.name, image)
-            for path in (found.weights, found.code, found.header):
+            if found.source is not None and nest is not None:
+                (scratch / found.source.name).write_text(nest.text, encoding="utf-8")
+            for path in (found.weights, found.source, found.code, found.header):
                 if path is not None:
                     (scratch / path.name).replace(path)
     except OSError as error:

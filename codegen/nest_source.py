@@ -1,0 +1,58 @@
+"""The loop nest as a file: the source that line tables speak of, and that debuggers and profilers show.
+
+LLVM IR as emitted names no folder, so that it is the same on every machine; machine code is made of what ``named_in``
+makes of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import cache_folder
+
+_log = logging.getLogger("loopwright.line_tables")
+_FILE = re.compile(r'!DIFile\(directory: "\.", filename: "[^"]*"\)')
+SUFFIX = ".loops"
+
+
+@dataclass(frozen=True, slots=True)
+class NestSource:
+    """The text of a lowered module, and where tools look for it."""
+
+    text: str
+    path: Path
+
+    def named_in(self, llvm_ir: str) -> str:
+        """LLVM IR with line tables, whose source lies at the path from now on."""
+        folder, name = _quoted(str(self.path.parent)), _quoted(self.path.name)
+        return _FILE.sub(lambda _: f"!DIFile(directory: {folder}, filename: {name})", llvm_ir, count=1)
+
+    def write(self) -> None:
+        """Write the file, unless it is there. Where that is not possible, tools see the numbers of lines only."""
+        if self.path.exists():
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".new-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self.text)
+            Path(name).replace(self.path)
+        except OSError as error:
+            _log.warning("the loop nest cannot be written to %s: %s", self.path, error.strerror)
+
+
+def kept_source(entry: str, text: str) -> NestSource:
+    """A module's text at a place of its own, beside the cache on disk: who looks at a profile does so afterwards."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return NestSource(text, cache_folder().absolute() / "nests" / f"{entry}-{digest}{SUFFIX}")
+
+
+def _quoted(text: str) -> str:
+    escaped = re.sub(r'[\\"\x00-\x1f]', lambda found: f"\\{ord(found[0]):02X}", text)
+    return f'"{escaped}"'
