@@ -20,6 +20,7 @@ from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
 from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, te_stage
+from .compiler.dump import function_schedules as _function_schedules
 from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
 from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
@@ -29,6 +30,7 @@ from .compiler.model import Progress, compile_model
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
+from .explorer.explore import explore
 from .frontend import from_onnx
 from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
@@ -243,9 +245,31 @@ def dump(
     if stage in MODEL_STAGES:
         return model_stage(compile(subject, target, shapes, precision, records=records).model, stage, function)
     options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
-    evaluate = partial(_evaluate, options, None)
-    graph = run_graph_passes(_graph_of(subject, shapes), machine, options.precision, evaluate, "plan", known)
+    graph = _planned(subject, shapes, machine, options, known)
     return graph_stage(graph) if stage == "graph" else te_stage(graph, machine, options, known, function)
+
+
+def function_schedules(
+    model: Function | ModelProto | bytes | str | os.PathLike[str],
+    function: str,
+    target: str | Target | None = "native",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    precision: Precision = "standard",
+    records: TuningRecords | str | os.PathLike[str] | None = None,
+) -> dict[str, Schedule]:
+    """The schedules that a fused function of a model is compiled from, by the names of the implementations: one, or
+    several where it has a kernel for some shapes and another for others. ``explore`` shows them.
+
+    ``function`` is its name or symbol; the other arguments are those of ``compile``. Raises what that raises, and
+    ``RuntimeArgumentError`` where there is not just one such function, or it is a packed one.
+
+    >>> import loopwright as lw
+    >>> x = lw.var("x", (4, 8))
+    >>> lw.function_schedules(lw.Function([x], lw.nn.relu(x)), "fused_relu")
+    {'relu.generic': Schedule of relu (4 steps)}
+    """
+    options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
+    return _function_schedules(_planned(model, shapes, machine, options, known), machine, options, known, function)
 
 
 def fusion_report(
@@ -277,6 +301,18 @@ def _graph_of(
     model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int | None]] | None
 ) -> Function:
     return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes, mapped=True)
+
+
+def _planned(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    shapes: Mapping[str, Sequence[int | None]] | None,
+    target: Target,
+    options: CodegenOptions,
+    records: TuningRecords,
+) -> Function:
+    """The graph of a model behind all passes."""
+    evaluate = partial(_evaluate, options, None)
+    return run_graph_passes(_graph_of(model, shapes), target, options.precision, evaluate, "plan", records)
 
 
 def _evaluate(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:
@@ -344,7 +380,9 @@ __all__ = [
     "default_schedule",
     "dump",
     "explain",
+    "explore",
     "from_onnx",
+    "function_schedules",
     "fusion_report",
     "get_func",
     "interpret",

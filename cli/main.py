@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .. import __version__
 from ..ir.errors import LoopwrightError
-from . import bench, cache, compare, compile, dump, explain, ops, profile, run
+from . import bench, cache, compare, compile, dump, explain, explore, ops, profile, run
 
 
 class Subcommand(Protocol):
@@ -22,7 +22,7 @@ class Subcommand(Protocol):
         """Add a parser to `subparsers`; its default ``run`` is a function from the arguments to an exit code."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (run, compile, bench, profile, compare, dump, explain, ops, cache)
+SUBCOMMANDS: tuple[Subcommand, ...] = (run, compile, bench, profile, compare, dump, explain, explore, ops, cache)
 
 INTERRUPTED = 130
 """What shells give for a program that ctrl-c ended."""

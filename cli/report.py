@@ -87,7 +87,7 @@ def print_code(console: Console, library: Library, step_seconds: Sequence[float]
     if not library.functions:
         return
     _, seconds = _by_function(library, step_seconds)
-    hottest = max(library.functions, key=lambda function: seconds[function.symbol])
+    hottest = hottest_function(library, step_seconds)
     share = seconds[hottest.symbol] / max(sum(step_seconds), 1e-12)
     texts = (
         (f"Loop nest of {hottest.name}, {share:.0%} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
@@ -96,6 +96,12 @@ def print_code(console: Console, library: Library, step_seconds: Sequence[float]
     for title, text in texts:
         console.print(f"\n=== {title} ===", markup=False)
         console.print(text, markup=False, soft_wrap=True)
+
+
+def hottest_function(library: Library, step_seconds: Sequence[float]) -> CompiledFunction:
+    """The function that most of the time goes to; there must be one."""
+    _, seconds = _by_function(library, step_seconds)
+    return max(library.functions, key=lambda function: seconds[function.symbol])
 
 
 def _by_function(library: Library, step_seconds: Sequence[float]) -> tuple[dict[str, int], dict[str, float]]:

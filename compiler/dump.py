@@ -15,6 +15,7 @@ from ..ir.errors import RuntimeArgumentError
 from ..ir.target import Target
 from ..lowering.report import nest_text
 from ..lowering.schedule import Schedule
+from .choices import choose
 from .lower_function import lower_function
 from .op_call import packed_choice
 from .records import TuningRecords
@@ -49,13 +50,30 @@ def te_stage(
 ) -> list[StageText]:
     """Of each fused function, or of the one called ``wanted``, what it computes, as the nest of its unscheduled
     computes, and the steps of its schedule."""
-    units: dict[str, Unit] = {}
-    for unit in units_of(graph)[0]:
-        units.setdefault(f"{unit.function.name}_{graph_hash(unit.function)[:12]}", unit)
-    found = _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
+    found = _units_named(graph, wanted)
     return [
         StageText(n, symbol, _te_text(unit.function, symbol, target, options, records)) for n, symbol, unit in found
     ]
+
+
+def function_schedules(
+    graph: Function, target: Target, options: CodegenOptions, records: TuningRecords, wanted: str
+) -> dict[str, Schedule]:
+    """The schedules of the one fused function called ``wanted``, one for each of its kernels, by the implementations.
+
+    Raises ``RuntimeArgumentError`` where no function, or several, are called so, and where it has no schedule.
+    """
+    found = _units_named(graph, wanted)
+    if len(found) > 1:
+        symbols = ", ".join(symbol for _, symbol, _ in found)
+        raise RuntimeArgumentError(f"several functions are called {wanted!r}; take the symbol of one: {symbols}")
+    ((_, symbol, unit),) = found
+    if packed_choice(unit.function) is not None:
+        raise RuntimeArgumentError(f"{wanted} is {_NO_CODE}")
+    schedules = lower_function(unit.function, target, symbol, options.precision, records).schedules
+    choice = choose(unit.function, target, options.precision, records)
+    names = ["a copy"] if choice is None else [kernel.implementation.name for kernel in choice.dispatched.kernels]
+    return dict(zip(names, schedules, strict=True))
 
 
 def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -> list[StageText]:
@@ -81,6 +99,14 @@ def _wanted(functions: Sequence[tuple[str, str, _Found]], wanted: str | None) ->
         names = ", ".join(dict.fromkeys(name for name, _, _ in functions))
         raise RuntimeArgumentError(f"the model has no function {wanted!r}; its functions are {names or 'none'}")
     return found
+
+
+def _units_named(graph: Function, wanted: str | None) -> list[tuple[str, str, Unit]]:
+    """The fused functions of a graph, equal ones once: name, symbol, and the unit."""
+    units: dict[str, Unit] = {}
+    for unit in units_of(graph)[0]:
+        units.setdefault(f"{unit.function.name}_{graph_hash(unit.function)[:12]}", unit)
+    return _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
 
 
 def _te_text(function: Function, symbol: str, target: Target, options: CodegenOptions, records: TuningRecords) -> str:
