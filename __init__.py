@@ -160,6 +160,7 @@ def compile(
     progress: Progress | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts = "plan",
+    alternatives: bool = False,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -168,8 +169,9 @@ def compile(
     ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``. ``records`` are
     tuning records, or the path of their file: of the implementations whose costs they know, the cheapest serves a call.
     ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
-    in layouts that cost less. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save``
-    keeps it.
+    in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
+    operator, so that engines may measure them against each other. ``lw.Engine(library)`` runs the result on the
+    target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
@@ -179,7 +181,15 @@ def compile(
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
     compiled = compile_model(
-        _graph_of(model, shapes), resolve_target(target), options, jobs, progress, evaluate, known, layouts
+        _graph_of(model, shapes),
+        resolve_target(target),
+        options,
+        jobs,
+        progress,
+        evaluate,
+        known,
+        layouts,
+        alternatives,
     )
     return Library(compiled, source)
 

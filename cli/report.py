@@ -12,9 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..codegen.choice import Choice
 from ..codegen.model import CompiledFunction
-from ..ops.registry import get_op
 from ..runtime.arrays import Array
 from ..runtime.library import Library
 from .shorten import hot_block, shorten
@@ -33,19 +31,16 @@ def make_console() -> Console:
 def selection_json(library: Library, step_seconds: Sequence[float]) -> list[dict[str, Any]]:
     """The functions in order of first use: calls, their time together, the implementation that serves them, and why."""
     calls, seconds = _by_function(library, step_seconds)
-    rows = []
-    for function in library.functions:
-        anchor = _anchor(function)
-        rows.append(
-            {
-                "function": function.name,
-                "calls": calls[function.symbol],
-                "ms": seconds[function.symbol] * 1e3,
-                "implementation": anchor.implementation if anchor is not None else "",
-                "why": anchor.reason if anchor is not None else "a copy",
-            }
-        )
-    return rows
+    return [
+        {
+            "function": function.name,
+            "calls": calls[function.symbol],
+            "ms": seconds[function.symbol] * 1e3,
+            "implementation": function.implementation,
+            "why": function.anchor.reason if function.anchor is not None else "it calls no operator",
+        }
+        for function in library.functions
+    ]
 
 
 def print_selection(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
@@ -112,12 +107,6 @@ def _by_function(library: Library, step_seconds: Sequence[float]) -> tuple[dict[
         calls[step.function.symbol] += 1
         total[step.function.symbol] += seconds
     return calls, total
-
-
-def _anchor(function: CompiledFunction) -> Choice | None:
-    """The choice for the operator whose schedule serves the function: the last one of the most complex pattern."""
-    numbered = enumerate(function.choices)
-    return max(numbered, key=lambda pair: (get_op(pair[1].op).pattern, pair[0]), default=(0, None))[1]
 
 
 def _statistics(array: Array) -> dict[str, float]:

@@ -60,7 +60,8 @@ class CandidateReport:
 class Choice:
     """Which implementation serves a call (its operator, types and attributes as text), why, and among what.
 
-    A call may have several, which a run tests in turn: ``kernel`` is the number of this one.
+    A call may have several, which a run tests in turn: ``kernel`` is the number of this one. ``anchor``: whether the
+    function has the schedule of this implementation.
     """
 
     op: str
@@ -70,6 +71,7 @@ class Choice:
     candidates: tuple[CandidateReport, ...] = ()
     notes: tuple[str, ...] = ()
     kernel: int = 0
+    anchor: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; of candidates also the verdict."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -38,6 +38,7 @@ class TensorSpec:
         return cls(data["name"], tuple(map(extent_from_json, data["shape"])), dtype(data["dtype"]))
 
 
+Slot = TypeVar("Slot")
 EXTERN = "extern"
 """The operator that calls packed functions."""
 
@@ -46,13 +47,23 @@ EXTERN = "extern"
 class OpCall:
     """A call of an operator: its attributes as canonical JSON text, and its tensors in order, those of tuples taken
     apart. Symbolic extents are those of the function that computes it; ``operands`` are the places of the inputs, then
-    of the outputs, among the arguments of that."""
+    of the outputs, among the arguments of that, None for what the function itself computes or holds."""
 
     op: str
     attributes: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    operands: tuple[int, ...]
+    operands: tuple[int | None, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the function consists of this call, on arguments of its own."""
+        return None not in self.operands
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The operands of a call that is the whole function."""
+        return tuple(place for place in self.operands if place is not None)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -71,8 +82,9 @@ class CompiledFunction:
     """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
     it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
-    inputs and outputs, each once. ``call`` is what it computes where that is one call on its inputs alone. It has no
-    object code where the call is of a packed function, which an engine looks up."""
+    inputs and outputs, each once. ``call`` is the one whose schedule it has, unless it copies. ``arguments`` are the
+    types of its inputs and outputs. It has no object code where the call is of a packed function, which an engine looks
+    up."""
 
     name: str
     symbol: str
@@ -86,6 +98,18 @@ class CompiledFunction:
     operations: Extent = 0
     traffic: Extent = 0
     call: OpCall | None = None
+    arguments: tuple[TensorSpec, ...] = ()
+
+    @property
+    def anchor(self) -> Choice | None:
+        """The choice whose schedule the function has; of several kernels the one that serves all shapes. None for a
+        function that copies."""
+        return next((choice for choice in reversed(self.choices) if choice.anchor), None)
+
+    @property
+    def implementation(self) -> str:
+        """The name of the implementation whose schedule the function has."""
+        return "copy" if self.anchor is None else self.anchor.implementation
 
     @property
     def is_packed(self) -> bool:
@@ -96,7 +120,9 @@ class CompiledFunction:
         """The fields as JSON values; the object code as it is."""
         extents = {name: extent_json(getattr(self, name)) for name in _EXTENTS}
         call = None if self.call is None else self.call.to_json()
-        return asdict(replace(self, operations=0, traffic=0, call=None)) | extents | {"call": call}
+        arguments = [spec.to_json() for spec in self.arguments]
+        plain = asdict(replace(self, operations=0, traffic=0, call=None, arguments=()))
+        return plain | extents | {"call": call, "arguments": arguments}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompiledFunction:
@@ -105,7 +131,8 @@ class CompiledFunction:
         tuples = {name: tuple(data[name]) for name in ("dims", "messages", "externs")}
         extents = {name: extent_from_json(data[name]) for name in _EXTENTS}
         call = None if data["call"] is None else OpCall.from_json(data["call"])
-        return cls(**{**data, "choices": choices, "call": call, **tuples, **extents})
+        arguments = tuple(map(TensorSpec.from_json, data["arguments"]))
+        return cls(**{**data, "choices": choices, "call": call, "arguments": arguments, **tuples, **extents})
 
 
 _EXTENTS = ("operations", "traffic")
@@ -162,13 +189,22 @@ class Slice:
     begin: Extent
 
 
+def slots_of(
+    tensors: Sequence[Slot], constants: Sequence[Slot], places: Sequence[Slot], dims: Sequence[Slot]
+) -> tuple[Slot, ...]:
+    """The argument slots of a model's entry, in order. ``tensors`` are inputs and outputs, ``places`` intermediates and
+    their slices."""
+    return (*tensors, *constants, *places, *dims)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledModel:
     """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, slices
-    of these, then the values of ``dims``, the dimensions that each run may choose.
+    of these, then the values of ``dims``, the dimensions that each run may choose: ``slots_of`` puts them in order.
 
     ``least`` are the dimensions that may not be just any number. ``extents`` are those of the model's values that
-    several dimensions decide: none may come out negative.
+    several dimensions decide: none may come out negative. ``alternatives`` are functions of other implementations, by
+    the symbols of those that they may stand for in an engine.
     """
 
     name: str
@@ -185,11 +221,19 @@ class CompiledModel:
     entry: str
     entry_object: bytes
     entry_llvm_ir: str
+    alternatives: Mapping[str, tuple[CompiledFunction, ...]] = field(default_factory=dict)
 
     @property
     def functions(self) -> tuple[CompiledFunction, ...]:
         """The different functions, in order of first use."""
         return tuple({step.function.symbol: step.function for step in self.steps}.values())
+
+    def dims_of(self, step: ModelStep, dims: Mapping[str, int]) -> dict[str, int]:
+        """The dimensions of a step's function, of those of the model."""
+        values = (self.inputs, self.outputs, self.constants, self.intermediates, self.slices)
+        first = sum(map(len, values))
+        own = step.call.operands[len(step.call.operands) - len(step.function.dims) :]
+        return {name: dims[self.dims[slot - first]] for name, slot in zip(step.function.dims, own, strict=True)}
 
     def arena(self, dims: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
         """The offsets of the intermediates and of the slices for these dimensions, and the size of the arena, in

@@ -49,7 +49,7 @@ class FunctionChoice:
             kernels = zip(self.dispatched.kernels, self.dispatched.reasons, strict=True)
             for at, (kernel, reason) in enumerate(kernels):
                 name = kernel.implementation.name
-                found.append(replace(report, implementation=name, reason=reason, notes=notes, kernel=at))
+                found.append(replace(report, implementation=name, reason=reason, notes=notes, kernel=at, anchor=True))
         return tuple(found)
 
 

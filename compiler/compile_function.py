@@ -5,19 +5,20 @@ The result is plain data, which goes between processes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from ..codegen.abi import symbolic_dims
 from ..codegen.compile import compile_module
 from ..codegen.extents import extent_of
-from ..codegen.model import CompiledFunction
+from ..codegen.model import CompiledFunction, TensorSpec
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..graph.structural import graph_hash
 from ..ir.buffer import Buffer
 from ..ir.expr import ONE, ZERO, Expr
+from ..ir.expr import Var as Dim
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
@@ -48,10 +49,15 @@ def compile_function(
         extent_of(work, dims),
         extent_of(simplify(_traffic(func.buffers)), dims),
         op_call(function, dims),
+        tuple(_spec(buffer, dims) for buffer in func.buffers),
     )
     if options.cache:
         function_cache.put(key, made, target)
     return made
+
+
+def _spec(buffer: Buffer, names: Mapping[Dim, str]) -> TensorSpec:
+    return TensorSpec(buffer.name, tuple(extent_of(extent, names) for extent in buffer.shape), buffer.dtype)
 
 
 def _traffic(buffers: Sequence[Buffer]) -> Expr:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from ..codegen.entry import KernelCall, compile_entry
@@ -13,9 +14,9 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.target import Target
+from .alternatives import alternatives_of, as_alternative
 from .constraints import least_extents
 from .fold_constants import Evaluate
-from .function_cache import function_key
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
 from .placement import Placement, place_values, step_result, tensor_spec
@@ -23,11 +24,20 @@ from .records import NO_RECORDS, TuningRecords
 from .symbols import Symbol, checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .views import find_views
-from .workers import compile_all
+from .workers import Job, compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
 Progress = Callable[[int, int, str], None]
 """Called with how many functions are done, of how many, and the name of the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is compiled: ``keys`` of the units, and of other implementations of the functions of these keys."""
+
+    jobs: Mapping[str, Job]
+    keys: Sequence[str]
+    alternatives: Mapping[str, tuple[str, ...]]
 
 
 def compile_model(
@@ -39,12 +49,14 @@ def compile_model(
     evaluate: Evaluate | None = None,
     records: TuningRecords = NO_RECORDS,
     layouts: Layouts = "plan",
+    alternatives: bool = False,
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
     without it that is computed at each run. ``records`` say what implementations cost. ``layouts``: whether they are
-    planned. Raises ``ModelError`` for dimensions that the inputs do not tell or operators do not take,
+    planned. ``alternatives``: whether functions are compiled by all implementations that could serve, for engines to
+    choose. Raises ``ModelError`` for dimensions that the inputs do not tell or operators do not take,
     ``RuntimeArgumentError`` for ``jobs`` that are no positive number, and for other ``layouts``.
     """
     count = _job_count(jobs)
@@ -57,23 +69,10 @@ def compile_model(
     dims = dimension_names(graph.params)
     units, results = units_of(graph)
     units, views = find_views(units, results)
-    distinct: dict[str, Function] = {}
-    keys = []
-    for unit in units:
-        key = function_key(unit.function, target, options, records)
-        distinct.setdefault(key, unit.function)
-        keys.append(key)
-    done: list[str] = []
-
-    def note(name: str) -> None:
-        done.append(name)
-        if progress is not None:
-            progress(len(done), len(distinct), name)
-
-    compiled = compile_all(distinct, target, options, count, note, records)
-    _log_choices(compiled[key] for key in distinct)
+    work = _work_of(units, target, options, records, alternatives)
+    compiled = _compile(work, target, options, count, progress)
     plan = place_values(graph, units, results, views, dims)
-    steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, keys, strict=True)]
+    steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, work.keys, strict=True)]
     entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
     names = output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
@@ -91,7 +90,46 @@ def compile_model(
         entry.entry,
         entry.object,
         entry.llvm_ir,
+        {compiled[key].symbol: tuple(compiled[k] for k in others) for key, others in work.alternatives.items()},
     )
+
+
+def _work_of(
+    units: Sequence[Unit], target: Target, options: CodegenOptions, records: TuningRecords, alternatives: bool
+) -> _Work:
+    """Equal functions are compiled once."""
+    jobs: dict[str, Job] = {}
+    keys = []
+    for unit in units:
+        job = Job(unit.function, records)
+        keys.append(key := job.key(target, options))
+        jobs.setdefault(key, job)
+    others: dict[str, tuple[str, ...]] = {}
+    for key, job in list(jobs.items()) if alternatives else ():
+        forced = [Job(job.function, known) for known in alternatives_of(job.function, target, options, records)]
+        found = {other.key(target, options): other for other in forced}
+        if found:
+            jobs.update(found)
+            others[key] = tuple(found)
+    return _Work(jobs, keys, others)
+
+
+def _compile(
+    work: _Work, target: Target, options: CodegenOptions, count: int, progress: Progress | None
+) -> dict[str, CompiledFunction]:
+    """The functions by key."""
+    done: list[str] = []
+
+    def note(name: str) -> None:
+        done.append(name)
+        if progress is not None:
+            progress(len(done), len(work.jobs), name)
+
+    compiled = compile_all(work.jobs, target, options, count, note)
+    for key in (key for keys in work.alternatives.values() for key in keys):
+        compiled[key] = as_alternative(compiled[key])
+    _log_choices(compiled[key] for key in dict.fromkeys(work.keys))
+    return compiled
 
 
 def _log_choices(functions: Iterable[CompiledFunction]) -> None:

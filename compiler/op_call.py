@@ -1,4 +1,6 @@
-"""The call that a compiled function computes, as plain data: tactics and packed functions serve calls by it."""
+"""The call that a compiled function computes, or is scheduled by, as plain data: tactics and packed functions serve
+calls by it.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +14,36 @@ from ..graph.node import Call, Function, Node
 from ..graph.printer import attributes_text
 from ..graph.structural import graph_hash
 from ..graph.types import TensorType, Type, leaf_types
+from ..graph.visit import post_order
 from ..ir.errors import ModelError
 from ..ir.expr import Var as Dim
 from ..ir.visit import free_vars
 from ..ops.extern import EXTERN
 from ..ops.strategy import DEFAULT_LEVEL
-from .choices import call_text
+from .choices import anchor_number, call_text
 
 
 def op_call(function: Function, names: Mapping[Dim, str]) -> OpCall | None:
-    """The call that a closed function consists of; None where it is another function, or the code holds an argument.
-    ``names`` are those of symbolic dimensions."""
-    call = function.body
-    if not isinstance(call, Call) or not call.args or any(arg not in function.params for arg in call.args):
+    """The call whose schedule a closed function has; None where there is none. ``names`` are those of symbolic
+    dimensions: a function that has some tells of the call only if it consists of that."""
+    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
+    if not calls:
         return None
+    call = calls[anchor_number(calls)]
     places: dict[Node, range] = {}
     count = 0
     for param in function.params:
         places[param] = range(count, count := count + len(leaf_types(param.type)))
+    places[function.body] = range(count, count + len(leaf_types(function.body.type)))
+    operands: list[int | None] = []
+    for node in (*call.args, call):
+        operands.extend(places.get(node, (None,) * len(leaf_types(node.type))))
+    if names and None in operands:
+        return None
     inputs = tuple(s for k, arg in enumerate(call.args) for s in _specs(f"input{k}", arg.type, names))
     outputs = _specs("output", call.type, names)
-    operands = (*(place for arg in call.args for place in places[arg]), *range(count, count + len(outputs)))
     attributes = {} if call.attrs is None else call.attrs.to_json()
-    return OpCall(call.op.name, canonical_json(attributes), inputs, outputs, operands)
+    return OpCall(call.op.name, canonical_json(attributes), inputs, outputs, tuple(operands))
 
 
 def packed_function(function: Function) -> CompiledFunction | None:
@@ -45,10 +54,13 @@ def packed_function(function: Function) -> CompiledFunction | None:
     dims: dict[Dim, str] = {var: var.name for kind in kinds for extent in kind.shape for var in free_vars(extent)}
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
     call, choice = op_call(function, dims), packed_choice(function)
-    if call is None or choice is None:
+    if call is None or choice is None or not call.is_whole:
         told = ", ".join(attributes_text(function.body.attrs))
         raise ModelError(f"extern({told}): an argument is a constant of one element; pass it in the options")
-    return CompiledFunction(function.name, symbol, tuple(dims.values()), (choice,), (), "", "", b"", call=call)
+    arguments = (*call.inputs, *call.outputs)
+    return CompiledFunction(
+        function.name, symbol, tuple(dims.values()), (choice,), (), "", "", b"", call=call, arguments=arguments
+    )
 
 
 def packed_choice(function: Function) -> Choice | None:
@@ -58,7 +70,8 @@ def packed_choice(function: Function) -> Choice | None:
         return None
     name = call.attrs.function
     candidates = (CandidateReport(name, DEFAULT_LEVEL, (), None),)
-    return Choice(call.op.name, call_text(call), name, "a packed function, looked up by engines", candidates)
+    reason = "a packed function, looked up by engines"
+    return Choice(call.op.name, call_text(call), name, reason, candidates, anchor=True)
 
 
 def _specs(name: str, kind: Type, names: Mapping[Dim, str]) -> tuple[TensorSpec, ...]:

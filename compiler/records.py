@@ -87,7 +87,7 @@ class TuningRecords:
         """All that may serve, the closest level first, there the cheapest first, there as they were written. Where the
         target says how many threads there are, records of another number do not count."""
         asked = TargetKey.of(target)
-        records = [r for r in self._of.get(workload, ()) if r.is_of_threads(target.threads)]
+        records = [r for r in self._of.get(workload, ()) if r.is_of_threads(target.threads or None)]
         found = [(level, r) for r in records if (level := _level(r.target, asked)) is not None]
         return tuple(Match(record, level) for level, record in sorted(found, key=lambda x: (x[0], x[1].cost)))
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import IO
 
@@ -36,66 +37,68 @@ Progress = Callable[[str], None]
 """Called with the name of each function that is done."""
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A closed function to compile, and the records that its calls are looked up in."""
+
+    function: Function
+    records: TuningRecords = NO_RECORDS
+
+    def key(self, target: Target, options: CodegenOptions) -> str:
+        """Its key in the cache."""
+        return function_key(self.function, target, options, self.records)
+
+
 def compile_all(
-    functions: Mapping[str, Function],
-    target: Target,
-    options: CodegenOptions,
-    jobs: int,
-    progress: Progress,
-    records: TuningRecords = NO_RECORDS,
+    work: Mapping[str, Job], target: Target, options: CodegenOptions, jobs: int, progress: Progress
 ) -> dict[str, CompiledFunction]:
     """Compile functions, given by their keys in the cache, or take them from there; ``jobs`` 1 compiles here.
 
     Results do not depend on ``jobs``.
     """
     done: dict[str, CompiledFunction] = {}
-    for key, function in functions.items():
-        found = packed_function(function) or (function_cache.get(key) if options.cache else None)
+    for key, job in work.items():
+        found = packed_function(job.function) or (function_cache.get(key) if options.cache else None)
         if found is not None:
             done[key] = found
-            progress(function.name)
-    missing = {key: function for key, function in functions.items() if key not in done}
+            progress(job.function.name)
+    missing = {key: job for key, job in work.items() if key not in done}
     if jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
-        done.update(_compile_in_workers(missing, target, options, jobs, progress, records))
+        done.update(_compile_in_workers(missing, target, options, jobs, progress))
     else:
-        for key, function in missing.items():
-            done[key] = compile_function(key, function, target, options, records)
-            progress(function.name)
+        for key, job in missing.items():
+            done[key] = compile_function(key, job.function, target, options, job.records)
+            progress(job.function.name)
     kept = function_cache.info()
-    counts = len(functions) - len(missing), len(missing), kept.entries, kept.limit
+    counts = len(work) - len(missing), len(missing), kept.entries, kept.limit
     _log.info("functions: %d from the cache, %d compiled; %d of at most %d are in memory", *counts)
     return done
 
 
 def _compile_in_workers(
-    functions: Mapping[str, Function],
-    target: Target,
-    options: CodegenOptions,
-    jobs: int,
-    progress: Progress,
-    records: TuningRecords,
+    work: Mapping[str, Job], target: Target, options: CodegenOptions, jobs: int, progress: Progress
 ) -> dict[str, CompiledFunction]:
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    workers = [_Worker() for _ in range(min(jobs, len(functions)))]
+    workers = [_Worker() for _ in range(min(jobs, len(work)))]
     for worker in workers:
         idle.put(worker)
 
     def run(key: str) -> CompiledFunction:
-        worker = idle.get()
+        worker, job = idle.get(), work[key]
         try:
-            made = worker.compile(key, functions[key], target, options, records)
+            made = worker.compile(key, job, target, options)
         finally:
             idle.put(worker)
         if made is None:
-            made = compile_function(key, functions[key], target, options, records)
+            made = compile_function(key, job.function, target, options, job.records)
         elif options.cache:
             function_cache.keep(key, made)  # the worker has put it on disk
-        progress(functions[key].name)
+        progress(job.function.name)
         return made
 
     try:
         with ThreadPoolExecutor(len(workers)) as threads:
-            return dict(zip(functions, threads.map(run, functions), strict=True))
+            return dict(zip(work, threads.map(run, work), strict=True))
     finally:
         for worker in workers:
             worker.close()
@@ -111,24 +114,19 @@ class _Worker:
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def compile(
-        self,
-        key: str,
-        function: Function,
-        target: Target,
-        options: CodegenOptions,
-        records: TuningRecords = NO_RECORDS,
-    ) -> CompiledFunction | None:
+    def compile(self, key: str, job: Job, target: Target, options: CodegenOptions) -> CompiledFunction | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            needed = records.about(workloads_of(function))  # all of them may be many
-            pickle.dump(pickle.dumps((key, function, target, options, needed)), self._process.stdin)
+            needed = job.records.about(workloads_of(job.function))  # all of them may be many
+            pickle.dump(pickle.dumps((key, job.function, target, options, needed)), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as error:
-            raise InternalError(f"the process that compiled {function.name} died ({self._process.poll()})") from error
+            raise InternalError(
+                f"the process that compiled {job.function.name} died ({self._process.poll()})"
+            ) from error
         if isinstance(answer, BaseException):
             raise answer
         assert answer is None or isinstance(answer, CompiledFunction)

@@ -20,7 +20,7 @@ from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
 from .foreign import why_not_here
 from .functions.externs import find_externs
-from .functions.symbols import model_symbols
+from .functions.symbols import function_symbols, model_symbols
 from .library import Library
 from .loaded_model import LoadedModel
 from .measure.compare import Comparison, Steps, collect_steps, compare_steps
@@ -170,16 +170,24 @@ class Engine:
 
     def profile(self, inputs: Values) -> Profile:
         """Where the time of a call goes: each fused function beside the machine's peak and bandwidth of these seconds,
-        and what the call takes around them. Takes about a second, and some hundred calls of the model."""
+        and what the call takes around them. Takes about a second, and some hundred calls of the model, all on the first
+        executor."""
         arrays = self._signature.input_arrays(inputs)
-        return measure_profile(
-            self.library.model,
-            self._configs[0].threads or 1,
-            bind(self.library.model, [array.shape for array in arrays]),
-            call=lambda: self(arrays),
-            bound=self.bind(arrays),
-            time_steps=lambda: self.time_steps(arrays),
-        )
+        dims = bind(self.library.model, [array.shape for array in arrays])
+
+        def measure(executor: Executor) -> Profile:
+            alone = ExecutorSet([executor], self.library.model.name)
+            return measure_profile(
+                self.library.model,
+                executor.config.threads or 1,
+                dims,
+                self.tactics,
+                call=lambda: alone.run(self._signature.input_arrays(arrays), None, None),
+                bound=executor.bind(arrays, executor.new_outputs(arrays)),
+                time_steps=lambda: executor.time_steps(arrays),
+            )
+
+        return self._ready().use_first(measure)
 
     def compare(self, inputs: Values, reference: Reference = "onnx", tolerance: float | None = None) -> Comparison:
         """Where the model leaves a reference: its fused functions run one by one, and each value that they leave, and
@@ -237,18 +245,19 @@ class Engine:
         externs = find_externs(model)
         known = TacticRecords(records, model.target)
         choice = TacticChoice(model, self._registry, known, select, model_symbols(model))
-        shared: dict[PoolKey, LoadedModel] = {}
+        shared: dict[tuple[object, ...], LoadedModel] = {}
         executors = []
         self._chosen = []
         for number, config in enumerate(self._configs):
             pool = _pool_key(number, config)
             chosen = choice.choose(config)
-            loaded = None if chosen.hosts else shared.get(pool)
+            kind = (pool, *((symbol, code.implementation) for symbol, code in chosen.codes.items()))
+            loaded = None if chosen.hosts else shared.get(kind)
             if loaded is None:
-                symbols = {**model_symbols(model, pool), **externs.natives}
-                loaded = LoadedModel(model, constants, symbols, {**externs.hosts, **chosen.hosts})
+                symbols = {**model_symbols(model, pool), **function_symbols(chosen.codes.values()), **externs.natives}
+                loaded = LoadedModel(model, constants, symbols, {**externs.hosts, **chosen.hosts}, chosen.codes)
                 if not chosen.hosts:
-                    shared[pool] = loaded
+                    shared[kind] = loaded
             self._chosen.append(chosen.names)
             executors.append(Executor(loaded, self._signature, config))
         return executors

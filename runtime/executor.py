@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.extents import evaluate
+from ..codegen.model import slots_of
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import OutOfMemoryError
 from .arrays import Array, address_of, addresses_of
@@ -155,7 +156,8 @@ class Executor:
             except MemoryError:
                 raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
         arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-        slots = (*self._loaded.constant_addresses, *(arena + offset for offset in plan.offsets), *plan.dims)
+        places = [arena + offset for offset in plan.offsets]
+        slots = slots_of((), self._loaded.constant_addresses, places, plan.dims)
         self._fixed = struct.pack(f"{len(slots)}q", *slots)
         self._outputs = list(zip(plan.outputs, self._kinds, strict=True))
         self._shapes = shapes

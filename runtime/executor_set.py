@@ -14,10 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TypeVar
 
-from ..ir.errors import InternalError, LoopwrightError
+from ..ir.errors import InternalError
 from .arrays import Array
 from .executor import Executor
 from .signature import Values
+from .waits import waits
 
 Result = TypeVar("Result")
 
@@ -27,7 +28,7 @@ class ExecutorSet:
 
     def __init__(self, executors: Sequence[Executor], name: str) -> None:
         self.executors = tuple(executors)
-        self._name = name
+        self.name = name
         self._hosts = tuple(dict.fromkeys(host for executor in executors for host in executor.hosts))
         self.renew()
         _sets.add(self)
@@ -45,9 +46,9 @@ class ExecutorSet:
 
     def use(self, run: Callable[[Executor], Result]) -> Result:
         """What ``run`` gives, on the calling thread."""
-        idle, executor = self._idle, None
         if self._hosts:
-            self._check_not_inside()
+            return self._use_watched(run)
+        idle, executor = self._idle, None
         try:
             # A loop of one round: no KeyboardInterrupt can come between taking an executor and having its name.
             for executor in self._take:
@@ -55,42 +56,73 @@ class ExecutorSet:
         finally:
             if executor is not None:
                 idle.put(executor)
-        raise InternalError(f"the executors of {self._name} are gone")
+        raise InternalError(f"the executors of {self.name} are gone")
 
     def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> list[Array]:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
-        idle, executor = self._idle, None
         if self._hosts:
-            self._check_not_inside()
+            return self._use_watched(lambda executor: executor.run(inputs, out, context))
+        idle, executor = self._idle, None
         try:
             for executor in self._take:
                 return executor.run(inputs, out, context)
         finally:
             if executor is not None:
                 idle.put(executor)
-        raise InternalError(f"the executors of {self._name} are gone")
+        raise InternalError(f"the executors of {self.name} are gone")
 
-    def _check_not_inside(self) -> None:
-        """Raise an error where the thread would wait for itself."""
+    def use_first(self, run: Callable[[Executor], Result]) -> Result:
+        """The same with the first executor, which it waits for, keeping others from work meanwhile."""
+
+        def use(executor: Executor) -> Result:
+            return run(executor) if executor is self.executors[0] else self.use(use)
+
+        return self.use(use)
+
+    def _use_watched(self, run: Callable[[Executor], Result]) -> Result:
+        """``use``, where functions of Python may call engines while they hold an executor: of calls that would wait for
+        each other for ever, the one that closes the circle raises an error instead."""
+        idle, executor = self._idle, None
         thread = threading.get_ident()
-        if self._idle.empty() and any(host.is_inside(thread) for host in self._hosts):
-            raise LoopwrightError(
-                f"{self._name} is called by a function that it runs itself, and all of its {len(self.executors)} "
-                "executors are busy: give it more by executors="
-            )
+        try:
+            waits.begin(thread, self, idle.empty)
+            for executor in self._take:
+                waits.took(thread, self)
+                return run(executor)
+        finally:
+            try:
+                waits.end(thread, self, took=executor is not None)
+            finally:
+                if executor is not None:
+                    idle.put(executor)
+        raise InternalError(f"the executors of {self.name} are gone")
 
     def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[list[Array]]:
-        """A run on a thread of the engine's, of which there are as many as executors."""
+        """A run on a thread of the engine's, of which there are as many as executors. From a function that an engine
+        runs, it is made at once, on the function's own thread: what that holds could be what the run waits for."""
+        if waits.holds(threading.get_ident()):
+            return _done(lambda: self.run(inputs, out, context))
         with self._lock:
             if self._workers is None:
-                self._workers = ThreadPoolExecutor(len(self.executors), f"loopwright-{self._name}")
+                self._workers = ThreadPoolExecutor(len(self.executors), f"loopwright-{self.name}")
             return self._workers.submit(self.run, inputs, out, context)
+
+
+def _done(run: Callable[[], Result]) -> Future[Result]:
+    """What a run has come to, as a future."""
+    future: Future[Result] = Future()
+    try:
+        future.set_result(run())
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 _sets: weakref.WeakSet[ExecutorSet] = weakref.WeakSet()
 
 
 def _renew_all() -> None:
+    waits.forget()
     for executors in list(_sets):
         executors.renew()
 

@@ -153,6 +153,10 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "entry_object": _added(model.entry_object, sections),
         "entry_llvm_ir": _added(model.entry_llvm_ir.encode(), sections),
         "functions": [_function_json(function, sections) for function in model.functions],
+        "alternatives": {
+            symbol: [_function_json(function, sections) for function in functions]
+            for symbol, functions in model.alternatives.items()
+        },
         "steps": [
             {
                 "function": step.function.symbol,
@@ -204,6 +208,7 @@ def _read(file: SectionFile) -> CompiledModel:
         content["entry"],
         file.section(content["entry_object"]),
         file.section(content["entry_llvm_ir"]).decode(),
+        {symbol: tuple(_function(f, file) for f in fs) for symbol, fs in content["alternatives"].items()},
     )
 
 

@@ -20,8 +20,8 @@ _LOW = (1 << CODE_BITS) - 1
 class LoadedModel:
     """``entry(context, slots)`` runs the model; ``fail(code)`` raises the error that its result means.
 
-    ``symbols`` are the addresses of what the code calls outside of itself. ``hosts`` are what stands for the functions
-    of these symbols instead of their code.
+    ``symbols`` are the addresses of what the code calls outside of itself. What stands for the functions of some
+    symbols instead of their own code are ``hosts``, functions of Python, and ``codes``, other compiled ones.
     """
 
     def __init__(
@@ -30,12 +30,17 @@ class LoadedModel:
         constants: tuple[Array, ...],
         symbols: Mapping[str, int],
         hosts: Mapping[str, HostCall],
+        codes: Mapping[str, CompiledFunction],
     ) -> None:
         self.model = model
         self.hosts = hosts
-        self.symbols = {**symbols, **{symbol: host.address for symbol, host in hosts.items()}}
+        self._functions = {**{function.symbol: function for function in model.functions}, **codes}
+        self._loaded = {s: LoadedCode(f.symbol, [f.object], model.target, symbols) for s, f in codes.items()}
+        addresses = {symbol: code.address() for symbol, code in self._loaded.items()}
+        self.symbols = {**symbols, **addresses, **{symbol: host.address for symbol, host in hosts.items()}}
         objects = [model.entry_object, *(f.object for f in model.functions if f.symbol not in self.symbols)]
-        self._code = LoadedCode(model.entry, objects, model.target, self.symbols)  # keeps the machine code in memory
+        # Both keep machine code in memory.
+        self._code = LoadedCode(model.entry, objects, model.target, self.symbols)
         self._constants = constants
         self._native: Any = ENTRY(self._code.address())
         self.entry: Any = self._native if not hosts else self._watched
@@ -57,7 +62,7 @@ class LoadedModel:
         number, low = (code >> CODE_BITS) - 1, code & _LOW
         if not 0 <= number < len(self.model.steps):
             raise InternalError(f"{self.model.name} returned the unknown error code {code}")
-        function = self.model.steps[number].function
+        function = self._functions[self.model.steps[number].function.symbol]
         host = self.hosts.get(function.symbol)
         if host is not None and (error := host.take_error()) is not None:
             _raise_from(function, error)

@@ -60,6 +60,7 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
         target=target,
         steps=tuple(replace(step, function=functions[step.function.symbol]) for step in model.steps),
         entry_object=compile_text(model.entry_llvm_ir, model.entry, (), target, options).object,
+        alternatives={},
     )
 
 

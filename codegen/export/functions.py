@@ -12,7 +12,7 @@ from ...ir.target import Target
 from ..entry import CODE_BITS
 from ..lanes import external
 from ..machine import data_layout
-from ..model import CompiledModel
+from ..model import CompiledModel, slots_of
 from ..types import I8, I32, I64, PTR
 from .arena import plan_arena
 from .formulas import FormulaEmitter
@@ -170,7 +170,7 @@ def _emit_run(
     weights = body.builder.load(body.field(context, 3), typ=PTR)
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
     places = [body.at(arena, offset) for offset in offsets]
-    code = body.call(ENTRY, [context, body.slots([*tensors, *constants, *places, *dims])])
+    code = body.call(ENTRY, [context, body.slots(slots_of(tensors, constants, places, dims))])
     meanings = {
         (step << CODE_BITS) | low: messages.number(f"{call.function.name}: {text}")
         for step, call in enumerate(model.steps, 1)

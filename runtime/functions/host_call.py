@@ -38,9 +38,9 @@ class HostCall:
         self._call = call
         self._compute = compute
         self._dims = function.dims
-        self._arguments = max(call.operands) + 1
+        self._places = call.places
+        self._arguments = max(call.places) + 1
         self._errors: dict[int, BaseException] = {}
-        self._inside: Counter[int] = Counter()
         self._completed: Counter[int] = Counter()
         self._entry = ENTRY(self._run)  # kept: native code has its address
         self.address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
@@ -49,29 +49,22 @@ class HostCall:
         """The error of this thread's last run."""
         return self._errors.pop(threading.get_ident(), None)
 
-    def is_inside(self, thread: int) -> bool:
-        """Whether a thread runs the function at this moment."""
-        return self._inside[thread] > 0
-
     def completed(self, thread: int) -> int:
         """How many calls have come to their end on a thread, with or without an error."""
         return self._completed[thread]
 
     def forget_threads(self) -> None:
         """In a forked child: the threads that were inside are not there."""
-        self._inside.clear()
         self._errors.clear()
 
     def _run(self, context: int, args: int) -> int:
         thread = threading.get_ident()
         try:
-            self._inside[thread] += 1
             self._compute(*self._arrays(args))
         except BaseException as error:  # none may cross native code: it is raised behind it
             self._errors[thread] = error
             return FAILED
         finally:
-            self._inside[thread] -= 1
             self._completed[thread] += 1
         return 0
 
@@ -79,7 +72,7 @@ class HostCall:
         slots = (ctypes.c_int64 * (self._arguments + len(self._dims))).from_address(args)
         dims = dict(zip(self._dims, slots[self._arguments :], strict=True))
         specs = (*self._call.inputs, *self._call.outputs)
-        arrays = [_array(spec, dims, slots[k]) for spec, k in zip(specs, self._call.operands, strict=True)]
+        arrays = [_array(spec, dims, slots[k]) for spec, k in zip(specs, self._places, strict=True)]
         count = len(self._call.inputs)
         for array in arrays[:count]:
             array.flags.writeable = False

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...codegen.model import CompiledModel
+from ...codegen.model import CompiledFunction, CompiledModel
 from ...ir.errors import LoopwrightError, TargetError
 from ...ir.extern import ExternFunction
 from ..threads.fork_lock import ForkLock
@@ -79,11 +79,13 @@ def extern_addresses(prototypes: Iterable[str], program: str) -> dict[str, int]:
 
 def model_symbols(model: CompiledModel, pool: PoolKey = 0) -> dict[str, int]:
     """Symbol → address of all that a model's code calls outside of itself; its loops run on threads of the pool."""
-    externs = {prototype: f.name for f in model.functions for prototype in f.externs}
-    found = thread_pool_symbols(pool)
-    for prototype, name in externs.items():
-        found.update(extern_addresses([prototype], name))
-    return found
+    return {**thread_pool_symbols(pool), **function_symbols(model.functions)}
+
+
+def function_symbols(functions: Iterable[CompiledFunction]) -> dict[str, int]:
+    """Symbol → address of the functions of C that compiled functions call."""
+    externs = {prototype: f.name for f in functions for prototype in f.externs}
+    return {symbol: at for p, name in externs.items() for symbol, at in extern_addresses([p], name).items()}
 
 
 def _symbol(prototype: str) -> str:

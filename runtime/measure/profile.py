@@ -15,9 +15,8 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
-from ...codegen.choice import Choice
 from ...codegen.extents import evaluate
-from ...codegen.model import CompiledFunction, CompiledModel, ModelStep
+from ...codegen.model import CompiledModel, ModelStep
 from ...codegen.seconds import seconds_text
 from .machine_rates import MachineRates, measure_rates
 
@@ -159,12 +158,14 @@ def measure_profile(
     model: CompiledModel,
     threads: int,
     dims: Mapping[str, int],
+    tactics: Mapping[str, str],
     call: Callable[[], object],
     bound: Callable[[], object],
     time_steps: Callable[[], Sequence[float]],
 ) -> Profile:
-    """Time a model. ``dims`` are its dimensions; ``call`` is a whole call, ``bound`` one whose inputs are checked and
-    whose outputs are there; ``time_steps`` gives the seconds of each step by itself.
+    """Time a model. ``dims`` are its dimensions, ``tactics`` what serves functions that had a choice; ``call`` is a
+    whole call, ``bound`` one whose inputs are checked and whose outputs are there; ``time_steps`` gives the seconds of
+    each step by itself.
 
     All take turns, as the machine's speed drifts; medians count.
     """
@@ -176,7 +177,7 @@ def measure_profile(
         rates.append(measure_rates(model.target, threads))
     seconds, best = statistics.median(whole), _median_rates(rates)
     medians = (statistics.median(times) for times in zip(*steps, strict=True))
-    profiles = (_step(model, step, t, dims, best) for step, t in zip(model.steps, medians, strict=True))
+    profiles = (_step(model, step, t, dims, tactics, best) for step, t in zip(model.steps, medians, strict=True))
     overhead = max(0.0, seconds - statistics.median(inner))
     return Profile(model.name, threads, seconds, overhead, best, tuple(profiles))
 
@@ -201,18 +202,20 @@ def _median_rates(measured: Sequence[MachineRates]) -> MachineRates:
 
 
 def _step(
-    model: CompiledModel, step: ModelStep, seconds: float, dims: Mapping[str, int], rates: MachineRates
+    model: CompiledModel,
+    step: ModelStep,
+    seconds: float,
+    dims: Mapping[str, int],
+    tactics: Mapping[str, str],
+    rates: MachineRates,
 ) -> StepProfile:
     function = step.function
-    values = len(model.inputs) + len(model.outputs) + len(model.constants) + len(model.intermediates)
-    first = values + len(model.slices)
-    own = step.call.operands[len(step.call.operands) - len(function.dims) :]
-    known = {name: dims[model.dims[slot - first]] for name, slot in zip(function.dims, own, strict=True)}
+    known = model.dims_of(step, dims)
     operations, traffic = evaluate(function.operations, known), evaluate(function.traffic, known)
     return StepProfile(
         function.name,
         function.symbol,
-        _implementation(function),
+        tactics.get(function.symbol, function.implementation),
         step.origin,
         seconds,
         operations,
@@ -220,13 +223,6 @@ def _step(
         rates.least_seconds(operations, traffic),
         rates.bound(operations, traffic),
     )
-
-
-def _implementation(function: CompiledFunction) -> str:
-    """The implementation that the function's schedule is of: the last that is not made for any elementwise operator."""
-    own: list[Choice] = [c for c in function.choices if not c.implementation.endswith(".generic")]
-    chosen = own or list(function.choices)
-    return chosen[-1].implementation if chosen else "copy"
 
 
 def _together(steps: Sequence[StepProfile], total: float) -> FunctionProfile:

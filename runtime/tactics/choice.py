@@ -13,38 +13,45 @@ import numpy as np
 from ...codegen.extents import evaluate
 from ...codegen.jit import LoadedCode
 from ...codegen.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
-from ...ir.errors import KernelError, RuntimeArgumentError
-from ..arrays import Array, addresses_of
+from ...ir.errors import KernelError, RuntimeArgumentError, TargetError
+from ..arrays import addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig
 from ..functions.host_call import ENTRY, HostCall
+from ..functions.symbols import extern_addresses
 from .records import TacticRecords
 from .tactic import Creator, TacticRegistry
 
 Select = Literal["measure"]
 REPEATS = 5
+HOPELESS, LONG_SECONDS = 8, 10e-3
+"""A tactic whose first run takes so long, and so many times the best one's, is not run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A tactic that serves a function; ``creator`` is None for the compiled code."""
+    """A tactic that serves a function: compiled ``code``, or what ``creator`` makes. Where nobody measured, compiled
+    code other than the model's own is not chosen, so that it has no ``priority``."""
 
     name: str
-    priority: int
-    creator: Creator | None
+    priority: int | None
+    code: CompiledFunction
+    creator: Creator | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenTactics:
     """By the symbols of functions: the names of the tactics of those that had a choice, and what stands for those that
-    are not compiled code."""
+    are not the model's own code: functions of Python, or other compiled code."""
 
     names: Mapping[str, str]
     hosts: Mapping[str, HostCall]
+    codes: Mapping[str, CompiledFunction]
 
 
 class TacticChoice:
-    """Chooses for the executors of an engine. ``records`` are looked at first, and get what ``select`` measures."""
+    """Chooses for the executors of an engine. ``records`` are looked at first, and get what ``select`` measures;
+    ``symbols`` are what compiled code calls."""
 
     def __init__(
         self,
@@ -66,68 +73,98 @@ class TacticChoice:
         """The tactics for an executor, those of Python made anew."""
         names: dict[str, str] = {}
         hosts: dict[str, HostCall] = {}
+        codes: dict[str, CompiledFunction] = {}
         for function in self._model.functions:
             call = function.call
-            if call is None or function.is_packed or not (registered := self._registry.of(call.op)):
+            if call is None or function.is_packed:
                 continue
-            fitting = [
-                Candidate(r.name, r.priority, r.creator)
-                for r in registered
-                if r.creator().supports(_attributes(call), _types(call))
+            others = [c for c in self._model.alternatives.get(function.symbol, ()) if _is_linkable(c)]
+            registered = self._registry.of(call.op) if call.is_whole else ()
+            if not others and not registered:
+                continue
+            candidates = [
+                Candidate(function.implementation, _priority(function), function),
+                *(Candidate(other.implementation, None, other) for other in others),
+                *(
+                    Candidate(r.name, r.priority, function, r.creator)
+                    for r in registered
+                    if r.creator().supports(_attributes(call), _types(call))
+                ),
             ]
-            chosen = self._choose(function, call, [_compiled(function), *fitting], config.tactics, config.threads or 1)
+            chosen = self._choose(call, candidates, config.tactics, config.threads or 1)
             names[function.symbol] = chosen.name
             if chosen.creator is not None:
                 hosts[function.symbol] = _host_call(function, call, chosen.creator)
-        return ChosenTactics(names, hosts)
+            elif chosen.code is not function:
+                codes[function.symbol] = chosen.code
+        return ChosenTactics(names, hosts, codes)
 
     def _choose(
-        self,
-        function: CompiledFunction,
-        call: OpCall,
-        candidates: Sequence[Candidate],
-        preferred: Sequence[str],
-        threads: int,
+        self, call: OpCall, candidates: Sequence[Candidate], preferred: Sequence[str], threads: int
     ) -> Candidate:
         named = {candidate.name: candidate for candidate in candidates}
         for name in preferred:
             if name in named:
                 return named[name]
-        if not function.dims:
-            costs = self._records.costs(call, threads)
+        if not candidates[0].code.dims:
             if self._measures:
-                for candidate in candidates:
-                    if candidate.name not in costs:
-                        seconds = self._measure(function, call, candidate, threads)
-                        self._records.add(call, candidate.name, seconds, threads)
-                costs = self._records.costs(call, threads)
+                self._measure_all(call, candidates, threads)
+            costs = self._records.costs(call, threads)
             recorded = [candidate for candidate in candidates if candidate.name in costs]
             if recorded:
                 return min(recorded, key=lambda candidate: costs[candidate.name])
-        return max(candidates, key=lambda candidate: candidate.priority)  # the compiled code among equals
+        ranked = [(candidate.priority, candidate) for candidate in candidates if candidate.priority is not None]
+        return max(ranked, key=lambda pair: pair[0])[1]  # the compiled code among equals
 
-    def _measure(
-        self, function: CompiledFunction, call: OpCall, candidate: Candidate, threads: int
-    ) -> tuple[float, ...]:
-        """Seconds of some runs on arrays of ones, after one that does not count."""
-        arrays = _arrays_of(function, call)
+    def _measure_all(self, call: OpCall, candidates: Sequence[Candidate], threads: int) -> None:
+        """Add a record for each candidate without one."""
+        known = self._records.costs(call, threads)
+        best = min((known[c.name] for c in candidates if c.name in known), default=float("inf"))
+        for candidate in candidates:
+            if candidate.name not in known:
+                seconds = self._measure(call, candidate, threads, best)
+                self._records.add(call, candidate.name, seconds, threads)
+                best = min(best, *seconds)
+
+    def _measure(self, call: OpCall, candidate: Candidate, threads: int, best: float) -> tuple[float, ...]:
+        """Seconds of some runs on arrays of ones, after one that does not count; of that one alone where it shows that
+        others would be in vain. ``best`` is what is known of other candidates."""
+        function = candidate.code
+        arrays = [
+            np.ones(tuple(evaluate(e, {}) for e in spec.shape), spec.dtype.to_numpy()) for spec in function.arguments
+        ]
         slots = np.array(addresses_of(arrays), np.int64)
+        host = None
         if candidate.creator is None:
-            code = LoadedCode(function.symbol, [function.object], self._model.target, self._symbols)
-            run, host = ENTRY(code.address()), None
+            symbols = {**self._symbols, **extern_addresses(function.externs, function.name)}
+            code = LoadedCode(function.symbol, [function.object], self._model.target, symbols)  # kept while it runs
+            run = ENTRY(code.address())
         else:
             host = _host_call(function, call, candidate.creator)
             run = ENTRY(host.address)
         context = context_of(threads)
-        seconds = [_seconds(lambda: run(context, slots.ctypes.data), candidate.name, host) for _ in range(REPEATS + 1)]
-        return tuple(seconds[1:])
+
+        def seconds() -> float:
+            return _seconds(lambda: run(context, slots.ctypes.data), candidate.name, host)
+
+        first = seconds()
+        return (first,) if first > max(HOPELESS * best, LONG_SECONDS) else tuple(seconds() for _ in range(REPEATS))
 
 
-def _compiled(function: CompiledFunction) -> Candidate:
-    """The code that the library has: it is called as its implementation is."""
-    choice = function.choices[0]
-    priorities = {c.implementation: c.plevel for c in choice.candidates}
-    return Candidate(choice.implementation, priorities.get(choice.implementation, 0), None)
+def _priority(function: CompiledFunction) -> int:
+    """That of the implementation that the compiler chose."""
+    choice = function.anchor
+    assert choice is not None
+    return {c.implementation: c.plevel for c in choice.candidates}.get(choice.implementation, 0)
+
+
+def _is_linkable(function: CompiledFunction) -> bool:
+    """Whether the functions of C that it calls are known here: a library may come from where scipy is installed."""
+    try:
+        extern_addresses(function.externs, function.name)
+    except TargetError:
+        return False
+    return True
 
 
 def _host_call(function: CompiledFunction, call: OpCall, creator: Creator) -> HostCall:
@@ -144,14 +181,6 @@ def _attributes(call: OpCall) -> dict[str, Any]:
 
 def _types(call: OpCall) -> tuple[TensorSpec, ...]:
     return (*call.inputs, *call.outputs)
-
-
-def _arrays_of(function: CompiledFunction, call: OpCall) -> list[Array]:
-    """Arrays for the arguments of a function without symbolic dimensions, in order."""
-    specs = dict(zip(call.operands, _types(call), strict=True))
-    return [
-        np.ones(tuple(evaluate(e, {}) for e in spec.shape), spec.dtype.to_numpy()) for _, spec in sorted(specs.items())
-    ]
 
 
 def _seconds(run: Callable[[], int], name: str, host: HostCall | None) -> float:

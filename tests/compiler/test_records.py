@@ -113,7 +113,7 @@ def test_the_cheapest_of_the_closest_level_comes_first():
 
 def test_records_of_other_threads_do_not_count_where_the_target_says_its_own():
     records = lw.TuningRecords([record((1e-3,), threads=1), record((2e-3,), threads=2), record((3e-3,))])
-    for threads, costs in ((None, [1e-3, 2e-3, 3e-3]), (1, [1e-3, 3e-3]), (2, [2e-3, 3e-3])):
+    for threads, costs in ((0, [1e-3, 2e-3, 3e-3]), (1, [1e-3, 3e-3]), (2, [2e-3, 3e-3])):
         found = records.lookup(workload_of(matmul()), replace(TARGET, threads=threads))
         assert [match.record.cost for match in found] == costs
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,121 @@ def engines_give_back_their_memory(count):
     library = make_library()
     x = some_input(0)
     assert_bounded(lambda number: lw.Engine(library, executors=1 + number % 2, threads=2)([x]), count, 6)
+
+
+def calling_engine(name, call, executors=1):
+    """An engine that runs a function of Python."""
+    lw.register_func(name, call)
+    x = lw.var("x", (4,))
+    library = lw.compile(lw.Function([x], lw.nn.extern(name, x), name.replace(".", "_")), jobs=1)
+    return lw.Engine(library, executors=executors, threads=1).init()
+
+
+def says_that_it_would_wait(run):
+    try:
+        run()
+    except lw.LoopwrightError as error:
+        return "could wait for ever" in str(error)
+    return False
+
+
+ONES = np.ones(4, np.float32)
+
+
+def ask(engine, x, submits):
+    return engine.submit([x]).result()[0] if submits else engine([x])[0]
+
+
+def functions_that_wait_for_their_own_engine():
+    """By a call or a future, of an engine whose executors they hold; where another is free, they get it."""
+    for submits in (False, True):
+        for executors in (1, 2):
+            check_waiting_for_itself(submits, executors)
+
+
+def check_waiting_for_itself(submits, executors):
+    def function(x, y):
+        y[...] = x + (ask(engine, x - 1, submits) if x[0] > 0 else 0)
+
+    engine = calling_engine(f"test.{submits}{executors}", function, executors)
+    for run in (engine, lambda inputs: engine.submit(inputs).result(), engine):  # an executor is not lost by it
+        if executors == 1:
+            assert says_that_it_would_wait(partial(run, [ONES]))
+        else:
+            np.testing.assert_array_equal(run([ONES])[0], ONES)
+        np.testing.assert_array_equal(engine([0 * ONES])[0], 0 * ONES)
+
+
+def engines_that_call_each_other():
+    """A calls B, which calls A; at once by a thread, and by futures."""
+    for submits in (False, True):
+        check_calling_each_other(submits)
+
+
+def check_calling_each_other(submits):
+    first = calling_engine(f"test.first{submits}", lambda x, y: np.copyto(y, ask(second, x, submits)))
+    second = calling_engine(f"test.second{submits}", lambda x, y: np.copyto(y, ask(first, x, submits)))
+    for engine in (first, second):
+        assert says_that_it_would_wait(partial(ask, engine, ONES, submits))
+
+
+def threads_that_hold_what_the_other_waits_for():
+    """One thread is in A and calls B, one is in B and calls A: the later call raises, the other one is served."""
+    both_inside = threading.Barrier(2)
+
+    def function(other):
+        def call(x, y):
+            if x[0] > 0:
+                both_inside.wait()
+                y[...] = other()([0 * x])[0] + 1
+            else:
+                y[...] = x
+
+        return call
+
+    first = calling_engine("test.a", function(lambda: second))
+    second = calling_engine("test.b", function(lambda: first))
+    waited, results = [], []
+
+    def run(engine):
+        try:
+            results.append(engine([ONES])[0])
+        except lw.LoopwrightError as error:
+            waited.append("could wait for ever" in str(error))
+
+    for _ in range(20):
+        waited.clear()
+        results.clear()
+        threads = [threading.Thread(target=run, args=(engine,)) for engine in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert waited in ([], [True]), waited
+        assert len(waited) + len(results) == 2
+        for result in results:
+            np.testing.assert_array_equal(result, ONES)
+
+
+def a_call_waits_for_a_function_that_ends():
+    """Waiting for another thread's function is no error."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(x, y):
+        entered.set()
+        go_on.wait()
+        y[...] = x
+
+    inner = calling_engine("test.slow", slow)
+    outer = calling_engine("test.outer", lambda x, y: inner([x], out=[y]))
+    holder = inner.submit([ONES])
+    entered.wait()
+    waiter = outer.submit([2 * ONES])
+    time.sleep(0.05)
+    assert not waiter.done()
+    go_on.set()
+    np.testing.assert_array_equal(waiter.result()[0], 2 * ONES)
+    holder.result()
 
 
 def build_and_run(number):

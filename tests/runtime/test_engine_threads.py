@@ -30,6 +30,10 @@ def run(scenario, *numbers, seconds=60):
         "interrupt_while_waiting_for_an_executor",
         "exits_while_daemons_call",
         "exits_with_submitted_calls",
+        "functions_that_wait_for_their_own_engine",
+        "engines_that_call_each_other",
+        "threads_that_hold_what_the_other_waits_for",
+        "a_call_waits_for_a_function_that_ends",
     ],
 )
 def test_engines_are_safe(scenario):

@@ -202,7 +202,9 @@ def test_an_engine_may_run_inside_of_a_function(registered):
 def test_an_engine_that_waits_for_itself_is_an_error(registered):
     engine = lw.Engine(scaled_model(2, 4))
     registered("test.scale", lambda x, y: engine([X], out=[y]))
-    with pytest.raises(lw.KernelError, match="main is called by a function that it runs itself, and all of its 1 exec"):
+    with pytest.raises(
+        lw.KernelError, match=r"calls main, of which it could wait for ever: .* the only executor: give"
+    ):
         engine([X])
 
 
@@ -215,7 +217,7 @@ def test_an_engine_that_is_looked_at_by_what_it_runs_is_an_error_too(registered,
 
     registered("test.scale", itself)
     engine = lw.Engine(scaled_model(2, 4)).init()
-    with pytest.raises(lw.KernelError, match="called by a function that it runs itself"):
+    with pytest.raises(lw.KernelError, match="could wait for ever"):
         engine([X])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from typing import ClassVar
 
 import numpy as np
@@ -179,6 +180,137 @@ def test_blas_is_a_tactic_beside_others():
     engine = lw.Engine(library, tactics=registry_of(("test.product", Product, 0))).init()
     assert list(engine.tactics.values()) == ["matmul.cblas"]
     np.testing.assert_allclose(engine([A, B])[0], A @ B)
+
+
+# Compiled alternatives.
+
+
+@pytest.fixture(scope="module")
+def alternatives():
+    """A fused product, softmax and a layout that symbolic shapes leave alone: several implementations of each."""
+    pytest.importorskip("scipy")
+    a, b = lw.var("a", (24, 96)), lw.var("b", (96, 80))
+    y = lw.nn.softmax(lw.nn.relu(lw.nn.matmul(a, b)))
+    target = lw.resolve_target("llvm -mcpu=native -libs=cblas")
+    return lw.compile(lw.Function([a, b], y), target=target, jobs=1, alternatives=True)
+
+
+def wide_inputs():
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape, dtype=np.float32) for shape in ((24, 96), (96, 80))]
+
+
+def softmax_of_product(a, b):
+    y = np.exp(np.maximum(a.astype(np.float64) @ b, 0))
+    return y / y.sum(axis=1, keepdims=True)
+
+
+def test_each_alternative_of_a_fused_function_can_be_preferred_and_is_right(alternatives):
+    product, softmax = alternatives.functions
+    own = {product.symbol: product.implementation, softmax.symbol: softmax.implementation}
+    others = {
+        function.symbol: [other.implementation for other in alternatives.model.alternatives[function.symbol]]
+        for function in (product, softmax)
+    }
+    assert product.implementation == "matmul.cblas"
+    assert {"matmul.paneled", "matmul.direct"} <= set(others[product.symbol])
+    assert others[softmax.symbol] == ["softmax.generic"]
+    inputs = wide_inputs()
+    for symbol, names in others.items():
+        for name in names:
+            engine = lw.Engine(alternatives, executors=[lw.ExecutorConfig(tactics=(name,))], threads=2).init()
+            assert engine.tactics == own | {symbol: name}
+            np.testing.assert_allclose(engine(inputs)[0], softmax_of_product(*inputs), rtol=1e-4, atol=1e-6)
+
+
+def test_nothing_but_records_and_settings_chooses_an_alternative(alternatives):
+    engine = lw.Engine(alternatives).init()
+    assert list(engine.tactics.values()) == [function.implementation for function in alternatives.functions]
+
+
+def test_a_profile_is_of_the_first_executor_and_names_its_tactics(alternatives):
+    configs = [lw.ExecutorConfig(threads=1, tactics=("matmul.direct",)), lw.ExecutorConfig(threads=2)]
+    engine = lw.Engine(alternatives, executors=configs)
+    for _ in range(3):
+        engine(wide_inputs())  # the next free executor is another one each time
+        profile = engine.profile(wide_inputs())
+        assert (profile.threads, profile.steps[0].implementation) == (1, "matmul.direct")
+
+
+def test_measuring_compares_blas_with_our_code_in_one_engine(alternatives, tmp_path):
+    path = tmp_path / "records.jsonl"
+    engine = lw.Engine(alternatives, threads=1).init(select="measure", records=path)
+    costs = {}
+    for record in lw.TuningRecords.load(path):
+        costs.setdefault(record.workload.op, {})[record.implementation] = record.cost
+    assert {"matmul.cblas", "matmul.paneled", "matmul.direct"} <= costs["nn.matmul"].keys()
+    assert list(engine.tactics.values()) == [min(costs[op], key=costs[op].get) for op in ("nn.matmul", "softmax")]
+    inputs = wide_inputs()
+    np.testing.assert_allclose(engine(inputs)[0], softmax_of_product(*inputs), rtol=1e-4, atol=1e-6)
+    before = path.read_bytes()
+    assert lw.Engine(alternatives, threads=1).init("measure", path).tactics == engine.tactics
+    assert path.read_bytes() == before
+
+
+def test_records_choose_an_alternative_whichever_they_praise(alternatives, tmp_path):
+    path = tmp_path / "records.jsonl"
+    lw.Engine(alternatives, threads=1).init("measure", path)
+    records = list(lw.TuningRecords.load(path))
+    for winner in ("matmul.direct", "matmul.cblas", "matmul.paneled"):
+        with path.open("a") as file:
+            for record in records:
+                data = record.to_json() | {"seconds": [1e-9 if record.implementation == winner else 1.0]}
+                file.write(json.dumps(data) + "\n")
+        engine = lw.Engine(alternatives, threads=1).init(records=path)
+        assert winner in engine.tactics.values()
+
+
+def test_alternatives_are_saved_with_the_library(alternatives, tmp_path):
+    alternatives.save(tmp_path / "model.lwlib")
+    loaded = lw.load(tmp_path / "model.lwlib")
+    assert loaded.model.alternatives == alternatives.model.alternatives
+    config = lw.ExecutorConfig(tactics=("matmul.direct",))
+    inputs = wide_inputs()
+    (found,) = lw.Engine(loaded, executors=[config])(inputs)
+    np.testing.assert_allclose(found, softmax_of_product(*inputs), rtol=1e-4, atol=1e-6)
+
+
+def test_an_alternative_whose_functions_are_missing_here_is_passed_over(alternatives, monkeypatch):
+    """As where a library comes to a machine without scipy; the product of BLAS is an alternative there."""
+    ours = lw.compile(
+        lw.Function([a := lw.var("a", (24, 96)), b := lw.var("b", (96, 80))], lw.nn.matmul(a, b)),
+        target="llvm -mcpu=native -libs=cblas",
+        jobs=1,
+        alternatives=True,
+        records=lw.TuningRecords(
+            [lw.TuningRecord.of(lw.nn.matmul(a, b), "llvm -mcpu=native -libs=cblas", "matmul.paneled", [1.0])]
+        ),
+    )
+    assert ours.functions[0].implementation == "matmul.paneled"
+
+    def missing(symbol, prototype, program):
+        raise lw.TargetError("there is no scipy")
+
+    monkeypatch.setattr("loopwright.runtime.functions.symbols.blas_address", missing)
+    config = lw.ExecutorConfig(tactics=("matmul.cblas",))
+    engine = lw.Engine(ours, executors=[config]).init()
+    assert list(engine.tactics.values()) == ["matmul.paneled"]
+    np.testing.assert_allclose(engine(wide_inputs())[0], np.matmul(*wide_inputs()), rtol=1e-4, atol=1e-4)
+
+
+def test_a_hopeless_tactic_is_run_once(library, tmp_path):
+    """Its first run is long, and many times as long as that of our own code."""
+
+    class Slow(Product):
+        def enqueue(self, args):
+            time.sleep(0.1)
+            super().enqueue(args)
+
+    path = tmp_path / "records.jsonl"
+    lw.Engine(library, tactics=registry_of(("test.slow", Slow, 0))).init("measure", path)
+    (seconds,) = [r.seconds for r in lw.TuningRecords.load(path) if r.implementation == "test.slow"]
+    assert len(seconds) == 1
+    assert sum(len(tactic.threads) for tactic in Product.made) == 1
 
 
 def test_a_registry_serves_several_threads():
