@@ -7,6 +7,7 @@ import ctypes.util
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import zip_longest
 
 import llvmlite.binding as llvm
 
@@ -15,6 +16,8 @@ from ..ir.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
 from .machine import target_machine
+from .nest_source import NestSource
+from .profiling.perf import LoadedFunctions, perf_wanted
 
 _numbers = itertools.count()
 
@@ -29,23 +32,30 @@ class LoadedCode:
         target: Target,
         symbols: Mapping[str, int],
         exports: Sequence[str] = (),
-        *,
-        for_debuggers: bool = False,
+        sources: Sequence[NestSource] = (),
     ) -> None:
-        """``for_debuggers`` takes the older of LLVM's linkers: it is the one that tells debuggers of what it loads."""
+        """``sources`` are those of the objects' line tables, one each, or none; they are written where these say."""
+        how = perf_wanted()
+        told = [LoadedFunctions(image) for image in objects] if how else []
         builder = llvm.JITLibraryBuilder()
         for image in objects:
             builder.add_object_img(image)
         for name, address in {**_process_symbols(), **symbols}.items():
             builder.import_symbol(name, address)
-        for name in (entry, *exports):
+        for name in dict.fromkeys((entry, *exports, *(functions.anchor for functions in told))):
             builder.export_symbol(name)
-        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not for_debuggers)
+        # The older of LLVM's linkers is the one that tells debuggers of what it loads.
+        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not sources)
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
         except RuntimeError as error:
             raise InternalError(f"the machine code of {entry} cannot be linked: {error}") from error
         self.entry = entry
+        for source in sources:
+            source.write()
+        for functions, source in zip_longest(told, sources):
+            if how is not None and functions is not None:
+                functions.tell(how, self.address(functions.anchor), None if source is None else source.path)
 
     def address(self, name: str | None = None) -> int:
         """The address of an exported function, the entry by default."""
@@ -54,10 +64,9 @@ class LoadedCode:
 
 def load(code: CompiledCode, symbols: Mapping[str, int] | None = None) -> LoadedCode:
     """Load machine code made for this machine; ``symbols`` gives the addresses of external functions, such as the
-    thread pool's ``lw_parallel_for``. The source of its line tables is written where it says."""
-    if code.source is not None:
-        code.source.write()
-    return LoadedCode(code.entry, [code.object], code.target, symbols or {}, for_debuggers=code.source is not None)
+    thread pool's ``lw_parallel_for``."""
+    sources = [] if code.source is None else [code.source]
+    return LoadedCode(code.entry, [code.object], code.target, symbols or {}, sources=sources)
 
 
 @cache

@@ -6,9 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.codegen.compile import compile_module
-from loopwright.codegen.elf import ElfObject
 from loopwright.codegen.marked_text import read_assembly_lines
 from loopwright.codegen.options import CodegenOptions
+from loopwright.codegen.profiling.elf import ElfObject
 from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.units import units_of
 from loopwright.lowering.passes.outline_parallel import outline_parallel

@@ -1,6 +1,7 @@
 """Mistakes in what ``lw.compile``, ``lw.load``, targets and the environment are given, and numpy in computes."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_a_folder_for_programs_that_cannot_be_written(monkeypatch, tmp_path):
         lw.RuntimeArgumentError, match=r"LOOPWRIGHT_DUMP_IR: .*main\.00\.realize\.txt cannot be written"
     ):
         lw.lower(lw.create_schedule(B), [A, B])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="perf is for Linux")
+def test_an_unknown_way_of_telling_perf(monkeypatch):
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+    monkeypatch.setenv("LOOPWRIGHT_PERF", "yes")
+    with pytest.raises(lw.RuntimeArgumentError, match="LOOPWRIGHT_PERF is map or jitdump, found 'yes'"):
+        lw.build(lw.create_schedule(B), [A, B])
 
 
 # numpy, math and operators of Python in the bodies of computes.

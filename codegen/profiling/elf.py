@@ -15,6 +15,7 @@ _RELOCATION = struct.Struct("<QQq")
 _SYMBOL_TABLE = 2
 _RELOCATIONS = 4
 _NO_BITS = 8
+_GLOBAL = 1
 FUNCTION = 2
 """The type of symbols that are functions."""
 
@@ -37,6 +38,7 @@ class Symbol:
 
     name: str
     kind: int
+    is_global: bool
     section: int
     value: int
     size: int
@@ -57,6 +59,7 @@ class ElfObject:
     def __init__(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01":
             raise ValueError("this is no 64-bit little-endian ELF object")
+        (self.machine,) = struct.unpack_from("<H", data, 0x12)
         (start,) = struct.unpack_from("<Q", data, 0x28)
         size, count, names = struct.unpack_from("<HHH", data, 0x3A)
         heads = [_SECTION.unpack_from(data, start + size * k) for k in range(count)]
@@ -86,7 +89,7 @@ class ElfObject:
             if table.kind == _SYMBOL_TABLE:
                 strings = self.sections[table.link].data
                 for name, info, _, section, value, size in _SYMBOL.iter_unpack(table.data):
-                    yield Symbol(_text(strings, name), info & 15, section, value, size)
+                    yield Symbol(_text(strings, name), info & 15, info >> 4 == _GLOBAL, section, value, size)
 
 
 def _text(data: bytes, start: int) -> str:

@@ -1,0 +1,1 @@
+"""What Linux's perf needs to know of code in memory: names, sizes, instructions and source lines."""
