@@ -6,6 +6,7 @@ from ..codegen.options import Precision
 from ..graph.node import Function
 from ..ir.target import Target
 from .constraints import settle_dimensions
+from .convolve_transposed import convolve_transposed
 from .fold_constants import Evaluate, fold_constants
 from .fuse_attention import fuse_attention
 from .layout_planning import Layouts, plan_layouts
@@ -29,7 +30,7 @@ def run_graph_passes(
     if evaluate is not None:
         function = fold_constants(function, evaluate)
     if precision != "strict":
-        function = fuse_attention(function)
+        function = convolve_transposed(fuse_attention(function))
     function = split_products(function)
     if layouts == "plan":
         function = plan_layouts(function, target, precision, records).function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import te
 from ..graph.node import Call, Node, tensor_of
@@ -14,6 +14,7 @@ from ..ir.facts import NO_FACTS
 from ..ir.simplify import simplify
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .layout_rule import Held, follow_axes, register_layout_rule
 from .memory_view import RunOfArgument, register_memory_rule
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
@@ -90,6 +91,16 @@ STRIDED_SLICE = register_op(
     support_level=3,
 )
 register_compute(STRIDED_SLICE, _compute)
+
+
+def _in_layout(attrs: StridedSliceAttrs, given: Held) -> StridedSliceAttrs | None:
+    """Axes that are sliced must not be cut into blocks."""
+    moved = [given.moved_axis(axis) for axis in attrs.axes]
+    axes = tuple(axis for axis in moved if axis is not None)
+    return replace(attrs, axes=axes) if len(axes) == len(moved) else None
+
+
+register_layout_rule(STRIDED_SLICE, follow_axes(_in_layout))
 
 
 def _in_memory(call: Call) -> RunOfArgument | None:

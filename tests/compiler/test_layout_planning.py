@@ -47,6 +47,15 @@ def image(channels=3, extent=28):
     return lw.var("x", (1, channels, extent, extent))
 
 
+def test_pixels_made_of_channels_and_parts_of_rows_stay_in_blocks():
+    x = image()
+    y = nn.strided_slice(nn.depth_to_space(conv(x, 64), 2), [1], [20], [2])
+    planned = plan_layouts(lw.Function([x], conv(y, 32)), TARGET).function
+    assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
+    assert [call.attrs.layout for call in calls(planned, "nn.depth_to_space")] == ["NCHW8c"]
+    assert len(calls(planned, "layout_transform")) == 1
+
+
 def test_a_chain_is_blocked_and_turned_back_once():
     x = image()
     y = nn.relu(nn.add(conv(x, 64), weight(64, 1, 1)))

@@ -188,14 +188,14 @@ def test_convolutions_of_an_open_batch_take_what_a_known_one_would(convolutions)
 
 @pytest.fixture(scope="module")
 def convolutions():
-    weights = [lw.const(normal(*s)) for s in ((16, 8, 3, 3), (16, 1, 3, 3), (8, 16, 1, 1), (8, 4, 2, 2))]
+    weights = [lw.const(normal(*s)) for s in ((16, 8, 3, 3), (16, 1, 3, 3), (8, 16, 1, 1), (8, 4, 3, 3))]
 
     def network(batch):
         x = lw.var("x", (batch, 8, 9, 9))
         y = lw.nn.relu(lw.nn.conv2d(x, weights[0], padding=1))
         y = lw.nn.conv2d(y, weights[1], padding=1, strides=2, groups=16)
         y = lw.nn.conv2d(y, weights[2])
-        return lw.Function([x], lw.nn.conv_transpose(y, weights[3], strides=2))
+        return lw.Function([x], lw.nn.conv_transpose(y, weights[3], strides=2, padding=(0, 0, 1, 1)))
 
     return network
 

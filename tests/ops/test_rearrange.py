@@ -9,7 +9,7 @@ from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
 from loopwright.ops.concatenate import concatenate
 from loopwright.ops.repeat import broadcast_to, tile
-from loopwright.ops.space_depth import depth_to_space, space_to_depth
+from loopwright.ops.space_depth import DEPTH_TO_SPACE, PixelAttrs, depth_to_space, space_to_depth
 from loopwright.ops.transpose import transpose
 from loopwright.ops.trilu import trilu
 
@@ -133,7 +133,21 @@ def test_blocks_of_pixels(ops, mode):
     np.testing.assert_array_equal(ops.apply(space_to_depth, wanted, block_size=2, mode=mode), x)
 
 
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_of_pixels_of_channels_in_blocks(ops, mode):
+    x = numbers(1, 16, 2, 3)
+    wanted = ops.apply(depth_to_space, x, block_size=2, mode=mode)
+
+    def blocked(array):
+        return array.reshape(1, -1, 4, *array.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+    call = DEPTH_TO_SPACE(ops.var((1, 4, 2, 3, 4)), attrs=PixelAttrs(2, mode, "NCHW4c"))
+    np.testing.assert_array_equal(ops.evaluate(call, {call.args[0]: np.ascontiguousarray(blocked(x))}), blocked(wanted))
+
+
 def test_blocks_that_do_not_divide_are_refused(ops):
+    with pytest.raises(TypeInferenceError, match="1 channels must divide into the blocks of layout NCHW4c"):
+        DEPTH_TO_SPACE(ops.var((1, 1, 2, 3, 4)), attrs=PixelAttrs(2, "DCR", "NCHW4c"))
     with pytest.raises(TypeInferenceError, match="channels must divide by 4, found 6"):
         depth_to_space(ops.var((1, 6, 2, 2)), 2)
     with pytest.raises(TypeInferenceError, match="rows must divide by 2, found 3"):
