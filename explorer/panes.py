@@ -6,6 +6,7 @@ below the lowered module: LLVM IR and assembly
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 
@@ -26,8 +27,8 @@ _COUNTED = {
 }
 _BRIEFER = (
     ("a loop in the loop IR, which LLVM has removed or written out", "gone, by LLVM"),
-    (" lanes of ", " × "),
     ("no instructions of their own", "no code of its own"),
+    ("register tile of 1 vectors", "a vector"),
     ("register tile of ", "tile of "),
     ("kept in registers", "in registers"),
 )
@@ -178,10 +179,12 @@ def _note(line: int, report: LoopReport) -> Note:
 
 
 def _brief(report: LoopReport) -> str:
-    """What became of a loop, without what the nest says itself."""
+    """What costs in a loop, or else what became of it, without what the nest says itself."""
+    if report.costs:
+        return report.costs[0]
     if report.kind == "unrolled" and report.became.startswith("written out"):
         return ""
-    text = report.became
+    text = re.sub(r"^\d+ lanes of \w+( in|,) ", "", report.became)
     for words, fewer in _BRIEFER:
         text = text.replace(words, fewer)
     return text.removeprefix("a loop").removeprefix(", ")

@@ -2,6 +2,7 @@
 // dot for each schedule, a diamond for each peer.
 
 const PICTURE = { width: 480, height: 220, left: 40, right: 8, top: 24, bottom: 34 };
+const LABEL_HEIGHT = 12;
 
 function svg(name, attributes, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -61,14 +62,16 @@ function drawAxes(picture, x, y) {
 function drawRoofs(picture, x, y, machine) {
   const top = machine.operations;
   const slope = (180 / Math.PI) * Math.atan2(y(10) - y(100), x(100) - x(10));
-  machine.bandwidths.forEach(([size, rate], number) => {
+  let labelled = Infinity;
+  machine.bandwidths.toReversed().forEach(([size, rate], number) => {
     const start = Math.max(x.low, y.low / rate);
     const line = { x1: x(start), y1: y(start * rate), x2: x(top / rate), y2: y(top) };
-    const isMemory = number === machine.bandwidths.length - 1;
-    picture.append(svg("line", { class: isMemory ? "roof" : "roof cache", ...line }));
-    const turned = `translate(${line.x1 + 6} ${line.y1 - 9}) rotate(${-slope})`;
-    const text = `${rounded(rate / 1e9)} GB/s ${isMemory ? "memory" : sizeText(size)}`;
+    picture.append(svg("line", { class: number ? "roof cache" : "roof", ...line }));
+    if (labelled - line.y1 < LABEL_HEIGHT + 1) return;
+    const turned = `translate(${line.x1 + 6} ${line.y1 - 6}) rotate(${-slope})`;
+    const text = `${rounded(rate / 1e9)} GB/s ${number ? sizeText(size) : "memory"}`;
     picture.append(svg("text", { class: "roof-label", transform: turned }, text));
+    labelled = line.y1;
   });
   const ridge = top / Math.max(...machine.bandwidths.map(([, rate]) => rate));
   picture.append(svg("line", { class: "roof", x1: x(ridge), y1: y(top), x2: x(x.high), y2: y(top) }));
@@ -96,13 +99,15 @@ function drawDots(picture, x, y, intensity, dots) {
   }
 }
 
-/** Each dot with the height of its label, no two of them closer than a line of text. */
+/** Each dot with the height of its label: no two of them closer than a line of text, all of them above the axis. */
 function spacedLabels(dots, y) {
   const sorted = [...dots].sort((a, b) => b.rate - a.rate);
-  let least = -Infinity;
-  return sorted.map((dot) => {
-    const height = Math.max(y(dot.rate), least + 12);
-    least = height;
-    return [dot, height];
-  });
+  const heights = sorted.map((dot) => y(dot.rate));
+  for (let k = 1; k < heights.length; k++) heights[k] = Math.max(heights[k], heights[k - 1] + LABEL_HEIGHT);
+  let most = PICTURE.height - PICTURE.bottom - LABEL_HEIGHT / 2;
+  for (let k = heights.length - 1; k >= 0; k--) {
+    heights[k] = Math.min(heights[k], most);
+    most = heights[k] - LABEL_HEIGHT;
+  }
+  return sorted.map((dot, k) => [dot, heights[k]]);
 }

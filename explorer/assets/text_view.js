@@ -10,10 +10,18 @@ const TOKENS = {
   nest: /(?<quiet>#.*$)|(?<keyword>\b(?:for|in|if|else|while|def|let|assert)\b)|(?<kind>\b(?:vectorized|parallel|unrolled)\b)|(?<number>\b\d[\w.]*\b)/g,
   steps: /(?<quiet>#.*$)|(?<keyword>\.\w+(?=\())|(?<kind>"[^"]*")|(?<number>\b\d[\w.]*\b)/g,
   llvm: /(?<quiet>;.*$|, align \d+|![\w.]*|\b(?:nsw|inbounds|nuw|noalias|nocapture)\b)|(?<keyword>\b(?:define|ret|br|phi|load|store|call|declare)\b)|(?<kind><\d+ x \w+>)|(?<number>(?<=\s)-?\d[\w.+-]*)/g,
-  assembly: /(?<quiet>\s#.*$|^\t\..*$)|(?<keyword>^\t[a-z]\w*)|(?<kind>%[xyzk](?:mm)?\d+\b)|(?<number>\$-?\w+)/g,
+  assembly: /(?<quiet>\s#.*$|^ +\..*$)|(?<keyword>^ +[a-z]\w*)|(?<kind>%[xyzk](?:mm)?\d+\b)|(?<number>\$-?\w+)/g,
 };
 const SIGN_CLASS = { " ": "same", "+": "added", "−": "removed", "⋯": "fold" };
 const tokensOf = (role) => TOKENS[{ compute: "nest", pass: "nest" }[role] ?? role];
+
+/** A line as it is shown: nests indented by two instead of four, operands of instructions below each other. */
+function display(text, role) {
+  if (role === "assembly") {
+    return text.replace(/^\t([^\t]+)\t/, (_, name) => `    ${name.padEnd(12)}`).replaceAll("\t", "    ");
+  }
+  return tokensOf(role) === TOKENS.nest ? text.replace(/^ +/, (indent) => indent.slice(indent.length / 2)) : text;
+}
 
 function element(name, className, text) {
   const made = document.createElement(name);
@@ -62,18 +70,20 @@ class TextView {
     const longest = rows.reduce((most, row) => Math.max(most, this.width(row)), 0);
     this.scroller.setAttribute("aria-label", pane.title);
     this.sheet.style.height = `${rows.length * ROW_HEIGHT}px`;
+    this.root.style.setProperty("--rows", rows.length);
     this.sheet.style.minWidth = `${longest}ch`;
     this.scroller.scrollTo(0, 0);
     this.render();
   }
 
   text(row) {
-    return row.line ? this.pane.lines[row.line - 1] : row.text;
+    if (row.sign === "⋯") return row.text;
+    return display(row.line ? this.pane.lines[row.line - 1] : row.text, this.pane.role);
   }
 
   /** How many characters wide a row is, what stands before its text included. */
   width(row) {
-    return this.text(row).replace("\t", "        ").replaceAll("\t", "    ").length + 9;
+    return this.text(row).length + 9;
   }
 
   /** Marks lines, and shows where they are along the ruler. */
@@ -105,7 +115,7 @@ class TextView {
     made.setAttribute("role", "option");
     made.append(element("span", "number", row.line || ""), element("span", "sign", row.sign));
     const code = element("code");
-    if (row.sign === "⋯") code.textContent = row.text;
+    if (row.sign === "⋯") code.textContent = this.text(row);
     else highlight(code, this.text(row), this.pane.role);
     made.append(code);
     const note = this.pane.notes.get(row.line);

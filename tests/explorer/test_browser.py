@@ -88,14 +88,14 @@ def test_the_page_shows_all_stages_of_the_last_schedule(tab):
 
 def test_clicking_a_loop_marks_what_it_came_from_and_what_it_became(tab):
     tab.click(row("Loop nest", "for r in range(24)"))
-    assert marked(tab, "Loop nest") == ["        for r in range(24):"]
+    assert [line.strip() for line in marked(tab, "Loop nest")] == ["for r in range(24):"]
     assert len(marked(tab, "Loop nest", "inner")) == 3
     assert [line for line in marked(tab, "Schedule") if "r" in line] == marked(tab, "Schedule") != []
     assert any("for r in range(24)" in line for line in marked(tab, "Passes"))
     assert sum(re.match(r" *C_reg\[\d\] = C_reg", line) is not None for line in marked(tab, "Passes", "inner")) == 4
     assert any("phi" in line for line in marked(tab, "LLVM IR"))
     assert sum("llvm.fma" in line for line in all_marked(tab, "LLVM IR", "inner")) == 4
-    assert any(re.match(r"\t(j|cmp|inc|add)", line) for line in marked(tab, "Assembly"))
+    assert any(re.match(r" +(j|cmp|inc|add)", line) for line in marked(tab, "Assembly"))
     assert any("vfmadd231ps" in line for line in marked(tab, "Assembly", "inner"))
     assert sum("vfmadd231ps" in line for line in all_marked(tab, "Assembly", "inner")) == 8
     tab.press("Escape")
@@ -136,7 +136,7 @@ def test_a_pass_shows_what_it_changed_and_equal_lines_fold(tab):
 
 def test_verdicts_stand_beside_their_loops(tab):
     note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
-    assert tab.evaluate(f"{note}.textContent") == "16 × float32 in 2 ymm, fma"
+    assert tab.evaluate(f"{note}.textContent") == "2 ymm, fma"
     tab.press("[")
     assert tab.evaluate("explorer.schedule.name") == "naive"
     note = f"{row('Loop nest', 'for r in')}.querySelector('.note')"
