@@ -34,7 +34,7 @@ from .tactics.records import TacticRecords
 from .tactics.tactic import TacticRegistry, tactics
 from .threads.default_threads import check_threads
 from .threads.fork_lock import ForkLock
-from .threads.thread_pool import PoolKey
+from .threads.thread_pool import SHARED_POOL, PoolLease
 
 
 class Engine:
@@ -160,8 +160,9 @@ class Engine:
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, known before the engine runs; ``shapes`` are those of the
         inputs, for models that leave dimensions open."""
-        loadings = len({_pool_key(number, config) for number, config in enumerate(self._configs)})
-        return memory_use(self.library.model, len(self._configs), loadings, shapes)
+        own = [config for config in self._configs if _has_own_pool(config)]
+        shared = {config.cores for config in self._configs if not _has_own_pool(config)}
+        return memory_use(self.library.model, len(self._configs), len(own) + len(shared), shapes)
 
     def time_steps(self, inputs: Values) -> tuple[float, ...]:
         """Seconds that each of ``library.model.steps`` takes, its kernel called by itself: the least of some runs."""
@@ -248,8 +249,9 @@ class Engine:
         shared: dict[tuple[object, ...], LoadedModel] = {}
         executors = []
         self._chosen = []
-        for number, config in enumerate(self._configs):
-            pool = _pool_key(number, config)
+        for config in self._configs:
+            lease = PoolLease() if _has_own_pool(config) else None
+            pool = lease.pool if lease is not None else config.cores or SHARED_POOL
             chosen = choice.choose(config)
             kind = (pool, *((symbol, code.implementation) for symbol, code in chosen.codes.items()))
             loaded = None if chosen.hosts else shared.get(kind)
@@ -259,10 +261,11 @@ class Engine:
                 if not chosen.hosts:
                     shared[kind] = loaded
             self._chosen.append(chosen.names)
-            executors.append(Executor(loaded, self._signature, config))
+            executors.append(Executor(loaded, self._signature, config, lease))
         return executors
 
 
-def _pool_key(number: int, config: ExecutorConfig) -> PoolKey:
-    """Which threads an executor uses: those of its cores, or of its number where it has more than its caller's."""
-    return config.cores or (number if config.threads != 1 else 0)
+def _has_own_pool(config: ExecutorConfig) -> bool:
+    """Whether an executor has threads that no other one uses: more than its caller's, and no cores of its own, whose
+    pool all executors on these cores share."""
+    return config.threads != 1 and not config.cores

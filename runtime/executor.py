@@ -24,6 +24,7 @@ from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
 from .signature import Signature, Values
 from .steps import step_calls, time_steps
+from .threads.thread_pool import PoolLease
 
 _CONTEXT = struct.Struct("q")
 
@@ -31,8 +32,11 @@ _CONTEXT = struct.Struct("q")
 class Executor:
     """Runs a loaded model on arrays that are checked already."""
 
-    def __init__(self, loaded: LoadedModel, signature: Signature, config: ExecutorConfig) -> None:
+    def __init__(
+        self, loaded: LoadedModel, signature: Signature, config: ExecutorConfig, lease: PoolLease | None
+    ) -> None:
         model = loaded.model
+        self._lease = lease  # the threads that the loaded code is linked to are its own as long as it lives
         self.config = config
         self._loaded = loaded
         self._entry = loaded.entry if not config.cores else self._pinned

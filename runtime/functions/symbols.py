@@ -15,7 +15,7 @@ from ...codegen.model import CompiledFunction, CompiledModel
 from ...ir.errors import LoopwrightError, TargetError
 from ...ir.extern import ExternFunction
 from ..threads.fork_lock import ForkLock
-from ..threads.thread_pool import PoolKey, thread_pool_symbols
+from ..threads.thread_pool import SHARED_POOL, PoolKey, thread_pool_symbols
 from .blas import BLAS_SYMBOLS, blas_address
 from .packed_functions import NATIVE
 
@@ -77,7 +77,7 @@ def extern_addresses(prototypes: Iterable[str], program: str) -> dict[str, int]:
     return {_symbol(prototype): _find(prototype, program) for prototype in prototypes}
 
 
-def model_symbols(model: CompiledModel, pool: PoolKey = 0) -> dict[str, int]:
+def model_symbols(model: CompiledModel, pool: PoolKey = SHARED_POOL) -> dict[str, int]:
     """Symbol → address of all that a model's code calls outside of itself; its loops run on threads of the pool."""
     return {**thread_pool_symbols(pool), **function_symbols(model.functions)}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import llvmlite.binding as llvm
 
 from ...codegen.pipeline import run_pipeline
@@ -17,17 +19,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     The text may leave out triple and data layout. Symbols that it does not define come from the running process.
     """
     global _loaded  # noqa: PLW0603  (library names in a process must differ)
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        opt=speed_level, reloc="default", codemodel="jitdefault", jit=True
-    )
-    module = llvm.parse_assembly(ir_text)
-    module.triple = llvm.get_process_triple()
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    run_pipeline(module, machine, llvm.create_pipeline_tuning_options(speed_level=speed_level))
-    library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
+    library = llvm.JITLibraryBuilder().add_object_img(_compiled(ir_text, speed_level)).add_current_process()
     for name in exports:
         library.export_symbol(name)
     with _lock:
@@ -39,3 +31,19 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     tracker.detach()
     jit.detach()
     return addresses
+
+
+@functools.cache
+def _compiled(ir_text: str, speed_level: int) -> bytes:
+    """Object code for the machine at hand; it may be loaded several times."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        opt=speed_level, reloc="default", codemodel="jitdefault", jit=True
+    )
+    module = llvm.parse_assembly(ir_text)
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    run_pipeline(module, machine, llvm.create_pipeline_tuning_options(speed_level=speed_level))
+    return bytes(machine.emit_object(module))

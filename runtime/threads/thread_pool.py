@@ -1,6 +1,6 @@
 """The thread pools of parallel loops: completes the LLVM IR of ``thread_pool.ll`` and loads it.
 
-A process has one, and further ones for the executors of an engine, which run at once.
+A process has one for kernels, and further ones for executors of engines, which run at once.
 
 Compiled code reaches it through the external symbol ``lw_parallel_for``, which the JIT linker takes from
 ``thread_pool_symbols()``; exports link ``thread_pool_ir(triple)``, or ``serial_pool_ir()`` where a target has
@@ -10,6 +10,9 @@ no threads.
 from __future__ import annotations
 
 import functools
+import itertools
+import weakref
+from collections import deque
 from importlib import resources
 from typing import TypeAlias
 
@@ -24,6 +27,25 @@ _load_lock = ForkLock()
 
 PoolKey: TypeAlias = int | tuple[int, ...]
 """Which of the pools of this process: by number, or the one whose threads stay on these cores."""
+SHARED_POOL: PoolKey = 0
+"""That of kernels, and of executors that have no thread but their caller's unless a call asks for more."""
+
+_returned: deque[int] = deque()
+_numbers = itertools.count(1)
+
+
+class PoolLease:
+    """A pool for one executor alone, which gives it back when it is gone: pools, and their threads, stay for the life
+    of the process, so there are as many as were ever leased at once."""
+
+    def __init__(self) -> None:
+        # No lock: a lease may be collected, and so returned, at any moment.
+        try:
+            self.pool = _returned.pop()
+        except IndexError:
+            self.pool = next(_numbers)
+        weakref.finalize(self, _returned.append, self.pool).atexit = False
+
 
 _PAUSE: dict[str, str] = {
     "x86_64": "  call void @llvm.x86.sse2.pause()\n",
@@ -77,11 +99,8 @@ def serial_pool_ir() -> str:
     )
 
 
-def thread_pool_symbols(pool: PoolKey = 0) -> dict[str, int]:
-    """Name → address of what a pool exports, for the JIT linker. The first call for a pool compiles it, in about 20 ms.
-
-    Pools stay for the life of the process, so there are as many as were ever used at once.
-    """
+def thread_pool_symbols(pool: PoolKey = SHARED_POOL) -> dict[str, int]:
+    """Name → address of what a pool exports, for the JIT linker. The first call compiles it, in about 20 ms."""
     with _load_lock:
         return dict(_load(pool))
 

@@ -300,6 +300,30 @@ def a_call_waits_for_a_function_that_ends():
     holder.result()
 
 
+def engines_that_live_at_once_have_threads_of_their_own():
+    """And those that live one after the other have the same ones: pools are as many as were ever in use together."""
+    library = make_library()
+    x = some_input(0)
+
+    def threads():
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    for _ in range(3):  # of one engine after the other
+        lw.Engine(library, threads=3)([x])
+        gc.collect()
+    one = threads()
+    engines = [lw.Engine(library, threads=3) for _ in range(4)]
+    for engine in engines:
+        engine([x])
+    assert threads() == one + 3 * 2, (one, threads())
+    del engine, engines
+    gc.collect()
+    for _ in range(4):
+        lw.Engine(library, threads=3)([x])
+        gc.collect()
+    assert threads() == one + 3 * 2
+
+
 def build_and_run(number):
     a, b = np.ones(WIDTH, np.float32), np.empty(WIDTH, np.float32)
     A = te.placeholder((WIDTH,), "float32", name="A")

@@ -49,6 +49,11 @@ def test_eight_threads_on_two_executors_get_the_right_results_for_a_minute():
     run("eight_threads_on_two_executors", 60, seconds=180)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_engines_share_threads_only_where_they_do_not_live_at_once():
+    run("engines_that_live_at_once_have_threads_of_their_own")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
 @pytest.mark.parametrize(
     ("scenario", "count"),
