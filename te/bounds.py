@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..ir.errors import ExpressionError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
@@ -11,6 +11,9 @@ from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import Limits
 from ..ir.visit import children, free_vars, walk
 from .tensor import ComputeOp, StateOp, Tensor
+
+Path: TypeAlias = tuple[tuple[Expr, Facts], ...]
+"""The conditions around a place, each with what is known where it is asked."""
 
 
 def check_reads(op: ComputeOp) -> None:
@@ -24,15 +27,23 @@ def check_reads(op: ComputeOp) -> None:
     ends = {axis.var: (axis.min, axis.min + axis.extent - ONE) for axis in axes}
     ragged = {axis.var for axis in op.ragged_axes}
     limits: dict[Facts, Limits] = {}
-    for read, known, always in reads_with_facts(op, facts):
-        boxed = always and ragged.isdisjoint(free_vars(read))
+    for read, known, path in reads_with_facts(op, facts):
+        boxed = not path and ragged.isdisjoint(free_vars(read))
         if boxed and known not in limits:
             limits[known] = Limits.of(ends, known)
-        _check_read(op.name, read, known, limits[known] if boxed else None)
+        problem = _problem(read, known, limits[known] if boxed else None)
+        if problem is not None and is_reached(path):
+            raise ExpressionError(f"{op.name} reads {read} out of bounds: {problem}; guard it with te.if_then_else")
 
 
-def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts, bool]]:
-    """The reads in the bodies of a compute, each with what is known where it is made, and whether it always is.
+def is_reached(path: Path) -> bool:
+    """Whether none of the conditions is known to fail, as those of the padding of an empty tensor are. This may take
+    long to tell."""
+    return not any(prove(~condition, known) for condition, known in path)
+
+
+def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, Facts, Path]]:
+    """The reads in the bodies of a compute, each with what is known where it is made, and the conditions around it.
 
     ``facts`` are of the axes, and hold everywhere; ranges of reduction axes are added where they are reduced over.
     """
@@ -41,35 +52,36 @@ def reads_with_facts(op: ComputeOp, facts: Facts) -> Iterator[tuple[TensorRead, 
     for axis in op.reduce_axis:
         inside = inside.with_range(axis.var, axis.min, axis.extent)
     runs = not any(prove(axis.extent <= ZERO, facts) for axis in op.reduce_axis)
-    stack: list[tuple[Expr, Facts]] = [(body, inside) for body in op.body if runs]
-    stack += [(bound, facts) for axis in op.reduce_axis for bound in (axis.min, axis.extent)]
+    stack: list[tuple[Expr, Facts, Path]] = [(body, inside, ()) for body in op.body if runs]
+    stack += [(bound, facts, ()) for axis in op.reduce_axis for bound in (axis.min, axis.extent)]
     while stack:
-        node, known = stack.pop()
+        node, known, path = stack.pop()
         if (id(node), id(known)) in seen:
             continue
         seen[id(node), id(known)] = known
         match node:
             case IfThenElse(condition, a, b):
-                stack.append((condition, known))
+                stack.append((condition, known, path))
                 stack += [
-                    (e, known.with_condition(c)) for c, e in ((condition, a), (~condition, b)) if not _never(c, known)
+                    (e, known.with_condition(c), (*path, (c, known))) for c, e in ((condition, a), (~condition, b))
                 ]
                 continue
             case Reduce(_, sources, _, condition, _) if condition is not None:
-                stack.append((condition, known))
-                if not _never(condition, known):
-                    stack += [(source, known.with_condition(condition)) for source in sources]
+                stack.append((condition, known, path))
+                met, further = known.with_condition(condition), (*path, (condition, known))
+                stack += [(source, met, further) for source in sources]
                 continue
             case TensorRead():
-                yield node, known, known is facts or known is inside
+                yield node, known, path
             case Reduce(_, sources):
-                stack += [(source, known) for source in sources]
+                stack += [(source, known, path) for source in sources]
                 continue
-        stack += [(cast(Expr, child), known) for child in children(node)]
+        stack += [(cast(Expr, child), known, path) for child in children(node)]
 
 
-def _check_read(name: str, read: TensorRead, facts: Facts, limits: Limits | None) -> None:
-    """``limits`` are the axes' limits where the read is unconditional: there, each combination of axes is met."""
+def _problem(read: TensorRead, facts: Facts, limits: Limits | None) -> str | None:
+    """What is known to be out of bounds, if anything is. ``limits`` are the axes' limits where the read is
+    unconditional: there, each combination of axes is met."""
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         if dim == 0 and isinstance(read.tensor, Tensor) and isinstance(read.tensor.op, StateOp):
             continue  # time, which the scan checks: it does not run for all values of the axis
@@ -80,15 +92,8 @@ def _check_read(name: str, read: TensorRead, facts: Facts, limits: Limits | None
                 lows, highs = bounds
         if prove(lows < ZERO, facts) or prove(highs >= extent, facts):
             reach = f"{lows}" if lows is highs else f"{lows} … {highs}"
-            raise ExpressionError(
-                f"{name} reads {read} out of bounds: index {dim} is {reach}, but "
-                f"the dimension has extent {extent}; guard it with te.if_then_else"
-            )
-
-
-def _never(condition: Expr, facts: Facts) -> bool:
-    """Whether a condition is known to fail: padding of an empty tensor reads nothing."""
-    return prove(~condition, facts)
+            return f"index {dim} is {reach}, but the dimension has extent {extent}"
+    return None
 
 
 def _attains_its_bounds(index: Expr) -> bool:

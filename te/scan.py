@@ -11,7 +11,7 @@ from ..ir.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, TensorRead, const, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.simplify import simplify
-from .bounds import reads_with_facts
+from .bounds import is_reached, reads_with_facts
 from .compute import check_name, check_shape, scalar_dtype
 from .tensor import ComputeOp, Operation, PlaceholderOp, StateOp, Tensor, make_scan, make_state
 
@@ -189,7 +189,9 @@ def _check_times(
         assert isinstance(op, ComputeOp)
         now = op.axis[0].var
         facts = _facts(op, first[op])
-        for read, known, _ in reads_with_facts(op, facts):
+        for read, known, path in reads_with_facts(op, facts):
+            if not is_reached(path):
+                continue
             when = read.indices[0] if read.indices else ZERO
             if read.tensor in states:
                 _check_state_read(name, op, read, now, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
 from ...ir.expr import ZERO, Reduce, Var, logical_and
@@ -37,10 +37,17 @@ class Realized:
 @once("all")
 def realize(state: ScheduleState) -> Realized:
     """The loop nest of a schedule: bounds inferred, reductions initialised, guards in place, indices simplified."""
+    built = build_nest(state)
+    return replace(built, body=simplify(built.body, built.facts))
+
+
+@once("all")
+def build_nest(state: ScheduleState) -> Realized:
+    """The same with indices as they come, which takes less time. Raises ``MismatchError`` and ``UnknownReadsError``
+    where intrinsics or prefetches do not suit the nest."""
     known = infer(state)
     builder = _NestBuilder(state, known)
-    body = simplify(builder.root_body(), known.facts)
-    return Realized(body, builder.buffers, builder.loop_of, known.facts)
+    return Realized(builder.root_body(), builder.buffers, builder.loop_of, known.facts)
 
 
 class _NestBuilder:
