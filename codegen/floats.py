@@ -8,6 +8,7 @@ from llvmlite import ir as llvm_ir
 
 from ..ir.expr import Binary, Broadcast, Cast, Const, Expr, Select
 from ..ir.target import Target
+from .lanes import external
 from .types import call_intrinsic
 
 
@@ -46,7 +47,40 @@ def min_max(
     if not_nan[1] and not not_nan[0]:
         a, b = b, a
         not_nan = (True, False)
-    chosen = builder.select(builder.fcmp_ordered(sign, a, b), a, b)
     if not_nan[0]:
-        return chosen
+        return builder.select(builder.fcmp_ordered(sign, a, b), a, b)
+    chosen = _instruction(builder, target, op, a, b)
+    if chosen is None:
+        chosen = builder.select(builder.fcmp_ordered(sign, a, b), a, b)
     return builder.select(builder.fcmp_unordered("uno", a, a), a, chosen)
+
+
+# The instructions of x86 on whole registers, by the bits of the register and of its elements.
+_X86_INSTRUCTIONS = {
+    (128, 32): "llvm.x86.sse.{}.ps",
+    (128, 64): "llvm.x86.sse2.{}.pd",
+    (256, 32): "llvm.x86.avx.{}.ps.256",
+    (256, 64): "llvm.x86.avx.{}.pd.256",
+    (512, 32): "llvm.x86.avx512.{}.ps.512",
+    (512, 64): "llvm.x86.avx512.{}.pd.512",
+}
+_CURRENT_ROUNDING = llvm_ir.IntType(32)(4)
+
+
+def _instruction(
+    builder: llvm_ir.IRBuilder, target: Target, op: str, a: llvm_ir.Value, b: llvm_ir.Value
+) -> llvm_ir.Value | None:
+    """x86's instruction, where the operands are whole registers. LLVM would not find it again by itself.
+
+    It joins the comparisons of two selects into one of masks, which takes longer, and reductions wait for it.
+    """
+    if target.arch != "x86_64" or not isinstance(a.type, llvm_ir.VectorType):
+        return None
+    bits = 32 if isinstance(a.type.element, llvm_ir.FloatType) else 64
+    width = a.type.count * bits
+    name = _X86_INSTRUCTIONS.get((width, bits))
+    if name is None or width > target.vector_bits:
+        return None
+    args = [a, b, _CURRENT_ROUNDING] if width == 512 else [a, b]
+    function = external(builder.module, name.format(op), a.type, [v.type for v in args])
+    return builder.call(function, args)

@@ -113,6 +113,17 @@ def test_minimum_and_maximum_with_a_constant_are_one_instruction(op, swap):
     assert not any(name.startswith(("vcmp", "vblend")) for name in names(loop))
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["min", "max"])
+@pytest.mark.parametrize(("target", "bits"), [("x86-64", 128), ("x86-64-v3", 256), ("skylake-avx512", 512)])
+def test_minimum_and_maximum_of_registers_take_one_comparison_more_for_nan(target, bits, op, kind):
+    lanes = bits // dtype(kind).bits
+    loop = names(innermost_loop(compiled(over(1024, lanes, lambda a, b: Binary(op, a, b), kind), target).assembly))
+    assert len([name for name in loop if re.match(f"v?{op}p", name)]) == 1
+    assert len([name for name in loop if "cmp" in name and name.endswith(("ps", "pd"))]) == 1
+    assert not any(name.startswith("kor") for name in loop)
+
+
 def test_index_division_by_constants_needs_no_division():
     A = make_buffer("A", [64], "float32")
     B = make_buffer("B", [640], "float32")
