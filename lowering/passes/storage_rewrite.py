@@ -16,6 +16,8 @@ from ...ir.stmt import Allocate, CallExtern, For, Prefetch, PrimFunc, Stmt, Stmt
 from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views
 from .liveness import Span, live_spans
 
+_FEW_BYTES = 256
+
 
 def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> PrimFunc:
     """The function with allocations hoisted and shared; local ones of at most ``max_local_bytes`` are on the stack."""
@@ -65,10 +67,14 @@ class _Slot:
     end: int
     max_local_bytes: int
 
-    def holds_like(self, buffer: Buffer) -> bool:
+    def holds_like(self, buffer: Buffer, size: int | None) -> bool:
         """Whether a buffer may join the members, if it fits."""
         first = self.members[0]
-        return first.dtype is buffer.dtype and first.scope == buffer.scope
+        return first.dtype is buffer.dtype and first.scope == buffer.scope and self._few == _is_few(first, size)
+
+    @property
+    def _few(self) -> bool:
+        return _is_few(self.members[0], self.size)
 
     @property
     def buffer(self) -> Buffer:
@@ -91,7 +97,7 @@ def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int)
     slots: list[_Slot] = []
     for buffer in sorted((b for b in buffers if b.data in spans), key=lambda b: spans[b.data].start):
         span, size = spans[buffer.data], _flat_size(buffer)
-        free = [s for s in slots if s.end < span.start and s.size is not None and s.holds_like(buffer)]
+        free = [s for s in slots if s.end < span.start and s.size is not None and s.holds_like(buffer, size)]
         if size is None or not free:
             slots.append(_Slot([buffer], size, span.end, max_local_bytes))
             continue
@@ -100,6 +106,11 @@ def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int)
         slot.size = max(slot.size or 0, size)
         slot.end = span.end
     return slots
+
+
+def _is_few(buffer: Buffer, size: int | None) -> bool:
+    """Whether so few elements are local that LLVM may keep them in registers, if they do not lie in larger memory."""
+    return buffer.scope == "local" and size is not None and size * buffer.dtype.storage_bytes <= _FEW_BYTES
 
 
 def _best_fit(free: list[_Slot], size: int) -> _Slot:

@@ -87,6 +87,19 @@ def test_parallel_iterations_keep_memory_of_their_own(nest):
     nest.same(func, done)
 
 
+def test_what_may_stay_in_registers_does_not_lie_in_larger_memory(nest):
+    """LLVM keeps a few elements at constant places in registers only if they are an array of their own."""
+    A, B = make_buffer("A", (100,), "int32"), make_buffer("B", (100,), "int32")
+    few = make_buffer("few", (4,), "int32", scope="local")
+    many = make_buffer("many", (100,), "int32", scope="local")
+    first = seq(copy(nest, few, A, 4), copy(nest, B, few, 4))
+    second = seq(copy(nest, many, B, 100), copy(nest, B, many, 100))
+    func = nest.kernel((A, B), Allocate(few, seq(first, Allocate(many, second))))
+    done = storage_rewrite(func)
+    assert sorted(b.shape[0].value for b in allocations(done)) == [4, 100]
+    nest.same(func, done)
+
+
 def test_what_is_carried_over_a_loop_is_live_in_all_of_it(nest):
     """``kept`` is last accessed before ``fresh`` in the text, but read again in the next iteration."""
     B = make_buffer("B", (4,), "int32")
