@@ -161,6 +161,7 @@ def compile(
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts = "plan",
     alternatives: bool = False,
+    line_tables: bool = False,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -170,13 +171,13 @@ def compile(
     tuning records, or the path of their file: of the implementations whose costs they know, the cheapest serves a call.
     ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
     in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
-    operator, so that engines may measure them against each other. ``lw.Engine(library)`` runs the result on the
-    target's kind of machine, ``library.save`` keeps it.
+    operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
+    functions. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
-    options = CodegenOptions(precision=precision)
-    evaluate = partial(_evaluate, options, jobs)
+    options = CodegenOptions(precision=precision, line_tables=line_tables)
+    evaluate = partial(_evaluate, CodegenOptions(precision=precision), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.

@@ -37,6 +37,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--weights", choices=("inside", "beside"), help="of .so and .o: inside the code (default), or in a file beside"
     )
+    parser.add_argument(
+        "--line-tables", action="store_true", help="let gdb and perf show the loop nests as the source of the code"
+    )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -47,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     _check_output(arguments.output, arguments.weights)
     start = time.perf_counter()
-    library = compile_with_progress(arguments, dict(arguments.shape))
+    library = compile_with_progress(arguments, dict(arguments.shape), arguments.line_tables)
     files = _write(library, arguments.output, arguments.weights)
     seconds, count = time.perf_counter() - start, len(library.functions)
     if arguments.json:
@@ -85,4 +88,4 @@ def _write(library: Library, output: Path, weights: Weights | None) -> Sequence[
             f"shared libraries of {library.model.target.triple} end in {suffix}: {output} does not"
         )
     made = library.export(output.parent, kind, output.stem, weights)
-    return [path for path in (made.code, made.header, made.weights) if path is not None]
+    return [path for path in (made.code, made.header, made.weights, *made.sources) if path is not None]

@@ -88,7 +88,9 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Pro
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
 
 
-def compile_with_progress(arguments: argparse.Namespace, shapes: Mapping[str, tuple[int, ...]]) -> Library:
+def compile_with_progress(
+    arguments: argparse.Namespace, shapes: Mapping[str, tuple[int, ...]], line_tables: bool = False
+) -> Library:
     """Compile the model that the arguments name. The progress bar shows on a terminal only."""
     hidden = not sys.stderr.isatty()  # rich would take FORCE_COLOR for a terminal
     with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
@@ -100,6 +102,7 @@ def compile_with_progress(arguments: argparse.Namespace, shapes: Mapping[str, tu
                 shapes,
                 progress=lambda done, total, _: progress.update(task, completed=done, total=total),
                 records=arguments.records,
+                line_tables=line_tables,
             )
         except ModelError as error:
             raise with_advice(error) from error

@@ -32,9 +32,9 @@ class LoadedCode:
         target: Target,
         symbols: Mapping[str, int],
         exports: Sequence[str] = (),
-        sources: Sequence[NestSource] = (),
+        sources: Sequence[NestSource | None] = (),
     ) -> None:
-        """``sources`` are those of the objects' line tables, one each, or none; they are written where these say."""
+        """``sources`` are those of the objects' line tables, None of one without; they are written where these say."""
         how = perf_wanted()
         told = [LoadedFunctions(image) for image in objects] if how else []
         builder = llvm.JITLibraryBuilder()
@@ -45,15 +45,15 @@ class LoadedCode:
         for name in dict.fromkeys((entry, *exports, *(functions.anchor for functions in told))):
             builder.export_symbol(name)
         # The older of LLVM's linkers is the one that tells debuggers of what it loads.
-        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not sources)
+        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not any(sources))
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
         except RuntimeError as error:
             raise InternalError(f"the machine code of {entry} cannot be linked: {error}") from error
         self.entry = entry
-        for source in sources:
-            source.write()
         for functions, source in zip_longest(told, sources):
+            if source is not None:
+                source.write()
             if how is not None and functions is not None:
                 functions.tell(how, self.address(functions.anchor), None if source is None else source.path)
 

@@ -14,6 +14,7 @@ from .choice import Choice
 from .entry import KernelCall
 from .extents import Extent, evaluate, extent_from_json, extent_json
 from .memory_plan import Lifetime, plan_memory
+from .nest_source import NestSource, kept_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ class CompiledFunction:
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
     it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
     inputs and outputs, each once. ``call`` is the one whose schedule it has, unless it copies. ``arguments`` are the
-    types of its inputs and outputs. It has no object code where the call is of a packed function, which an engine looks
-    up."""
+    types of its inputs and outputs. ``source_text`` is what its line tables speak of, empty if it has none. It has no
+    object code where the call is of a packed function, which an engine looks up."""
 
     name: str
     symbol: str
@@ -99,6 +100,12 @@ class CompiledFunction:
     traffic: Extent = 0
     call: OpCall | None = None
     arguments: tuple[TensorSpec, ...] = ()
+    source_text: str = ""
+
+    @property
+    def source(self) -> NestSource | None:
+        """The source of its line tables, on this machine."""
+        return kept_source(self.symbol, self.source_text) if self.source_text else None
 
     @property
     def anchor(self) -> Choice | None:

@@ -50,6 +50,7 @@ def compile_function(
         extent_of(simplify(_traffic(func.buffers)), dims),
         op_call(function, dims),
         tuple(_spec(buffer, dims) for buffer in func.buffers),
+        "" if code.source is None else code.source.text,
     )
     if options.cache:
         function_cache.put(key, made, target)

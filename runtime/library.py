@@ -178,6 +178,7 @@ def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[
         "object": _added(function.object, sections),
         "llvm_ir": _added(function.llvm_ir.encode(), sections),
         "loop_ir": _added(function.loop_ir.encode(), sections),
+        "source_text": _added(function.source_text.encode(), sections),
     }
 
 
@@ -218,7 +219,7 @@ def _target(fields: dict[str, Any]) -> Target:
 
 
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
-    texts = {name: file.section(fields[name]).decode() for name in ("loop_ir", "llvm_ir")}
+    texts = {name: file.section(fields[name]).decode() for name in ("loop_ir", "llvm_ir", "source_text")}
     return CompiledFunction.from_json(fields | texts | {"object": file.section(fields["object"])})
 
 

@@ -35,12 +35,17 @@ class LoadedModel:
         self.model = model
         self.hosts = hosts
         self._functions = {**{function.symbol: function for function in model.functions}, **codes}
-        self._loaded = {s: LoadedCode(f.symbol, [f.object], model.target, symbols) for s, f in codes.items()}
+        self._loaded = {
+            s: LoadedCode(f.symbol, [f.object], model.target, symbols, sources=[f.source]) for s, f in codes.items()
+        }
         addresses = {symbol: code.address() for symbol, code in self._loaded.items()}
         self.symbols = {**symbols, **addresses, **{symbol: host.address for symbol, host in hosts.items()}}
-        objects = [model.entry_object, *(f.object for f in model.functions if f.symbol not in self.symbols)]
+        own = [f for f in model.functions if f.symbol not in self.symbols]
+        objects = [model.entry_object, *(f.object for f in own)]
         # Both keep machine code in memory.
-        self._code = LoadedCode(model.entry, objects, model.target, self.symbols)
+        self._code = LoadedCode(
+            model.entry, objects, model.target, self.symbols, sources=[None, *(f.source for f in own)]
+        )
         self._constants = constants
         self._native: Any = ENTRY(self._code.address())
         self.entry: Any = self._native if not hosts else self._watched

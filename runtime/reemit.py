@@ -52,7 +52,8 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
     def compiled(f: CompiledFunction) -> CompiledFunction:
         if f.is_packed:
             return f
-        return replace(f, object=compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs).object)
+        code = compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs, f.source)
+        return replace(f, object=code.object)
 
     functions = {f.symbol: compiled(f) for f in model.functions}
     return replace(

@@ -25,7 +25,7 @@ def step_calls(
     what the code calls, and of functions that stand outside of it. ``slots`` are the arguments of the entry; ``fail``
     is called with an error code as the entry returns it."""
     own = [f for f in model.functions if f.symbol not in symbols]
-    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols) for f in own}
+    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols, sources=[f.source]) for f in own}
     addresses = {**symbols, **{symbol: code.address() for symbol, code in codes.items()}}
     kernels = {f.symbol: ENTRY(addresses[f.symbol]) for f in model.functions}
 

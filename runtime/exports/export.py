@@ -46,13 +46,13 @@ Weights = Literal["inside", "beside"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The files of an export; ``weights`` is None where they lie in ``code``, or there are none. ``source`` is the loop
-    nest that the line tables of the code speak of, None where it has none."""
+    """The files of an export; ``weights`` is None where they lie in ``code``, or there are none. ``sources`` are the
+    loop nests that the line tables of the code speak of."""
 
     code: Path
     header: Path
     weights: Path | None = None
-    source: Path | None = None
+    sources: tuple[Path, ...] = ()
 
 
 def export_model(
@@ -72,12 +72,13 @@ def export_model(
     beside = _is_beside(model, kind, weights)
     image = weights_image(model.constants)
     attach = "weights_beside.ll" if beside else "weights_inside.ll"
+    nests = {f.symbol: _nest(f.source_text, folder, f.symbol) for f in model.functions if f.source_text}
     parts = [
         model_functions(model, interface, image, beside),
         _resource("export_context.ll"),
         _resource(attach),
         _platform(target),
-        *dict.fromkeys([model.entry_llvm_ir, *(f.llvm_ir for f in model.functions)]),
+        *dict.fromkeys([model.entry_llvm_ir, *(_in_folder(f.llvm_ir, nests.get(f.symbol)) for f in model.functions)]),
     ]
     exported = {
         CREATE: f"{interface.name}_create",
@@ -89,7 +90,7 @@ def export_model(
     file = f"{interface.name}.weights" if beside else None
     size = plan_arena(model).size
     header = model_header(interface, target, file, size if isinstance(size, int) else None)
-    return _write(Path(folder), interface, header, program, kind, target, image, beside)
+    return _write(Path(folder), interface, header, program, kind, target, image, beside, list(nests.values()))
 
 
 def export_kernel(
@@ -105,15 +106,23 @@ def export_kernel(
     if code.options.debug:
         raise LoopwrightError(f"{func.name} is a debug build, whose checks report to Python: export one without debug")
     interface = kernel_interface(func, code.externs, name)
-    nest = None
-    if code.source is not None:
-        nest = NestSource(code.source.text, Path(folder).absolute() / f"{interface.name}{SUFFIX}")
-    body = code.llvm_ir if nest is None else nest.named_in(code.llvm_ir)
-    parts = [kernel_functions(interface, code.messages, code.target), body]
+    nest = None if code.source is None else _nest(code.source.text, folder, interface.name)
+    parts = [kernel_functions(interface, code.messages, code.target), _in_folder(code.llvm_ir, nest)]
     exported = {RUN: interface.name, MESSAGE: f"{interface.name}_message"}
     program = Program(_with_pool(parts, code.target), {code.entry: ENTRY}, exported, code.target)
     header = kernel_header(interface, code.target)
-    return _write(Path(folder), interface, header, program, kind, code.target, weights_image(()), False, nest)
+    return _write(
+        Path(folder), interface, header, program, kind, code.target, weights_image(()), False, [nest] if nest else []
+    )
+
+
+def _nest(text: str, folder: str | os.PathLike[str], name: str) -> NestSource:
+    """The source of line tables, beside the code."""
+    return NestSource(text, Path(folder).absolute() / f"{name}{SUFFIX}")
+
+
+def _in_folder(llvm_ir: str, nest: NestSource | None) -> str:
+    return llvm_ir if nest is None else nest.named_in(llvm_ir)
 
 
 def _check_kind(kind: object) -> None:
@@ -179,14 +188,14 @@ def _write(
     target: Target,
     image: WeightsImage,
     beside: bool,
-    nest: NestSource | None = None,
+    nests: Sequence[NestSource],
 ) -> Exported:
     """Write all files aside, then move them into place."""
     name = interface.name
     suffix = {"object": ".o", "shared": shared_suffix(target), "llvm": ".ll"}[kind]
     weights = folder / f"{name}.weights" if beside else None
-    source = None if nest is None else folder / nest.path.name
-    found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", weights, source)
+    sources = tuple(folder / nest.path.name for nest in nests)
+    found = Exported(folder / f"{name}{suffix}", folder / f"{name}.h", weights, sources)
     try:
         with _aside(folder) as scratch:
             code = scratch / found.code.name
@@ -201,9 +210,9 @@ def _write(
             (scratch / found.header.name).write_text(header, encoding="utf-8")
             if found.weights is not None:
                 _write_weights(scratch / found.weights.name, image)
-            if found.source is not None and nest is not None:
-                (scratch / found.source.name).write_text(nest.text, encoding="utf-8")
-            for path in (found.weights, found.source, found.code, found.header):
+            for nest in nests:
+                (scratch / nest.path.name).write_text(nest.text, encoding="utf-8")
+            for path in (found.weights, *found.sources, found.code, found.header):
                 if path is not None:
                     (scratch / path.name).replace(path)
     except OSError as error:

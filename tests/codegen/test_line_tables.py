@@ -139,3 +139,37 @@ def test_a_folder_that_cannot_be_written_costs_a_warning_only(monkeypatch, tmp_p
     kernel = lw.build(s, args, name="product", line_tables=True)
     kernel(np.ones((20, 24), np.float32), np.ones((24, 36), np.float32), np.empty((20, 36), np.float32))
     assert "the loop nest cannot be written to" in caplog.text
+
+
+def test_libraries_keep_the_sources_of_their_line_tables(monkeypatch, tmp_path):
+    a = lw.var("a", (16, 40))
+    graph = lw.Function([a], lw.nn.softmax(lw.nn.tanh(a)))
+    library = lw.compile(graph, line_tables=True)
+    library.save(tmp_path / "model.lwlib")
+    for folder in ("here", "elsewhere"):
+        monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / folder))
+        loaded = lw.load(tmp_path / "model.lwlib")
+        x = np.random.default_rng(0).standard_normal((16, 40)).astype(np.float32)
+        (y,) = lw.Engine(loaded)([x])
+        e = np.exp(np.tanh(x))
+        np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+        for function in loaded.model.functions:
+            assert function.source_text.startswith(f"def {function.symbol}(")
+            (written,) = (tmp_path / folder / "nests").glob(f"{function.symbol}-*.loops")
+            assert written.read_text() == function.source_text
+    plain = lw.compile(graph)
+    assert [f.source_text for f in plain.model.functions] == [""] * len(plain.model.functions)
+
+
+def test_exported_models_have_the_loop_nests_of_their_functions_beside_them(tmp_path):
+    a = lw.var("a", (16, 40))
+    library = lw.compile(lw.Function([a], lw.nn.softmax(a)), line_tables=True)
+    exported = library.export(tmp_path / "out", name="model")
+    functions = library.model.functions
+    assert [path.read_text() for path in exported.sources] == [f.source_text for f in functions]
+    data = exported.code.read_bytes()
+    for path in exported.sources:
+        assert path.parent == tmp_path / "out"
+        assert path.name.encode() in data
+    assert str(tmp_path / "out").encode() in data
+    assert lw.compile(lw.Function([a], lw.nn.softmax(a))).export(tmp_path / "plain", name="model").sources == ()

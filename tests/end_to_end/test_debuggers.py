@@ -83,7 +83,7 @@ def test_gdb_stops_at_a_line_of_the_nest_in_an_exported_library(gdb, tmp_path):
     s[B].vectorize(B.op.axis[1])
     kernel = lw.build(s, [A, B], name="exponential", line_tables=True)
     exported = kernel.export(tmp_path / "lib", kind="shared")
-    assert exported.source.read_text() == f"{kernel.loop_ir}\n"
+    assert exported.sources[0].read_text() == f"{kernel.loop_ir}\n"
     (tmp_path / "caller.c").write_text(CALLER)
     folder = str(exported.code.parent)
     command = [compiler, f"-I{folder}", str(tmp_path / "caller.c"), "-o", str(tmp_path / "caller")]
