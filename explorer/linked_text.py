@@ -60,7 +60,7 @@ def link_nest(state: ScheduleState, keys: Mapping[str, int], *, last: bool) -> L
     """The nest of a state, ``keys`` being those of its loops by id; that of the last one has origins."""
     realized = realize(state)
     body = with_origins(realized.body) if last else realized.body
-    stage_of = {realized.buffers[t].data: stage.name for stage in state.stages for t in stage.tensors}
+    stage_of = {buffer.data: state.stage_of(tensor).name for tensor, buffer in realized.buffers.items()}
     lines = stmt_text(body).split("\n")
     links = [_Line() for _ in lines]
     for stmt, number in stmt_lines(body).items():

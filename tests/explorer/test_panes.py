@@ -1,0 +1,70 @@
+"""Panes of schedules: each line leads to those of the pane above it, whatever the schedule has done to the stages."""
+
+import loopwright as lw
+from loopwright import te
+from loopwright.explorer.explore import document
+
+
+def chain():
+    X = te.placeholder((8, 32), name="X")
+    Y = te.compute((8, 32), lambda i, j: X[i, j] + 1.0, name="Y")
+    Z = te.compute((8, 32), lambda i, j: Y[i, j] * 2.0, name="Z")
+    return Y, Z
+
+
+def panes_of(*schedules):
+    shown = document({f"s{k}": s for k, s in enumerate(schedules)}, lw.resolve_target("x86-64-v3"), "f", measure=False)
+    return shown, {pane.id: pane for pane in shown.panes}
+
+
+def origins_of(pane, panes, text):
+    """The lines of the pane above that the lines with this text come from."""
+    (found,) = {pane.origins[k] for k, line in enumerate(pane.lines) if text in line}
+    return [panes[pane.parent].lines[line - 1].strip() for line in found]
+
+
+def test_every_line_comes_from_lines_that_there_are():
+    Y, Z = chain()
+    inlined, cached = lw.create_schedule(Z), lw.create_schedule(Z)
+    inlined[Y].compute_inline()
+    inlined[Z].vectorize(inlined[Z].split(Z.op.axis[1], 8)[1])
+    inlined[Z].parallel(Z.op.axis[0])
+    copy = cached.cache_write(Z, "local")
+    cached[copy].compute_at(cached[Z], cached[Z].loops[0])
+    cached[Y].compute_at(cached[Z], cached[Z].loops[0])
+    shown, panes = panes_of(inlined, cached)
+    assert len(panes) == len(shown.panes)
+    for pane in shown.panes:
+        assert len(pane.origins) in (0, len(pane.lines))
+        assert all(1 <= line <= len(panes[pane.parent].lines) for lines in pane.origins for line in lines)
+        assert not pane.previous or pane.previous in panes
+    for entry in shown.schedules:
+        assert len(entry.step_of) == len(panes[entry.steps].lines)
+        assert {name for p in entry.passes if (name := p.pane)} <= panes.keys()
+
+
+def test_loops_come_from_axes_and_stores_from_the_stores_of_their_stage():
+    _, Z = chain()
+    s = lw.create_schedule(Z)
+    fused = s[Z].fuse(*Z.op.axis)
+    _, inner = s[Z].split(fused, 16)
+    s[Z].unroll(inner)
+    shown, panes = panes_of(s)
+    nest = panes[shown.schedules[0].nests[-1]]
+    assert origins_of(nest, panes, "_outer in") == ["for i_1 in range(8):", "for j_1 in range(32):"]
+    assert origins_of(nest, panes, "Z[") == ["Z[i_1, j_1] = Y[i_1, j_1] * 2.0"]
+    steps = panes[shown.schedules[0].steps]
+    assert origins_of(steps, panes, ".unroll(") == [line.strip() for line in nest.lines if "unrolled" in line]
+    assert len(origins_of(steps, panes, ".fuse(")) == 2
+    start = panes["0/start"]
+    assert origins_of(start, panes, "for j_1") == ["Z = compute((8, 32), lambda i, j: Y[i, j] * 2.0)"]
+
+
+def test_schedules_of_one_compute_share_its_panes_and_others_have_their_own():
+    _, Z = chain()
+    _, other = chain()
+    W = te.compute((8, 32), lambda i, j: other[i, j] - 1.0, name="W")
+    shown, panes = panes_of(lw.create_schedule(Z), lw.create_schedule(Z), lw.create_schedule(W))
+    assert [entry.compute for entry in shown.schedules] == ["0/compute", "0/compute", "2/compute"]
+    assert [panes[entry.nests[0]].parent for entry in shown.schedules] == ["0/start", "0/start", "2/start"]
+    assert "1/start" not in panes
