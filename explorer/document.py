@@ -1,7 +1,7 @@
 """What a page of the explorer shows, as plain data: texts in panes, which line comes from which, times, the machine.
 
-``stages → document → page``: ``panes.py`` makes the panes of a schedule, ``page.py`` writes the whole as HTML. Its JSON
-is what the scripts in ``assets/`` read.
+``stages → document → page``: ``panes.py`` makes the panes of a schedule, ``page.py`` writes the whole as HTML, and the
+scripts in ``assets/`` read its JSON.
 """
 
 from __future__ import annotations

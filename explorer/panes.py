@@ -62,9 +62,8 @@ class _PanesOf:
         self.stages = stages
         self.prefix = prefix
         self.last = stages.steps[-1].nest if stages.steps else stages.start
-        self.line_of = {
-            o: k for k, o in enumerate(self.last.origins, start=1) if o is not None and _begins(self.last, k)
-        }
+        # What stands around a loop or a store has its origin too, and comes before it: so the last line counts.
+        self.line_of = {o: k for k, o in enumerate(self.last.origins, start=1) if o is not None}
         self.entries: tuple[PassEntry, ...] = ()
 
     def compute(self) -> Pane:
@@ -196,11 +195,6 @@ def _code_text(code: Counts) -> str:
     parts = [f"{n} {_COUNTED.get(name, name)}" for name, n in counts if n]
     parts += [f"calls of {', '.join(dict.fromkeys(code.calls))}"] if code.calls else []
     return f"{code.instructions} instructions{': ' * bool(parts)}{', '.join(parts)}"
-
-
-def _begins(text: LinkedText, line: int) -> bool:
-    """Whether a line is that of a loop or a store itself, not of something around it."""
-    return text.loops[line - 1] is not None or text.stores[line - 1] is not None
 
 
 def _lines_with(column: Sequence[object], wanted: Collection[object]) -> tuple[int, ...]:

@@ -69,8 +69,9 @@ class PassStage:
 
 @dataclass(frozen=True, slots=True)
 class NestStatement:
-    """A loop or a store of the last nest. ``loop`` is an index into ``Provenance.loops`` and ``report`` the verdict on
-    it, both None for a store; ``around`` are the origins of the loops around it, outermost first."""
+    """A loop or a store of the last nest. ``loop`` is an index into ``Provenance.loops``, None for a loop that is not
+    the schedule's, such as that of a prefetch. ``report`` is the verdict on the loop. For a store both are None.
+    ``around`` are the origins of the loops around it, outermost first."""
 
     loop: int | None
     around: tuple[int, ...]
@@ -113,7 +114,7 @@ def provenance(
     last = len(history.states) - 1
     nests = [link_nest(s, history.keys[k], last=k == last) for k, s in enumerate(history.states)]
     python = python_steps(schedule.trace.steps, history.states[0])
-    loops = {number: history.keys[last][loop.id] for number, loop in nest.loops.items()}
+    loops = {number: history.keys[last][loop.id] for number, loop in nest.loops.items() if loop.id}
     loop_ir = link_module(module, loops)
     marked = texts_with_lines(module, resolved, options)
     return Provenance(
@@ -135,6 +136,6 @@ def provenance(
 
 def _statements(nest: Nest, loops: Mapping[int, int], report: VectorReport) -> dict[int, NestStatement]:
     verdicts = dict(zip(nest.loops, report.loops, strict=True))
-    found = {n: NestStatement(loops[n], loop.around, verdicts[n]) for n, loop in nest.loops.items()}
+    found = {n: NestStatement(loops.get(n), loop.around, verdicts[n]) for n, loop in nest.loops.items()}
     found.update((number, NestStatement(None, around, None)) for number, around in nest.stores.items())
     return dict(sorted(found.items()))

@@ -60,6 +60,21 @@ def test_loops_come_from_axes_and_stores_from_the_stores_of_their_stage():
     assert origins_of(start, panes, "for j_1") == ["Z = compute((8, 32), lambda i, j: Y[i, j] * 2.0)"]
 
 
+def test_loops_that_are_none_of_the_schedule_have_verdicts_too():
+    X = te.placeholder((8, 64), name="X")
+    r = te.reduce_axis((0, 64), name="r")
+    S = te.compute((8,), lambda i: te.sum(X[i, r], axis=r), name="S")
+    s = lw.create_schedule(S)
+    s[S].prefetch(X, S.op.axis[0], 2)
+    shown, panes = panes_of(s)
+    nest = panes[shown.schedules[0].nests[-1]]
+    ahead = next(k for k, line in enumerate(nest.lines, start=1) if "X_ahead in" in line)
+    assert ahead in {note.line for note in nest.notes}
+    assert {
+        line for note in nest.notes for line in [nest.lines[note.line - 1]] if not line.strip().startswith("for")
+    } == set()
+
+
 def test_schedules_of_one_compute_share_its_panes_and_others_have_their_own():
     _, Z = chain()
     _, other = chain()
