@@ -43,7 +43,7 @@ def _arguments(types: Sequence[Type]) -> tuple[TensorType, TensorType]:
     return data, indices
 
 
-def _in_bounds(index: Expr, extent: Expr) -> Expr:
+def in_bounds(index: Expr, extent: Expr) -> Expr:
     at = as_index(index)
     if index.dtype.is_signed:
         at = te.select(at < 0, at + extent, at)
@@ -68,7 +68,7 @@ def _take_compute(attrs: TakeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     axis, end = attrs.axis, attrs.axis + indices.ndim
 
     def element(*i: te.Axis) -> Expr:
-        at = _in_bounds(indices[i[axis:end]], data.shape[axis])
+        at = in_bounds(indices[i[axis:end]], data.shape[axis])
         return data[(*i[:axis], at, *i[end:])]
 
     return te.compute(result.shape, element, name="take")
@@ -92,7 +92,7 @@ def _gather_elements_compute(attrs: GatherElementsAttrs, inputs: Tensors, result
     axis = attrs.axis
 
     def element(*i: te.Axis) -> Expr:
-        return data[(*i[:axis], _in_bounds(indices[i], data.shape[axis]), *i[axis + 1 :])]
+        return data[(*i[:axis], in_bounds(indices[i], data.shape[axis]), *i[axis + 1 :])]
 
     return te.compute(indices.shape, element, name="gather_elements")
 
@@ -119,7 +119,7 @@ def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> t
     depth = const_int(indices.shape[-1]) or 0
 
     def element(*i: te.Axis) -> Expr:
-        at = [_in_bounds(indices[(*i[:lookup], k)], data.shape[batch + k]) for k in range(depth)]
+        at = [in_bounds(indices[(*i[:lookup], k)], data.shape[batch + k]) for k in range(depth)]
         return data[(*i[:batch], *at, *i[lookup:])]
 
     return te.compute(result.shape, element, name="gather_nd")

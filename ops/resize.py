@@ -1,5 +1,4 @@
-"""Resizing of images and other grids: a composition of gathers and weighted sums, whose indices and weights are
-constants.
+"""Resizing of images and other grids: by ``nn.resample`` or gathers, whose indices and weights are constants.
 
 Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize. It is no operator of its
 own: so its indices and weights are made once, in float64, rather than in each run, and its parts are fused like others.
@@ -10,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,11 +19,11 @@ from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
 from .arguments import axis_of, naming
-from .binary import add, multiply
 from .gather import take
 from .matmul.matmul import dense
 from .relations import normalize_axis
 from .repeat import repeat
+from .resample import resample
 from .select import where
 from .transpose import transpose
 from .unary import cast
@@ -132,9 +130,18 @@ def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
     """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
     kind = tensor_of(x)
     made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
-    for change in axes:
+    for change in sorted(axes, key=_turn):
         made = _resize_axis(made, change, how)
     return made if tensor_of(made).dtype is kind.dtype else cast(made, kind.dtype)
+
+
+def _turn(change: Resized) -> tuple[bool, int]:
+    """Axes that shrink come first, the inner ones later; then those that grow, the inner ones first.
+
+    So the inner axis, whose elements are gathered one by one, is resized while there are the fewest of the others.
+    """
+    grows = change.scale > 1
+    return grows, -change.axis if grows else change.axis
 
 
 def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
@@ -236,12 +243,7 @@ def _weighted(x: Node, axis: int, extent: int, indices: Integers, weights: Float
     used = np.flatnonzero(np.any(weights != 0, axis=0))
     if len(used) > MAX_TAPS:
         return _by_matrix(x, axis, extent, indices, weights)
-    shape = [-1 if k == axis else 1 for k in range(kind.ndim)]
-    terms = [
-        multiply(take(x, Constant(indices[:, k]), axis), _constant(weights[:, k].reshape(shape), kind.dtype.to_numpy()))
-        for k in used
-    ]
-    return reduce(add, terms)
+    return resample(x, Constant(indices.T[used]), _constant(weights.T[used], kind.dtype.to_numpy()), axis)
 
 
 def _by_matrix(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:

@@ -18,6 +18,7 @@ from loopwright.ops.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.cumsum import cumsum
 from loopwright.ops.norm import batch_norm
 from loopwright.ops.registry import all_ops, get_op
+from loopwright.ops.resample import resample
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows
@@ -319,6 +320,15 @@ CASES = {
     ],
     "take": [
         (lambda x, i: nn.take(x, i, 1), lambda x, i: x.take(i, 1), floats(3, 4, 2), integers(2, 2, low=-4, high=4))
+    ],
+    "nn.resample": [
+        (
+            lambda x, i, w: resample(x, i, w, 1),
+            lambda x, i, w: (x[:, i] * w[..., None]).sum(1),
+            floats(2, 5, 3),
+            integers(2, 4, low=-5, high=5),
+            floats(2, 4),
+        )
     ],
     "gather_elements": [
         (

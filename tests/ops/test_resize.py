@@ -8,6 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 from loopwright import TypeInferenceError, te
 from loopwright.ops.repeat import repeat
+from loopwright.ops.resample import resample
 from loopwright.ops.resize import Interpolation, Resized, resize, resize_axes
 
 
@@ -136,3 +137,11 @@ def test_interpolation_is_as_in_onnx(ops, mode, coordinates):
     check(ops, Interpolation(mode, coordinates, exclude_outside=True, cubic_a=-0.5))
     check(ops, Interpolation(mode, coordinates, antialias=True))
     check(ops, Interpolation(mode, coordinates, antialias=True, exclude_outside=True))
+
+
+def test_resampling_needs_indices_and_weights_alike(ops):
+    x, indices = ops.var((2, 5)), ops.var((2, 4), "int64")
+    with pytest.raises(TypeInferenceError, match=r"one shape \[summands, elements\], found \(2, 4\) and \(4, 2\)"):
+        resample(x, indices, ops.var((4, 2)), 1)
+    with pytest.raises(TypeInferenceError, match="of one float, found float32 and float64"):
+        resample(x, indices, ops.var((2, 4), "float64"), 1)
