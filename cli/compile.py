@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
-from ..codegen.export.names import c_name
+from ..codegen.export.names import c_function_name
 from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .model_options import add_model_options
@@ -70,10 +70,10 @@ def _check_output(output: Path, weights: Weights | None) -> None:
         raise RuntimeArgumentError(f"the output {output} should end in {LIBRARY}, {', '.join(EXPORTS)}")
     if suffix == LIBRARY and weights is not None:
         raise RuntimeArgumentError(f"--weights is for {', '.join(EXPORTS)}; a library has them inside")
-    if suffix in EXPORTS and c_name(output.stem) != output.stem:
+    if suffix in EXPORTS and (name := c_function_name(output.stem)) != output.stem:
         raise RuntimeArgumentError(
             f"functions of C have the name of the output, and {output.stem!r} is none that they can have: take "
-            f"{output.with_name(c_name(output.stem) + suffix)}"
+            f"{output.with_name(name + suffix)}"
         )
 
 

@@ -87,12 +87,39 @@ llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
 def known_names(triple: str) -> KnownNames:
     """All names that LLVM knows for a triple; takes a child process, about 0.15 s. Raises ``TargetError`` for a triple
     that LLVM does not know."""
-    run = subprocess.run(
-        [sys.executable, "-c", _LIST_NAMES, triple], capture_output=True, text=True, check=False, timeout=60
-    )
-    if run.returncode != 0:
-        reason = (run.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise TargetError(f"LLVM knows no target of triple {triple!r}: {reason}")
-    cpus, _, features = run.stderr.partition("Available features for this target:")
+    code, printed = _in_a_child(_LIST_NAMES, triple)
+    if code != 0:
+        raise TargetError(f"LLVM knows no target of triple {triple!r}: {_reason(printed)}")
+    cpus, _, features = printed.partition("Available features for this target:")
     pattern = re.compile(r"^  (\S+) +- ", re.MULTILINE)
     return KnownNames(tuple(pattern.findall(cpus)), tuple(pattern.findall(features)))
+
+
+_TRY_OUT = """
+import sys, llvmlite.binding as llvm
+llvm.initialize_all_targets(); llvm.initialize_all_asmprinters()
+triple, cpu, features = sys.argv[1:]
+machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+module = llvm.parse_assembly(f'target triple = "{triple}"\\ndefine i64 @f(i64 %x) {{ ret i64 %x }}')
+machine.emit_object(module)
+"""
+
+
+@cache
+def check_together(triple: str, cpu: str, attributes: str) -> None:
+    """Raise ``TargetError`` for attributes that LLVM knows each by itself, but does not compile for together: it would
+    end the process, so that a child is asked."""
+    code, printed = _in_a_child(_TRY_OUT, triple, cpu, attributes)
+    if code != 0:
+        raise TargetError(f"LLVM cannot compile for {cpu} with -mattr={attributes}: {_reason(printed)}")
+
+
+def _in_a_child(program: str, *arguments: str) -> tuple[int, str]:
+    """How a Python program ends, and what it prints on stderr."""
+    command = [sys.executable, "-c", program, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return run.returncode, run.stderr
+
+
+def _reason(printed: str) -> str:
+    return (printed.strip().splitlines() or ["no reason given"])[-1].removeprefix("LLVM ERROR: ")

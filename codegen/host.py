@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from ..ir.errors import TargetError
 from ..ir.target import LLVM, Target, TargetOptions, parse_target_line
 from ..ir.target_kind import Provided, find_kind, known_kinds
-from .features import FEATURES, implied_features, known_names
+from .features import FEATURES, check_together, implied_features, known_names
 from .libraries import check_libraries
 
 _KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
@@ -100,6 +100,8 @@ def _named(options: TargetOptions) -> Target:
     _check("cpu", cpu, names.cpus, triple)
     for attribute in attributes:
         _check("feature", attribute[1:], names.features, triple)
+    if options.attributes:
+        check_together(triple, cpu, ",".join(attributes))
     return Target(
         triple=triple,
         cpu=cpu,
@@ -128,6 +130,7 @@ def _amend(target: Target, options: TargetOptions) -> Target:
         for attribute in options.attributes:
             _check("feature", attribute[1:], names.features, target.triple)
         base = tuple(f"+{name}" for name in sorted(target.features))
+        check_together(target.triple, target.cpu, ",".join((*base, *options.attributes)))
         kept = _features(target.triple, target.cpu, (*base, *options.attributes))
     return Target(
         triple=target.triple,

@@ -11,7 +11,7 @@ from ...ir.stmt import PrimFunc
 from ..abi import symbolic_dims
 from ..extents import Extent
 from ..model import CompiledModel, TensorSpec
-from .names import c_comment, c_name, c_names
+from .names import c_comment, c_function_name, c_names
 
 _PARAMETERS = ("context", "threads", "weights", "code", "max_threads", "arena_bytes")
 """Names that parameters and macros of ours have in headers."""
@@ -67,7 +67,7 @@ def model_interface(model: CompiledModel, name: str | None) -> Interface:
         for chosen, (spec, written) in zip(names, specs, strict=False)
     )
     externs = dict.fromkeys(prototype for f in model.functions for prototype in f.externs)
-    return Interface(c_name(name or model.name), tensors, tuple(names[len(specs) :]), tuple(externs))
+    return Interface(c_function_name(name or model.name), tensors, tuple(names[len(specs) :]), tuple(externs))
 
 
 def kernel_interface(func: PrimFunc, externs: Iterable[str], name: str | None) -> Interface:
@@ -81,7 +81,7 @@ def kernel_interface(func: PrimFunc, externs: Iterable[str], name: str | None) -
         strides = "" if buffer.strides is None else f", strides [{', '.join(map(str, buffer.strides))}]"
         about = f"{buffer.name}: {buffer.dtype}[{shape}]{strides}"
         tensors.append(TensorParameter(chosen, c_comment(about), buffer.dtype, buffer.data in written, None))
-    return Interface(c_name(name or func.name), tuple(tensors), tuple(names[len(tensors) :]), tuple(externs))
+    return Interface(c_function_name(name or func.name), tuple(tensors), tuple(names[len(tensors) :]), tuple(externs))
 
 
 def _elements(spec: TensorSpec) -> int | None:

@@ -7,41 +7,31 @@ from collections.abc import Iterable
 
 from ...ir.dtype import DType
 from ..module import symbol_name
-
-_KEYWORDS = (
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const "
-    "consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do "
-    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable "
-    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast "
-    "requires restrict return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t "
-    "while xor xor_eq NULL size_t errno linux unix int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t "
-    "uint64_t"
-)
-"""Of C and of C++: a header serves both. And what headers of the system define."""
-
-_TAKEN = (
-    "main abort exit malloc calloc realloc printf puts open close lseek mmap munmap memcmp getpid clock_gettime "
-    "sigfillset sigdelset read write exp log pow sin cos tan tanh sqrt floor ceil round fabs fmin fmax"
-)
-"""Functions that a program has already: its own entry, what exports call, and what compilers know by name."""
-
-_RESERVED = frozenset(f"{_KEYWORDS} {_TAKEN}".split())
+from .c_words import FUNCTIONS, WORDS
 
 
 def c_name(name: str) -> str:
-    """An identifier of C and C++ that reads like ``name``, and is the name of nothing else.
+    """An identifier of C and C++ that reads like ``name``, and is no word of theirs.
 
-    >>> c_name("input.1"), c_name("1x"), c_name("double"), c_name("main")
-    ('input_1', 'x_1x', 'double_', 'main_')
+    >>> c_name("input.1"), c_name("1x"), c_name("double"), c_name("memcpy")
+    ('input_1', 'x_1x', 'double_', 'memcpy')
     """
-    found = symbol_name(name).strip("_") or "x"  # leading underscores belong to the system
+    found = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "x"  # leading underscores belong to the system
     if found[0].isdigit():
         found = f"x_{found}"
     found = re.sub("__+", "_", found)
-    if found in _RESERVED or symbol_name(found) != found or found.startswith("pthread_"):
-        found += "_"
-    return found
+    return f"{found}_" if found in WORDS else found
+
+
+def c_function_name(name: str) -> str:
+    """The same for a function, which must not stand in the place of one that all programs have.
+
+    >>> c_function_name("memcpy"), c_function_name("main"), c_function_name("pthread_model")
+    ('memcpy_', 'main_', 'pthread_model_')
+    """
+    found = c_name(name)
+    taken = found in FUNCTIONS or found.startswith("pthread_") or symbol_name(found) != found
+    return f"{found}_" if taken else found
 
 
 def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:

@@ -113,6 +113,11 @@ def test_features_that_the_cpu_implies_but_the_target_lacks_are_switched_off():
         ("llvm -mattr=+zzzzzzzzzz", "no feature 'zzzzzzzzzz'"),
         ("llvm -mtriple=z8001-none -mcpu=z8001", "no target of triple 'z8001-none'"),
         ("llvm -mtriple=aarch64-linux-gnu -mcpu=skylake", "no cpu 'skylake'"),
+        (
+            "llvm -mtriple=riscv64-linux-gnu -mattr=+zvl256b",
+            r"cannot compile for generic-rv64 .* 'zvl\*b' requires 'v'",
+        ),
+        ("llvm -mcpu=x86-64 -mattr=-64bit", "cannot compile for x86-64 with -mattr=-64bit: 64-bit code requested"),
         ("", "the target is empty"),
     ],
 )

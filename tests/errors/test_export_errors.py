@@ -1,13 +1,19 @@
 """What cannot be exported, and how exports fail: whole or not at all."""
 
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.export.names import c_name, c_names
+from loopwright.codegen.export.c_words import FUNCTIONS, WORDS
+from loopwright.codegen.export.names import c_function_name, c_name, c_names
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +89,39 @@ def test_a_debug_build_stays_in_python(tmp_path):
         kernel(name="debugged", debug=True).export(tmp_path)
 
 
+@pytest.mark.skipif(shutil.which("nm") is None, reason="lists functions by nm")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where the library lies on Linux")
+def test_no_function_takes_the_name_of_one_of_libm():
+    maps = Path("/proc/self/maps").read_text()
+    path = next((line.split()[-1] for line in maps.splitlines() if "libm.so" in line or "libm-" in line), None)
+    if path is None:
+        pytest.skip("no libm is loaded")
+    listed = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+    plain = {name for name in names if name.isalnum() and not re.search(r"f(16|32|64|128)", name)}  # of one system
+    assert len(plain) > 200
+    assert sorted(plain - FUNCTIONS) == []
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a compiler of C")
+@pytest.mark.parametrize(("language", "headers"), [("c", "complex.h math.h"), ("c++", "cmath")])
+def test_headers_with_parameters_of_such_names_compile(tmp_path, language, headers):
+    text = "".join(f"#include <{h}>\n" for h in (*headers.split(), "stdio.h", "stdlib.h", "string.h", "unistd.h"))
+    text += "#include <stdint.h>\n#include <stddef.h>\n#include <errno.h>\n#include <assert.h>\n#include <limits.h>\n"
+    text += "".join(f"int take{k}(int {c_name(word)});\n" for k, word in enumerate(sorted(WORDS)))
+    text += "".join(f"int {c_function_name(word)}(int x);\n" for word in sorted(FUNCTIONS))
+    done = subprocess.run(
+        ["cc", "-x", language, "-fsyntax-only", "-"], input=text, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_names_become_identifiers_of_c(library, tmp_path):
-    assert [c_name(n) for n in ("a b", "1", "int", "_x", "a__b", "free", "pthread_create", "é", "x*/")] == [
-        "a_b", "x_1", "int_", "x", "a_b", "free_", "pthread_create_", "x", "x",
+    assert [c_name(n) for n in ("a b", "1", "int", "_x", "a__b", "free", "é", "x*/", "I", "co_await", "IN")] == [
+        "a_b", "x_1", "int_", "x", "a_b", "free", "x", "x", "I_", "co_await_", "IN_",
+    ]  # fmt: skip
+    assert [c_function_name(n) for n in ("free", "pthread_create", "memset", "main", "fmodf", "read", "scale")] == [
+        "free_", "pthread_create_", "memset_", "main_", "fmodf_", "read_", "scale",
     ]  # fmt: skip
     assert c_names(["x", "X", "x", "threads"], ["threads"]) == ["x", "X_2", "x_3", "threads_2"]
     assert library.export(tmp_path).code.name == "double_.o"
