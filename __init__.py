@@ -16,6 +16,7 @@ from onnx import ModelProto
 
 from . import te
 from .codegen.host import resolve_target
+from .codegen.mlir.loops import loops_text
 from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
@@ -42,6 +43,7 @@ from .ir.errors import (
     InterpretError,
     KernelError,
     LoopwrightError,
+    MlirError,
     ModelError,
     OutOfMemoryError,
     RecordError,
@@ -97,6 +99,39 @@ def lower(
     ``PassRecord``s. Raises ``ScheduleError`` where ``args`` do not fit the schedule.
     """
     return _lower(schedule, args, name, resolve_target(target), trace_passes)
+
+
+def emit_mlir(func: PrimFunc | IRModule, level: str = "loops", precision: Precision = "standard") -> str:
+    """What ``lower`` gives as a module of MLIR, for LLVM 18 or later.
+
+    ``"loops"`` says how it is computed: the lowered loop nest in func, memref, scf, arith, math and vector.
+    Unless ``precision`` is ``"strict"``, sums take in products as fma. Raises ``MlirError`` for what MLIR has no form
+    for at that level, and names it.
+
+    >>> import loopwright as lw
+    >>> from loopwright import te
+    >>> A = te.placeholder((4,), "float32", name="A")
+    >>> B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    >>> print(lw.emit_mlir(lw.lower(lw.create_schedule(B), [A, B], name="double")))
+    module {
+      func.func @double(%A: memref<4xf32>, %B: memref<4xf32>) {
+        %c0 = arith.constant 0 : index
+        %c4 = arith.constant 4 : index
+        %c1 = arith.constant 1 : index
+        %cst_f32 = arith.constant 2.0 : f32
+        scf.for %i = %c0 to %c4 step %c1 {
+          %A_0 = memref.load %A[%i] : memref<4xf32>
+          %0 = arith.mulf %A_0, %cst_f32 : f32
+          memref.store %0, %B[%i] : memref<4xf32>
+        }
+        return
+      }
+    }
+    """
+    if not isinstance(func, (PrimFunc, IRModule)):
+        raise RuntimeArgumentError(f"emit_mlir takes what lower gives, found {func!r}")
+    contract = CodegenOptions(precision=precision).precision != "strict"
+    return loops_text(func, contract=contract)
 
 
 def build(
@@ -359,6 +394,7 @@ __all__ = [
     "KernelError",
     "Library",
     "LoopwrightError",
+    "MlirError",
     "ModelError",
     "Node",
     "OutOfMemoryError",
@@ -390,6 +426,7 @@ __all__ = [
     "declare_intrinsic",
     "default_schedule",
     "dump",
+    "emit_mlir",
     "explain",
     "explore",
     "from_onnx",

@@ -64,6 +64,10 @@ class CacheError(LoopwrightError):
     """The on-disk cache cannot be read or written."""
 
 
+class MlirError(LoopwrightError):
+    """A program holds something that MLIR, at the level asked for, has no form for."""
+
+
 class InterpretError(LoopwrightError):
     """The interpreter met an access out of bounds, a read of memory never written, or a race."""
 

@@ -35,7 +35,7 @@ from typing import Literal, TypeAlias
 
 from .buffer import Buffer
 from .errors import ExpressionError
-from .expr import Expr, Var, access_dtype
+from .expr import Expr, TensorBase, Var, access_dtype
 from .extern import ExternFunction, Passing, Region
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
@@ -189,13 +189,15 @@ class PrimFunc:
 
     ``params`` are buffers, and index variables after (or, in the body of a parallel loop, before) them. The variables
     in buffer shapes are symbolic dimensions: of an entry function the caller's arrays determine them.
-    ``outputs`` are the buffers that the function writes, among ``params``.
+    ``outputs`` are the buffers that the function writes, among ``params``. ``tensors`` are what the parameters of a
+    function that was lowered stand for, in their order: what it computes, while the body says how.
     """
 
     name: str
     params: tuple[Buffer | Var, ...]
     body: Stmt
     outputs: tuple[Buffer, ...] = ()
+    tensors: tuple[TensorBase, ...] = ()
 
     def __str__(self) -> str:
         from .printer import func_text  # the printer knows all nodes

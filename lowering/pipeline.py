@@ -141,7 +141,7 @@ def _function(schedule: Schedule, args: Sequence[Tensor], name: str, realized: R
     written = {t for stage in schedule.state.outputs for t in schedule.state.stage(stage).tensors}
     outputs = tuple(b for t, b in zip(args, params, strict=True) if t in written)
     _check_dimensions(name, realized.body, params)
-    return PrimFunc(name, params, realized.body, outputs)
+    return PrimFunc(name, params, realized.body, outputs, tuple(args))
 
 
 def _check_name(name: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
 from ..codegen.compile import CompiledCode
 from ..codegen.jit import load
+from ..codegen.mlir.loops import loops_text
 from ..codegen.report.report import VectorReport
 from ..ir.errors import BoundsError, InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
 from ..ir.interpret import interpret
@@ -147,6 +148,14 @@ class Kernel:
     def loop_ir(self) -> str:
         """The lowered loop nest."""
         return str(self.func)
+
+    @property
+    def mlir(self) -> str:
+        """The lowered loop nest as a module of MLIR: func, memref, scf, arith, math and vector, for LLVM 18 or later.
+
+        Raises ``MlirError`` where it holds something that MLIR has no form for.
+        """
+        return loops_text(self.func, contract=self.code.options.precision != "strict" and self.target.has_fma)
 
     @property
     def llvm_ir(self) -> str:

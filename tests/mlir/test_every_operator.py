@@ -1,0 +1,73 @@
+"""The kernel of every implementation in the registry, as MLIR: it verifies, runs, and computes what numpy does."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.graph.types import TupleType
+
+sys.path.insert(0, str(Path(__file__).parent))
+import programs
+
+import tools
+
+TARGET = lw.resolve_target("native")
+XDSL_CHARACTERS = 12_000
+"""Longer modules are left to mlir-opt: xDSL reads 50 kB in a second."""
+
+
+class Kernels(SimpleNamespace):
+    """By title: ``modules``, ``arguments``, and what numpy makes of them, ``expected``."""
+
+
+def kernels(level):
+    """Of each implementation, for the first of the operator's cases that it serves."""
+    operators = programs.load(programs.TESTS / "ops" / "test_every_operator.py")
+    made = Kernels(modules={}, arguments={}, expected={}, same=operators.same, refused={})
+    for name, cases in operators.CASES.items():
+        for make, oracle, *given in cases:
+            arrays = [np.asarray(a, order="C") for a in given]
+            call = make(*(lw.var(f"x{k}", a.shape, a.dtype.name) for k, a in enumerate(arrays)))
+            for implementation, serves in operators.candidates(call, TARGET):
+                title = f"f:{name} by {implementation.name}"
+                if not serves or title in made.modules or title in made.refused:
+                    continue
+                tensors, outputs = operators.implement(call, implementation)
+                schedule = implementation.schedule(call.attrs, outputs, outputs, TARGET)
+                func = lw.lower(schedule, [*tensors, *outputs], "f", TARGET)
+                try:
+                    made.modules[title] = lw.emit_mlir(func, level)
+                except lw.MlirError as error:
+                    made.refused[title] = str(error)
+                    continue
+                results = [np.zeros([int(e) for e in o.shape], o.dtype.to_numpy()) for o in outputs]
+                made.arguments[title] = [*arrays, *results]
+                wanted = oracle(*map(operators.exact, arrays))
+                made.expected[title] = wanted if isinstance(call.type, TupleType) else (wanted,)
+    return made
+
+
+def check_results(made, found):
+    for title, wanted in made.expected.items():
+        results = found[title][-len(wanted) :]
+        for result, expected in zip(results, wanted, strict=True):
+            try:
+                made.same(result, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{title}: {error}\n{made.modules[title][:4000]}") from None
+
+
+@tools.needs_xdsl
+def test_kernels_at_the_level_of_loops(tmp_path):
+    from xdsl_tools import verify_by_xdsl
+
+    made = kernels("loops")
+    assert made.refused == {}
+    verify_by_xdsl({title: text for title, text in made.modules.items() if len(text) < XDSL_CHARACTERS})
+    if not tools.tool("mlir-opt"):
+        pytest.skip("xDSL has verified them; mlir-opt (mlir-19-tools), which would run them, is not there")
+    check_results(made, tools.run_all(made.modules, made.arguments, tmp_path))
