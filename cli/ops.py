@@ -23,6 +23,7 @@ from ..ir.errors import LoopwrightError
 from ..ir.target import Target
 from ..ops import nn
 from ..ops.attrs import REQUIRED
+from ..ops.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..ops.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops
 from ..ops.strategy import OpStrategy, strategy_of
 from .report import make_console
@@ -183,6 +184,8 @@ def _sample_calls() -> Iterator[Call]:
             if isinstance(made, Call):
                 yield made
     yield from _sample_convolutions()
+    image = Var("x", tensor_type((1, 8, 4, 4), "float32"))
+    yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
     yield nn.packed_byte_matmul(

@@ -15,6 +15,7 @@ from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .attrs import Attrs, attr
 from .cost import elements
+from .layout_tiles import layout_tiles
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy
@@ -86,6 +87,10 @@ def _strategy(attrs: LayoutTransformAttrs, inputs: Sequence[Type], result: Type,
     strategy = OpStrategy()
     cost = CYCLES_PER_ELEMENT * elements(result) + CYCLES_PER_CALL
     strategy.add_implementation(_compute, _schedule, "layout_transform.tiled", cost=cost)
+    kind = tensor_argument(result, "result")
+    tiles = layout_tiles(Layout(attrs.source), Layout(attrs.destination), target.lanes(kind.dtype))
+    if tiles is not None and kind.dtype.is_float and kind.dtype.storage_bits >= 32:
+        strategy.add_implementation(tiles.compute, tiles.schedule, "layout_transform.registers", 20, cost=cost)
     return strategy
 
 

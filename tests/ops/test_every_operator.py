@@ -160,6 +160,21 @@ def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
     )
 
 
+def blocks_there_and_back(lanes):
+    """Channels to blocks of so many, and the other way; the places are no multiple of them."""
+    blocked = f"NCHW{lanes}c"
+    yield (
+        lambda x: nn.layout_transform(x, "NCHW", blocked),
+        lambda x: x.reshape(2, 2, lanes, 3, 5).transpose(0, 1, 3, 4, 2),
+        floats(2, 2 * lanes, 3, 5),
+    )
+    yield (
+        lambda x: nn.layout_transform(x, blocked, "NCHW"),
+        lambda x: x.transpose(0, 1, 4, 2, 3).reshape(1, 2 * lanes, 3, 5),
+        floats(1, 2, 3, 5, lanes),
+    )
+
+
 def transposed_case(x, w, strides=(1, 1), padding=(0,) * 4, extra=(0, 0), groups=1):
     attrs = {"output_padding": extra, "groups": groups}
     ones = (1,) * len(strides)
@@ -209,7 +224,6 @@ WITH_ATTRIBUTES = {
     "expand_dims": ({"axes": (0, 2)}, lambda x: np.expand_dims(x, (0, 2))),
     "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
     "tile": ({"repeats": (2, 1, 3)}, lambda x: np.tile(x, (2, 1, 3))),
-    "layout_transform": ({"source": "NCW", "destination": "WCN"}, np.transpose),
     "trilu": ({"k": 1, "upper": False}, lambda x: np.tril(x, 1)),
     "strided_slice": ({"starts": [4, 1], "ends": [-6, 9], "axes": [0, 2], "steps": [-2, 1]}, lambda x: x[4::-2, :, 1:]),
     "pad": ({"before": (1, 0, 2), "after": (0, 3, 1), "value": 7.0},
@@ -398,6 +412,10 @@ CASES = {
         )
     ],
     "transpose": [(lambda x: nn.transpose(x, (1, 0)), np.transpose, floats(17, 18))],
+    "layout_transform": [
+        (lambda x: nn.layout_transform(x, "NCW", "WCN"), np.transpose, floats(2, 3, 4)),
+        *(case for lanes in (4, 8) for case in blocks_there_and_back(lanes)),
+    ],
     "nn.lrn": [
         (lambda x: nn.lrn(x, 3, alpha=0.3, beta=0.6, bias=2.0), local_response, floats(1, 5, 3, 2)),
         (

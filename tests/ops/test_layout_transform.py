@@ -79,6 +79,16 @@ def test_the_same_innermost_axis_moves_in_vectors(ops):
     assert "load float" not in kernel.llvm_ir
 
 
+@pytest.mark.parametrize("shape", [(1, 16, 8, 8), (1, 2, 8, 8, 8)])
+def test_blocks_are_transposed_in_registers(ops, shape):
+    layouts = ("NCHW", "NCHW8c") if len(shape) == 4 else ("NCHW8c", "NCHW")
+    call = lw.nn.layout_transform(ops.var(shape), *layouts)
+    kernel = built(ops, call, "x86-64-v3")
+    assert "load <8 x float>" in kernel.llvm_ir
+    assert "store <8 x float>" in kernel.llvm_ir
+    assert "load float" not in kernel.llvm_ir
+
+
 @pytest.mark.parametrize(
     ("source", "destination", "message"),
     [
