@@ -85,6 +85,9 @@ def _problem(read: TensorRead, facts: Facts, limits: Limits | None) -> str | Non
     for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
         if dim == 0 and isinstance(read.tensor, Tensor) and isinstance(read.tensor.op, StateOp):
             continue  # time, which the scan checks: it does not run for all values of the axis
+        size = const_int(extent)
+        if size is not None and facts.within(index, 0, size - 1):
+            continue
         lows = highs = index
         if limits is not None and _attains_its_bounds(index):
             bounds = limits.relax(index)
