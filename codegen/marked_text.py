@@ -38,15 +38,15 @@ def read_llvm_ir(text: str) -> list[MarkedLine]:
     rows = text.rstrip("\n").split("\n")
     lines = {found[1]: int(found[2]) for row in rows if (found := _LOCATION.match(row))}
     code = [row for row in rows if not _METADATA.match(row) and not _FLAGS.match(row)]
+    while not code[-1]:
+        code.pop()
     kept = _kept_metadata(code, rows)
     numbers = {old: str(new) for new, old in enumerate(kept)}
     marked = []
-    for row in [*code, *kept.values()]:
+    for row in [*code, *([""] if kept else []), *kept.values()]:
         place = _DEBUG.search(row)
         plain = _NUMBER.sub(lambda found: f"!{numbers.get(found[1], found[1])}", _DEBUG.sub("", row))
         marked.append(MarkedLine(plain, (lines.get(place[1]) or None) if place else None))
-    while marked and not marked[-1].text:
-        marked.pop()
     return marked
 
 

@@ -109,21 +109,21 @@ def provenance(
     records: list[PassRecord] = []
     func, nest = lower_numbered(schedule, args, name, resolved, trace_passes=records)
     module = outline_parallel(func)
-    report = vector_report(nest, module, resolved, options)
+    marked = texts_with_lines(module, resolved, options)
+    report = vector_report(nest, module, resolved, options, marked.assembly)
     history = loop_history(schedule)
     last = len(history.states) - 1
     nests = [link_nest(s, history.keys[k], last=k == last) for k, s in enumerate(history.states)]
     python = python_steps(schedule.trace.steps, history.states[0])
     loops = {number: history.keys[last][loop.id] for number, loop in nest.loops.items() if loop.id}
     loop_ir = link_module(module, loops)
-    marked = texts_with_lines(module, resolved, options)
     return Provenance(
         func.name,
         resolved,
         link_computes(history.states[0]),
         nests[0],
         tuple(StepStage("\n".join(lines), text) for lines, text in zip(python, nests[1:], strict=True)),
-        tuple(PassStage(r.name, r.seconds, r.text is not None, link_function(r.func, loops)) for r in records),
+        _passes(records, loops),
         loop_ir,
         link_machine_text(read_llvm_ir(marked.llvm_ir), loop_ir),
         link_machine_text(read_llvm_ir(marked.llvm_ir_optimized), loop_ir),
@@ -132,6 +132,15 @@ def provenance(
         _statements(nest, loops, report),
         report,
     )
+
+
+def _passes(records: Sequence[PassRecord], loops: Mapping[int, int]) -> tuple[PassStage, ...]:
+    found: list[PassStage] = []
+    for record in records:
+        changed = record.text is not None
+        text = link_function(record.func, loops) if changed else found[-1].text
+        found.append(PassStage(record.name, record.seconds, changed, text))
+    return tuple(found)
 
 
 def _statements(nest: Nest, loops: Mapping[int, int], report: VectorReport) -> dict[int, NestStatement]:

@@ -19,9 +19,12 @@ from .x86 import Counts
 _MEMORY_FUNCTIONS = ("memset", "memcpy", "memmove")
 
 
-def vector_report(nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> VectorReport:
-    """The report on a module whose loops and stores are numbered as in the nest. Compiles it, to read the assembly."""
-    reporter = _Reporter(nest, module, target, options)
+def vector_report(
+    nest: Nest, module: IRModule, target: Target, options: CodegenOptions, assembly: str | None = None
+) -> VectorReport:
+    """The report on a module whose loops and stores are numbered as in the nest. It is read from the assembly with line
+    tables; the module is compiled for that, unless it is given."""
+    reporter = _Reporter(nest, module, target, options, assembly)
     loops = tuple(reporter.report(loop) for loop in nest.loops.values())
     name = target.cpu or target.arch
     line = f"{name}: {target.vector_registers} vector registers of {target.vector_bits} bits"
@@ -32,14 +35,17 @@ def vector_report(nest: Nest, module: IRModule, target: Target, options: Codegen
 
 
 class _Reporter:
-    def __init__(self, nest: Nest, module: IRModule, target: Target, options: CodegenOptions) -> None:
+    def __init__(
+        self, nest: Nest, module: IRModule, target: Target, options: CodegenOptions, assembly: str | None
+    ) -> None:
         self.nest = nest
         self.target = target
         self.options = options
         self.entry = module.entry.name
         self.lowered = read_lowered(module)
-        readable = target.arch == "x86_64"
-        self.machine = Machine(texts_with_lines(module, target, options).assembly, self.lowered) if readable else None
+        self.machine = None
+        if target.arch == "x86_64":
+            self.machine = Machine(assembly or texts_with_lines(module, target, options).assembly, self.lowered)
 
     def report(self, loop: NestLoop) -> LoopReport:
         placed = [p for p in self.lowered.loops if p.number == loop.number]

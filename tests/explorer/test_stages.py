@@ -127,3 +127,38 @@ def test_every_column_is_as_long_as_the_text(product):
         assert list(rows(text))
         assert all(origin in found.statements for origin in text.origins if origin is not None)
         assert all(0 <= loop < len(found.loops) for loop in text.loops if loop is not None)
+
+
+def test_inlined_stages_and_metadata_of_the_optimiser_are_no_trouble():
+    A = te.placeholder((9, 20), name="A")
+    B = te.compute((9, 20), lambda i, j: te.cos(A[i, j]), name="B")  # whose rare path has weights of branches
+    C = te.compute((9, 20), lambda i, j: B[i, j] + 1.0, name="C")
+    s = lw.create_schedule(C)
+    s[B].compute_inline()
+    s[C].vectorize(s[C].split(C.op.axis[1], 8)[1])
+    found = provenance(s, [A, C], "x86-64-v3")
+    kernel = lw.build(s, [A, C], "x86-64-v3")
+    assert "!prof" in str(found.llvm_ir_optimized)
+    assert str(found.llvm_ir_optimized) == kernel.llvm_ir_optimized.rstrip("\n")
+    assert str(found.llvm_ir) == kernel.llvm_ir.rstrip("\n")
+    assert str(found.assembly) == kernel.assembly.rstrip("\n")
+    assert set(found.steps[-1].nest.stores) == {None, "C"}
+
+
+def test_loops_of_an_extern_belong_to_no_step():
+    A = te.placeholder((8,), name="A")
+
+    def doubled(ins, outs):
+        ib = te.IRBuilder()
+        A, B = map(ib.buffer_ptr, (*ins, *outs))
+        with ib.for_range(0, 8, name="i") as i:
+            B[i] = A[i] * 2.0
+        return ib.get()
+
+    B = te.extern((8,), [A], doubled, name="B")
+    found = provenance(lw.create_schedule(B), [A, B], "x86-64-v3")
+    (loop,) = (row for row in rows(found.start) if row[0].lstrip().startswith("for "))
+    assert loop[3] is None
+    assert found.statements[loop[2]].loop is None
+    assert found.statements[loop[2]].report.kind == "serial"
+    assert found.compute.lines[1] == "B = extern([A]) as"
