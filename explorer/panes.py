@@ -27,6 +27,7 @@ _COUNTED = {
 }
 _BRIEFER = (
     ("a loop in the loop IR, which LLVM has removed or written out", "gone, by LLVM"),
+    (" of them for the borders", " for borders"),
     ("no instructions of their own", "no code of its own"),
     ("register tile of 1 vectors", "a vector"),
     ("register tile of ", "tile of "),

@@ -321,5 +321,3 @@ class Explorer {
 }
 
 const around = (number, count) => (number + count) % count;
-
-globalThis.explorer = new Explorer(JSON.parse(document.querySelector("#document").textContent));

@@ -24,10 +24,10 @@ function sizeText(bytes) {
 function roofline(work, machine, dots) {
   if (!machine || !work?.operations || !dots.length) return null;
   const intensity = work.operations / work.bytes;
-  const rates = [...dots.map((dot) => dot.rate), machine.operations];
+  const slowest = Math.min(...dots.map((dot) => dot.rate), machine.operations / 50);
   const ridge = machine.operations / Math.min(...machine.bandwidths.map(([, rate]) => rate));
   const x = scale(Math.min(intensity, 1) / 2, Math.max(intensity, ridge) * 4, PICTURE.left, PICTURE.width - PICTURE.right);
-  const y = scale(Math.min(...rates) / 2, machine.operations * 1.6, PICTURE.height - PICTURE.bottom, PICTURE.top);
+  const y = scale(slowest / 2, machine.operations * 1.6, PICTURE.height - PICTURE.bottom, PICTURE.top);
   const picture = svg("svg", { viewBox: `0 0 ${PICTURE.width} ${PICTURE.height}`, class: "roofline", role: "img" });
   picture.append(svg("title", {}, `roofline: at most ${gflops(machine.operations)}, ${rounded(intensity)} operations a byte`));
   drawAxes(picture, x, y);
