@@ -4,9 +4,12 @@ Run it, and open the pages: `python examples/vectorization_experiment.py folder`
 `loopwright explore examples/vectorization_experiment.py --open` shows: that reads the globals `schedules` and `peers`.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+os.environ |= {"LOOPWRIGHT_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each on one thread
 
 import numpy as np
 

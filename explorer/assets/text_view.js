@@ -18,7 +18,7 @@ const tokensOf = (role) => TOKENS[{ compute: "nest", pass: "nest" }[role] ?? rol
 /** A line as it is shown: nests indented by two instead of four, operands of instructions below each other. */
 function display(text, role) {
   if (role === "assembly") {
-    return text.replace(/^\t([^\t]+)\t/, (_, name) => `    ${name.padEnd(12)}`).replaceAll("\t", "    ");
+    return text.replace(/^\t([^\t]+)\t/, (_, name) => `    ${name.padEnd(12)} `).replaceAll("\t", "    ");
   }
   return tokensOf(role) === TOKENS.nest ? text.replace(/^ +/, (indent) => indent.slice(indent.length / 2)) : text;
 }
