@@ -97,7 +97,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         for entry in chosen:
             entry.drop()
-        _remove_leftovers(cache)
+        _remove_leftovers(cache, arguments)
     if arguments.json:
         facts = {"folder": str(cache.folder), "dry_run": arguments.dry_run}
         print(json.dumps(facts | {"removed": removed}, indent=2))
@@ -128,8 +128,12 @@ def _chosen(entries: Sequence[CacheEntry], arguments: argparse.Namespace, now: f
     return chosen
 
 
-def _remove_leftovers(cache: DiskCache) -> None:
+def _remove_leftovers(cache: DiskCache, arguments: argparse.Namespace) -> None:
+    """Remove what is no entry: files of writers that died, and loop nests as old as the entries to remove."""
     for path in cache.leftovers(LEFT_BEHIND):
+        path.unlink(missing_ok=True)
+    days = 0.0 if arguments.all else arguments.older_than
+    for path in [] if days is None else cache.nests(days * DAY):
         path.unlink(missing_ok=True)
 
 

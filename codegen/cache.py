@@ -25,6 +25,8 @@ from .cache_entry import About, decode, encode, read_about
 
 _log = logging.getLogger("loopwright.cache")
 _NEW = ".new-"
+NESTS = "nests"
+_NEST = re.compile(r"\w+-[0-9a-f]{12}\.loops|\.new-.*")
 _USE_NOTED_EVERY = 3600.0
 """Seconds: the time of an entry's last use is not kept more precisely, which would be a write at each use."""
 
@@ -139,6 +141,17 @@ class DiskCache:
         for path in self._files():
             with suppress(FileNotFoundError):
                 if path.name.startswith(_NEW) and time.time() - path.stat().st_mtime > seconds:
+                    found.append(path)
+        return sorted(found)
+
+    def nests(self, seconds: float) -> list[Path]:
+        """Loop nests that line tables speak of (``nest_source.py``), written longer ago than that. Whoever loads such
+        code writes them again."""
+        found = []
+        for path in (self.folder / NESTS).glob("*"):
+            with suppress(FileNotFoundError):
+                ours = _NEST.fullmatch(path.name) and path.is_file()
+                if ours and time.time() - path.stat().st_mtime > seconds:
                     found.append(path)
         return sorted(found)
 

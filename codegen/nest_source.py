@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import cache_folder
+from .cache import NESTS, cache_folder
 
 _log = logging.getLogger("loopwright.line_tables")
 _FILE = re.compile(r'!DIFile\(directory: "\.", filename: "[^"]*"\)')
@@ -50,7 +50,7 @@ class NestSource:
 def kept_source(entry: str, text: str) -> NestSource:
     """A module's text at a place of its own, beside the cache on disk: who looks at a profile does so afterwards."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return NestSource(text, cache_folder().absolute() / "nests" / f"{entry}-{digest}{SUFFIX}")
+    return NestSource(text, cache_folder().absolute() / NESTS / f"{entry}-{digest}{SUFFIX}")
 
 
 def _quoted(text: str) -> str:

@@ -122,6 +122,21 @@ def test_pruning_removes_what_dead_writers_left_behind(cache):
     assert (old.exists(), new.exists()) == (False, True)
 
 
+def test_pruning_removes_loop_nests_of_line_tables(cache):
+    folder = cache.folder / "nests"
+    folder.mkdir()
+    old, new, foreign = folder / "f-0123456789ab.loops", folder / "g-ba9876543210.loops", folder / "poem.loops"
+    for path in (old, new, foreign):
+        path.write_text("def f():")
+    for path in (old, foreign):
+        os.utime(path, (1, 1))
+    for options, left in (["--max-size", "0"], 3), (["--older-than", "7"], 2), (["--all"], 1):
+        assert main(["cache", "prune", *options]) == 0
+        assert len(list(folder.iterdir())) == left
+    assert foreign.exists()
+    foreign.unlink()
+
+
 def test_an_entry_that_is_used_is_not_old(cache):
     assert cache.get(KEYS["conv"]) == bytes(SIZES["conv"])
     main(["cache", "prune", "--older-than", "7"])
