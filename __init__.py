@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from onnx import ModelProto
@@ -27,6 +28,7 @@ from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
 from .compiler.layout_planning import Layouts
+from .compiler.linalg import linalg_text
 from .compiler.model import Progress, compile_model
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
@@ -84,6 +86,8 @@ from .te.tensor import Tensor
 
 __version__ = VERSION
 
+MlirLevel = Literal["linalg", "loops"]
+
 
 def lower(
     schedule: Schedule,
@@ -101,10 +105,11 @@ def lower(
     return _lower(schedule, args, name, resolve_target(target), trace_passes)
 
 
-def emit_mlir(func: PrimFunc | IRModule, level: str = "loops", precision: Precision = "standard") -> str:
+def emit_mlir(func: PrimFunc | IRModule, level: MlirLevel = "loops", precision: Precision = "standard") -> str:
     """What ``lower`` gives as a module of MLIR, for LLVM 18 or later.
 
     ``"loops"`` says how it is computed: the lowered loop nest in func, memref, scf, arith, math and vector.
+    ``"linalg"`` says what is computed, whatever the schedule: ``linalg.generic`` on tensors, inputs in, outputs out.
     Unless ``precision`` is ``"strict"``, sums take in products as fma. Raises ``MlirError`` for what MLIR has no form
     for at that level, and names it.
 
@@ -131,7 +136,11 @@ def emit_mlir(func: PrimFunc | IRModule, level: str = "loops", precision: Precis
     if not isinstance(func, (PrimFunc, IRModule)):
         raise RuntimeArgumentError(f"emit_mlir takes what lower gives, found {func!r}")
     contract = CodegenOptions(precision=precision).precision != "strict"
-    return loops_text(func, contract=contract)
+    if level not in get_args(MlirLevel):
+        raise RuntimeArgumentError(f"a level of MLIR is one of {', '.join(get_args(MlirLevel))}, found {level!r}")
+    if level == "loops":
+        return loops_text(func, contract=contract)
+    return linalg_text(func if isinstance(func, PrimFunc) else func.entry)
 
 
 def build(

@@ -30,6 +30,11 @@ LOWERING = (
     "convert-cf-to-llvm",
     "reconcile-unrealized-casts",
 )
+BUFFERIZATION = (
+    "one-shot-bufferize{bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map}",
+    "buffer-results-to-out-params",
+)
+"""Tensors become memrefs, and results parameters behind the inputs: what the level loops begins with."""
 RUNNER = Path(__file__).with_name("run_llvm.py")
 TIMEOUT_S = 300
 
