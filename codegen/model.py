@@ -84,8 +84,9 @@ class CompiledFunction:
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
     it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
     inputs and outputs, each once. ``call`` is the one whose schedule it has, unless it copies. ``arguments`` are the
-    types of its inputs and outputs. ``source_text`` is what its line tables speak of, empty if it has none. It has no
-    object code where the call is of a packed function, which an engine looks up."""
+    types of its inputs and outputs. ``source_text`` is what its line tables speak of, empty if it has none.
+    ``heap_once`` are bytes that it takes from the heap while it runs, ``heap_each`` those that each of its threads
+    takes. It has no object code where the call is of a packed function, which an engine looks up."""
 
     name: str
     symbol: str
@@ -101,6 +102,8 @@ class CompiledFunction:
     call: OpCall | None = None
     arguments: tuple[TensorSpec, ...] = ()
     source_text: str = ""
+    heap_once: Extent = 0
+    heap_each: Extent = 0
 
     @property
     def source(self) -> NestSource | None:
@@ -128,7 +131,7 @@ class CompiledFunction:
         extents = {name: extent_json(getattr(self, name)) for name in _EXTENTS}
         call = None if self.call is None else self.call.to_json()
         arguments = [spec.to_json() for spec in self.arguments]
-        plain = asdict(replace(self, operations=0, traffic=0, call=None, arguments=()))
+        plain = asdict(replace(self, operations=0, traffic=0, heap_once=0, heap_each=0, call=None, arguments=()))
         return plain | extents | {"call": call, "arguments": arguments}
 
     @classmethod
@@ -142,7 +145,7 @@ class CompiledFunction:
         return cls(**{**data, "choices": choices, "call": call, "arguments": arguments, **tuples, **extents})
 
 
-_EXTENTS = ("operations", "traffic")
+_EXTENTS = ("operations", "traffic", "heap_once", "heap_each")
 
 
 @dataclass(frozen=True, slots=True)

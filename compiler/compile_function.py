@@ -12,6 +12,7 @@ from math import prod
 from ..codegen.abi import symbolic_dims
 from ..codegen.compile import compile_module
 from ..codegen.extents import extent_of
+from ..codegen.heap_use import heap_use
 from ..codegen.model import CompiledFunction, TensorSpec
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
@@ -36,6 +37,7 @@ def compile_function(
     func, choices, work, _ = lower_function(function, target, symbol, options.precision, records)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
+    heap = heap_use(func)
     made = CompiledFunction(
         function.name,
         code.entry,
@@ -51,6 +53,8 @@ def compile_function(
         op_call(function, dims),
         tuple(_spec(buffer, dims) for buffer in func.buffers),
         "" if code.source is None else code.source.text,
+        extent_of(heap.once, dims),
+        extent_of(heap.each, dims),
     )
     if options.cache:
         function_cache.put(key, made, target)

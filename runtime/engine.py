@@ -158,11 +158,12 @@ class Engine:
         return bound
 
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
-        """The bytes of weights, arenas, code and outputs, known before the engine runs; ``shapes`` are those of the
-        inputs, for models that leave dimensions open."""
+        """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;
+        ``shapes`` are those of the inputs, for models that leave dimensions open."""
         own = [config for config in self._configs if _has_own_pool(config)]
         shared = {config.cores for config in self._configs if not _has_own_pool(config)}
-        return memory_use(self.library.model, len(self._configs), len(own) + len(shared), shapes)
+        threads = [config.threads or 1 for config in self._configs]
+        return memory_use(self.library.model, threads, len(own) + len(shared), shapes)
 
     def time_steps(self, inputs: Values) -> tuple[float, ...]:
         """Seconds that each of ``library.model.steps`` takes, its kernel called by itself: the least of some runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 
 from ..codegen.extents import evaluate
@@ -17,28 +17,31 @@ from .dimensions import check_shape, make_plan
 class MemoryUse:
     """Bytes. ``weights`` are held once, whatever the number of executors; ``code``, as object files, once for each set
     of threads that it is linked to. ``arena`` are the intermediates of all executors, ``outputs`` the new arrays of as
-    many runs at once. What a kernel takes for the time of its run, such as panels that it packs, is not in it.
+    many runs at once, ``kernels`` what these take while they run, such as panels that they pack.
     """
 
     weights: int
     arena: int
     code: int
     outputs: int
+    kernels: int
 
     @property
     def peak(self) -> int:
         """All of it, while every executor runs."""
-        return self.weights + self.arena + self.code + self.outputs
+        return self.weights + self.arena + self.code + self.outputs + self.kernels
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {getattr(self, name):,}" for name in ("weights", "arena", "code", "outputs"))
+        parts = ", ".join(f"{field.name} {getattr(self, field.name):,}" for field in fields(self))
         return f"{parts}; at most {self.peak:,} bytes"
 
 
 def memory_use(
-    model: CompiledModel, executors: int, loadings: int, shapes: Mapping[str, Sequence[int]] | None
+    model: CompiledModel, threads: Sequence[int], loadings: int, shapes: Mapping[str, Sequence[int]] | None
 ) -> MemoryUse:
-    """For inputs of these shapes, which a model without symbolic dimensions has no need of."""
+    """For inputs of these shapes, which a model without symbolic dimensions has no need of. ``threads`` are those of
+    each executor."""
+    executors = len(threads)
     plan = make_plan(model, _input_shapes(model, shapes or {}))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
     outputs = sum(size * prod(shape) for size, shape in zip(itemsizes, plan.outputs, strict=True))
@@ -48,7 +51,17 @@ def memory_use(
         (plan.arena_bytes + ARENA_ALIGNMENT) * executors,
         code * loadings,
         outputs * executors,
+        sum(_most_heap(model, dict(zip(model.dims, plan.dims, strict=True)), count) for count in threads),
     )
+
+
+def _most_heap(model: CompiledModel, dims: Mapping[str, int], threads: int) -> int:
+    """What the kernel that takes most takes from the heap."""
+    most = 0
+    for step in model.steps:
+        known, function = model.dims_of(step, dims), step.function
+        most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))
+    return most
 
 
 def _input_shapes(model: CompiledModel, shapes: Mapping[str, Sequence[int]]) -> list[tuple[int, ...]]:

@@ -1,7 +1,9 @@
 """Engines: phases, requests, executors, the callers' buffers, and what a call costs and holds."""
 
 import asyncio
+import ctypes
 import os
+import struct
 import sys
 import threading
 import time
@@ -10,6 +12,9 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.codegen.jit import LoadedCode
+from loopwright.runtime.functions.host_call import ENTRY
+from loopwright.runtime.threads.thread_pool import thread_pool_symbols
 
 X = np.arange(-8, 8, dtype=np.float32)
 
@@ -174,7 +179,7 @@ def test_memory_is_known_before_a_run(library, matrices):
     use = lw.Engine(library, executors=2).memory()
     assert use.outputs == 2 * 2 * 64
     assert use.code == sum(len(f.object) for f in library.functions) + len(library.model.entry_object)
-    assert use.peak == use.weights + use.arena + use.code + use.outputs
+    assert use.peak == use.weights + use.arena + use.code + use.outputs + use.kernels
     engine = lw.Engine(matrices)
     use = engine.memory({"x": (100, 24)})
     assert use.weights == sum(constant.nbytes for constant in matrices.model.constants) > 0
@@ -182,6 +187,43 @@ def test_memory_is_known_before_a_run(library, matrices):
     engine([np.ones((100, 24), np.float32)])
     assert engine._executors.executors[0].arena_bytes == use.arena > 0
     assert f"at most {use.peak:,} bytes" in str(use)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_kernels_take_while_they_run_is_known_before(threads):
+    """Panels of a product, which are packed when it runs: each allocation is noted on its way to the library of C."""
+    n = lw.te.var("n")
+    a, b = lw.var("a", (n, 320)), lw.var("b", (320, 256))
+    library = lw.compile(lw.Function([a, b], lw.nn.matmul(a, b)), jobs=1)
+    (function,) = library.functions
+    taken, peak = {}, 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+    def allocate(alignment, size):
+        nonlocal peak
+        at = libc.aligned_alloc(alignment, size)
+        taken[at] = size
+        peak = max(peak, sum(taken.values()))
+        return at
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def release(at):
+        taken.pop(at)
+        libc.free(at)
+
+    libc = ctypes.CDLL(None)
+    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+    libc.free.argtypes = [ctypes.c_void_p]
+    own = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in (("aligned_alloc", allocate), ("free", release))}
+    code = LoadedCode(function.symbol, [function.object], library.model.target, {**thread_pool_symbols(), **own})
+    arrays = [np.ones(shape, np.float32) for shape in ((300, 320), (320, 256), (300, 256))]
+    slots = struct.pack("4q", *(array.ctypes.data for array in arrays), 300)
+    assert ENTRY(code.address())(struct.pack("q", threads), slots) == 0
+    assert taken == {}
+    known = lw.Engine(library, threads=threads).memory({"a": (300, 320)}).kernels
+    assert 0 < peak <= known
+    if threads == 1:
+        assert peak == known
 
 
 def test_a_call_makes_few_calls_of_its_own(library):
