@@ -15,9 +15,7 @@ _METADATA = re.compile(r"!(\d+) = ")
 _NUMBER = re.compile(r"!(\d+)\b")
 _FLAGS = re.compile(r"!llvm\.(?:module\.flags|dbg\.cu) = ")
 _LOC = re.compile(r"\t\.loc\t\d+ (\d+)")
-_OF_DEBUG_INFO = re.compile(
-    r"\t\.(?:loc|cfi_\w+|file\t0)\b|\.L(?:tmp|func_begin|cfi)\d+:|\t\.section\t\.debug_line_str"
-)
+_OF_DEBUG_INFO = re.compile(r"\t\.(?:loc|cfi_\w+|file\t0)\b|\.L(?:tmp|func_begin|cfi)\d+:")
 _DEBUG_SECTION = re.compile(r"\t\.section\t\.debug_")
 _OTHER_SECTION = re.compile(r"\t\.(?:section|ident|addrsig|text)\b")
 _INSTRUCTION = re.compile(r"\t[a-zA-Z]")

@@ -50,7 +50,8 @@ class NestSource:
 def kept_source(entry: str, text: str) -> NestSource:
     """A module's text at a place of its own, beside the cache on disk: who looks at a profile does so afterwards."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return NestSource(text, cache_folder().absolute() / NESTS / f"{entry}-{digest}{SUFFIX}")
+    name = re.sub(r"\W", "_", entry)  # entries that are read from files may be anything
+    return NestSource(text, cache_folder().absolute() / NESTS / f"{name}-{digest}{SUFFIX}")
 
 
 def _quoted(text: str) -> str:

@@ -7,6 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.marked_text import read_assembly_lines
+from loopwright.codegen.nest_source import kept_source
 from loopwright.codegen.options import CodegenOptions
 from loopwright.codegen.profiling.elf import ElfObject
 from loopwright.compiler.lower_function import lower_function
@@ -173,3 +174,11 @@ def test_exported_models_have_the_loop_nests_of_their_functions_beside_them(tmp_
         assert path.name.encode() in data
     assert str(tmp_path / "out").encode() in data
     assert lw.compile(lw.Function([a], lw.nn.softmax(a))).export(tmp_path / "plain", name="model").sources == ()
+
+
+def test_no_name_of_an_entry_leads_out_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    source = kept_source("../../etc/x", "text")
+    assert source.path.parent == tmp_path / "nests"
+    source.write()
+    assert source.path.read_text() == "text"
