@@ -24,7 +24,7 @@ from .records import NO_RECORDS, TuningRecords
 from .symbols import Symbol, checked_extents, dimension_names
 from .units import Unit, type_of, units_of
 from .views import find_views
-from .workers import Job, compile_all
+from .workers import Job, Workers, compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
 Progress = Callable[[int, int, str], None]
@@ -65,12 +65,14 @@ def compile_model(
     name, output_names = function.name, function.output_names
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function
-    graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
-    dims = dimension_names(graph.params)
-    units, results = units_of(graph)
-    units, views = find_views(units, results)
-    work = _work_of(units, target, options, records, alternatives)
-    compiled = _compile(work, target, options, count, progress)
+    with Workers(count) as workers:
+        workers.start_ahead(handed_on[0])
+        graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
+        dims = dimension_names(graph.params)
+        units, results = units_of(graph)
+        units, views = find_views(units, results)
+        work = _work_of(units, target, options, records, alternatives)
+        compiled = _compile(work, target, options, workers, progress)
     plan = place_values(graph, units, results, views, dims)
     steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, work.keys, strict=True)]
     entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
@@ -115,7 +117,7 @@ def _work_of(
 
 
 def _compile(
-    work: _Work, target: Target, options: CodegenOptions, count: int, progress: Progress | None
+    work: _Work, target: Target, options: CodegenOptions, workers: Workers, progress: Progress | None
 ) -> dict[str, CompiledFunction]:
     """The functions by key."""
     done: list[str] = []
@@ -125,7 +127,7 @@ def _compile(
         if progress is not None:
             progress(len(done), len(work.jobs), name)
 
-    compiled = compile_all(work.jobs, target, options, count, note)
+    compiled = compile_all(work.jobs, target, options, workers, note)
     for key in (key for keys in work.alternatives.values() for key in keys):
         compiled[key] = as_alternative(compiled[key])
     _log_choices(compiled[key] for key in dict.fromkeys(work.keys))

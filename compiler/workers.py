@@ -11,15 +11,16 @@ import logging
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, Self
 
 from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
-from ..graph.node import Function
+from ..graph.node import Call, Function
+from ..graph.visit import post_order
 from ..ir.errors import InternalError, LoopwrightError
 from ..ir.target import Target
 from .compile_function import compile_function
@@ -31,6 +32,8 @@ from .workload import workloads_of
 _log = logging.getLogger("loopwright.cache")
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
+_CALLS_A_WORKER = 25
+"""So many calls of a graph are worth a process that may turn out not to be needed."""
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Programs have no cycles, and many nodes: to look for cycles as often as Python does takes a tenth of the time."""
 Progress = Callable[[str], None]
@@ -49,12 +52,39 @@ class Job:
         return function_key(self.function, target, options, self.records)
 
 
-def compile_all(
-    work: Mapping[str, Job], target: Target, options: CodegenOptions, jobs: int, progress: Progress
-) -> dict[str, CompiledFunction]:
-    """Compile functions, given by their keys in the cache, or take them from there; ``jobs`` 1 compiles here.
+class Workers:
+    """At most ``jobs`` child processes that compile, which end with the block. Mutable: starts them when told to."""
 
-    Results do not depend on ``jobs``.
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._started: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._started:
+            worker.close()
+
+    def start_ahead(self, function: Function) -> None:
+        """Start processes for a model that has yet to be taken apart, if it is likely to need them: they take as long
+        to start as its graph to be planned, for which one core is left. What the cache will hold is not known yet."""
+        calls = sum(isinstance(node, Call) for node in post_order(function.body))
+        self.start(min(calls // _CALLS_A_WORKER, self.jobs - 1))
+
+    def start(self, count: int) -> list[_Worker]:
+        """All processes, which are now ``count`` or more, as far as there may be so many."""
+        while len(self._started) < min(count, self.jobs):
+            self._started.append(_Worker())
+        return self._started
+
+
+def compile_all(
+    work: Mapping[str, Job], target: Target, options: CodegenOptions, workers: Workers, progress: Progress
+) -> dict[str, CompiledFunction]:
+    """Compile functions, given by their keys in the cache, or take them from there; with one job, compile here.
+
+    Results do not depend on the number of workers.
     """
     done: dict[str, CompiledFunction] = {}
     for key, job in work.items():
@@ -63,8 +93,8 @@ def compile_all(
             done[key] = found
             progress(job.function.name)
     missing = {key: job for key, job in work.items() if key not in done}
-    if jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
-        done.update(_compile_in_workers(missing, target, options, jobs, progress))
+    if workers.jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
+        done.update(_compile_in_workers(missing, target, options, workers.start(len(missing)), progress))
     else:
         for key, job in missing.items():
             done[key] = compile_function(key, job.function, target, options, job.records)
@@ -76,10 +106,13 @@ def compile_all(
 
 
 def _compile_in_workers(
-    work: Mapping[str, Job], target: Target, options: CodegenOptions, jobs: int, progress: Progress
+    work: Mapping[str, Job],
+    target: Target,
+    options: CodegenOptions,
+    workers: Sequence[_Worker],
+    progress: Progress,
 ) -> dict[str, CompiledFunction]:
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    workers = [_Worker() for _ in range(min(jobs, len(work)))]
     for worker in workers:
         idle.put(worker)
 
@@ -96,12 +129,8 @@ def _compile_in_workers(
         progress(job.function.name)
         return made
 
-    try:
-        with ThreadPoolExecutor(len(workers)) as threads:
-            return dict(zip(work, threads.map(run, work), strict=True))
-    finally:
-        for worker in workers:
-            worker.close()
+    with ThreadPoolExecutor(len(workers)) as threads:
+        return dict(zip(work, threads.map(run, work), strict=True))
 
 
 class _Worker:
@@ -113,11 +142,13 @@ class _Worker:
         program = f"{quiet}; import sys; from {__name__} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._used = False
 
     def compile(self, key: str, job: Job, target: Target, options: CodegenOptions) -> CompiledFunction | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._used = True
         try:
             needed = job.records.about(workloads_of(job.function))  # all of them may be many
             pickle.dump(pickle.dumps((key, job.function, target, options, needed)), self._process.stdin)
@@ -134,6 +165,8 @@ class _Worker:
 
     def close(self) -> None:
         """End the process and give its pipes back."""
+        if not self._used:
+            self._process.kill()  # it may take long yet to start
         with self._process:
             assert self._process.stdin is not None
             self._process.stdin.close()

@@ -13,7 +13,7 @@ from loopwright.compiler.function_cache import function_cache, function_key
 from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.selection import candidates_of, select_implementation
 from loopwright.compiler.units import units_of
-from loopwright.compiler.workers import _Worker
+from loopwright.compiler.workers import Job, _Worker
 
 TARGET = lw.resolve_target("native")
 A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))
@@ -189,10 +189,10 @@ def test_strict_precision_takes_no_trace_that_sums_in_another_order():
 
 
 def test_worker_processes_get_the_records():
-    parts = closed(MODEL), TARGET, CodegenOptions(cache=False), records()
+    job, options = Job(closed(MODEL), records()), CodegenOptions(cache=False)
     worker = _Worker()
     try:
-        made = worker.compile(function_key(*parts), *parts)
+        made = worker.compile(job.key(TARGET, options), job, TARGET, options)
     finally:
         worker.close()
     assert made.choices[0].implementation == "matmul.direct"

@@ -2,12 +2,15 @@
 
 import signal
 
+import pytest
+
 import loopwright as lw
 from loopwright.codegen.options import CodegenOptions
+from loopwright.compiler import workers as workers_module
 from loopwright.compiler.closed_function import as_function
 from loopwright.compiler.function_cache import function_key
 from loopwright.compiler.partition import partition
-from loopwright.compiler.workers import Job, _Worker
+from loopwright.compiler.workers import Job, Workers, _Worker
 
 
 def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
@@ -24,3 +27,30 @@ def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
     finally:
         worker.close()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("calls", "jobs", "ahead"), [(5, 4, 0), (60, 4, 2), (60, 2, 1), (60, 1, 0)])
+def test_processes_start_before_a_large_graph_is_planned_but_for_one_core(calls, jobs, ahead, monkeypatch):
+    monkeypatch.setattr(workers_module, "_Worker", UnusedWorker)
+    x = y = lw.var("x", (3,))
+    for _ in range(calls):
+        y = lw.nn.relu(y)
+    with Workers(jobs) as workers:
+        workers.start_ahead(lw.Function([x], y))
+        started = list(workers.start(0))
+        assert len(started) == ahead
+        assert len(workers.start(calls)) == jobs
+    assert all(worker.closed for worker in started)
+
+
+class UnusedWorker:
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_worker_that_was_not_needed_ends_at_once():
+    worker = _Worker()
+    worker.close()
+    assert worker._process.returncode == -signal.SIGKILL
