@@ -14,10 +14,16 @@ import traceback
 from hashlib import sha256
 from pathlib import Path
 
+import onnx
+
 import loopwright as lw
+from loopwright.frontend.stored_weights import parse_without_weights
 from loopwright.runtime.section_file import _DIGEST_BYTES, _START, MAGIC
 
 MEMORY = 8 << 30
+COMPILED = 0.3
+"""What part of the models is compiled, if they can be read."""
+TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64"
 NUMBERS = (0, 1, -1, 2, 7, 127, 128, 255, 1 << 15, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, -(1 << 63), (1 << 63) - 1)
 VALUES = (*NUMBERS, None, True, "", "N", "x", [], {}, 0.5, 1e300, float("inf"), float("nan"), ["//", 1, 0], "float32")
 
@@ -85,8 +91,6 @@ def other_value(value, rng):
 
 
 def damaged_model(data, others, rng):
-    import onnx
-
     if rng.random() < 0.6:
         return damaged_bytes(data, others, rng)
     model = onnx.load_from_string(data)
@@ -123,21 +127,46 @@ def damaged_json(node, rng):
         node[key] = rng.choice(VALUES)
 
 
-def read(path, data):
-    """Read a file as users do. A library that is damaged and yet whole is not run: digests find no malice."""
-    if path.suffix == ".onnx":
-        lw.from_onnx(data)
-        return
+def read(path, data, compiles):
+    """Read a file as users do. A library that is damaged and yet whole is not run: digests find no malice.
+
+    Models are read from a file, in which large weights stay, as compilation reads them; or from bytes.
+    """
     with tempfile.NamedTemporaryFile(suffix=path.suffix) as file:
         file.write(data)
         file.flush()
-        lw.load(file.name)
+        if path.suffix == ".lwlib":
+            lw.load(file.name)
+        elif compiles:
+            check_reads_alike(file.name, data)
+            lw.compile(file.name, target=TARGET, jobs=1)
+        else:
+            lw.from_onnx(data)
 
 
-def problem(path, data):
+def check_reads_alike(name, data):
+    """What is left in the file is what parsing all of it gives: the reader of stored weights parses by itself."""
+    small = parse_without_weights(Path(name))
+    if small is None:
+        return
+    whole = onnx.load_from_string(data)
+    for tensor in small.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            stored = {entry.key: entry.value for entry in tensor.external_data}
+            begin, length = int(stored["offset"]), int(stored["length"])
+            tensor.raw_data = data[begin : begin + length]
+            tensor.ClearField("data_location")
+            del tensor.external_data[:]
+    for model in (small, whole):
+        for tensor in model.graph.initializer:
+            tensor.ClearField("data_location")
+    assert small.SerializeToString(deterministic=True) == whole.SerializeToString(deterministic=True)
+
+
+def problem(path, data, compiles):
     """What is wrong with how a file is read; None if it is read, or refused by an error of ours."""
     try:
-        read(path, data)
+        read(path, data, compiles)
     except lw.InternalError:
         return traceback.format_exc()
     except lw.LoopwrightError:
@@ -156,7 +185,8 @@ def main(folder, seed, begin, end):
         damaged = damaged_model if path.suffix == ".onnx" else damaged_library
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
-        found = problem(path, damaged(files[path], list(files.values()), rng))
+        data = damaged(files[path], list(files.values()), rng)
+        found = problem(path, data, compiles=rng.random() < COMPILED)
         if found is not None:
             sys.stdout.write(json.dumps({"case": number, "file": path.name, "error": found}) + "\n")
 

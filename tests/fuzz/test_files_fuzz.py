@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import check_files
 import numpy as np
 import onnx
 import onnx.numpy_helper
@@ -17,6 +18,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.frontend.stored_weights import parse_without_weights
 
 SCRIPT = Path(__file__).with_name("check_files.py")
 SEED = os.environ.get("LOOPWRIGHT_FUZZ_SEED", "0")
@@ -51,6 +53,10 @@ MODELS = {
             h = Add (a, x)
             y = LayerNormalization <axis = -1> (h, g)
         }""",
+    "stored": """net (float[4, 160] x) => (float[4, 128] y) <float[160, 128] w, float[128] b> {
+            m = MatMul (x, w)
+            y = Add (m, b)
+        }""",
     "integers": """net (float[3, 16] x, int64[2] i) => (int8[2, 16] y, bool[3, 16] b)
         <float step = {0.1}, int8 zero = {3}, float limit = {0.0}> {
             q = QuantizeLinear (x, step, zero)
@@ -79,8 +85,9 @@ def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("files")
     for name, text in MODELS.items():
         model = parsed(text)
-        lw.from_onnx(model)
         (found / f"{name}.onnx").write_bytes(model.SerializeToString())
+        assert check_files.problem(found / f"{name}.onnx", model.SerializeToString(), compiles=True) is None
+    assert parse_without_weights(found / "stored.onnx") is not None
     x = lw.var("x", (te.var("n"), 4))
     library = lw.compile(lw.Function([x], lw.nn.softmax(lw.nn.matmul(x, lw.const(np.ones((4, 3), "f4"))))), jobs=1)
     library.save(found / "product.lwlib")
