@@ -66,7 +66,7 @@ class LoadedFunctions:
             _log.warning("perf is not told of %s: %s", self.anchor, error)
 
     def _dump(self, base: int, functions: Sequence[Symbol], source: Path | None) -> None:
-        dump = _jit_dump(self._found.machine)
+        dump = _own_dump.get(self._found.machine)
         rows = [row for row in line_rows(self._found) if row.section == self._anchor.section] if source else []
         for function in functions:
             start, end = function.value, function.value + function.size
@@ -85,13 +85,23 @@ def _append_to_map(entries: Sequence[tuple[int, int, str]]) -> None:
         os.close(file)
 
 
-_dumps: dict[int, JitDump] = {}
-"""Those that this process and the ones it was forked from have opened, by process. Guarded by ``_opening``."""
-_opening = threading.Lock()
+class _OwnDump:
+    """The jitdump file of this process, opened when first needed; a forked child begins one of its own. Mutable."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self._opening = threading.Lock()  # another thread may have held that of the parent
+        self._opened: JitDump | None = None
+
+    def get(self, machine: int) -> JitDump:
+        with self._opening:
+            if self._opened is None:
+                self._opened = JitDump(FOLDER, machine)
+            return self._opened
 
 
-def _jit_dump(machine: int) -> JitDump:
-    with _opening:
-        if os.getpid() not in _dumps:
-            _dumps[os.getpid()] = JitDump(FOLDER, machine)
-        return _dumps[os.getpid()]
+_own_dump = _OwnDump()

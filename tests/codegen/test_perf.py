@@ -39,7 +39,7 @@ def product():
 def folder(monkeypatch, tmp_path):
     """Where files for perf go in this test."""
     monkeypatch.setattr(perf, "FOLDER", tmp_path)
-    monkeypatch.setattr(perf, "_dumps", {})
+    monkeypatch.setattr(perf, "_own_dump", perf._OwnDump())
     return tmp_path
 
 
@@ -125,6 +125,48 @@ def test_a_jitdump_has_the_code_and_the_lines_of_each_function(monkeypatch, fold
     assert own["product_parallel_0.task"][2] == []
 
 
+def test_lines_of_models_are_in_the_jitdump(monkeypatch, folder):
+    x = lw.var("x", (4, 8))
+    library = lw.compile(lw.Function([x], lw.nn.exp(x)), line_tables=True)
+    monkeypatch.setenv(perf.VARIABLE, "jitdump")
+    engine = lw.Engine(library)
+    engine([np.zeros((4, 8), np.float32)])
+    _, functions = read_dump((folder / f"jit-{os.getpid()}.dump").read_bytes())
+    (function,) = library.model.functions
+    lines = [line for name, _, _, found in functions if name.startswith(function.symbol) for _, line, _ in found]
+    shown = [function.source_text.splitlines()[line - 1] for line in lines]
+    assert any("exp(" in row for row in shown)
+
+
+def test_a_forked_child_has_a_jitdump_of_its_own(tmp_path):
+    program = f"""
+import os, pathlib, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import loopwright as lw
+from loopwright.codegen.profiling import perf
+from test_perf import product
+perf.FOLDER = pathlib.Path({str(tmp_path)!r})
+lw.build(*product(), name="first")
+child = os.fork()
+lw.build(*product(), name="child" if child == 0 else "second")
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    print(os.getpid(), child)
+"""
+    environment = {**os.environ, perf.VARIABLE: "jitdump", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    parent, child = done.stdout.split()
+
+    def names(pid):
+        return {name.partition(".")[0] for name, *_ in read_dump((tmp_path / f"jit-{pid}.dump").read_bytes())[1]}
+
+    assert {"first", "second"} <= names(parent)
+    assert "child" not in names(parent)
+    assert "child" in names(child)
+    assert "first" not in names(child)
+
+
 def test_a_jitdump_takes_the_place_of_what_an_older_process_left(monkeypatch, folder):
     path = folder / f"jit-{os.getpid()}.dump"
     victim = folder / "victim"
@@ -139,7 +181,7 @@ def test_a_jitdump_takes_the_place_of_what_an_older_process_left(monkeypatch, fo
 
 def test_a_folder_that_cannot_be_written_costs_a_warning_only(monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(perf, "FOLDER", tmp_path / "missing")
-    monkeypatch.setattr(perf, "_dumps", {})
+    monkeypatch.setattr(perf, "_own_dump", perf._OwnDump())
     for how in ("map", "jitdump"):
         caplog.clear()
         monkeypatch.setenv(perf.VARIABLE, how)
