@@ -174,7 +174,7 @@ class _PanesOf:
 
 
 def _note(line: int, report: LoopReport) -> Note:
-    code = _code_text(report.code) if report.code else ""
+    code = _code_text(report.code) if report.code and report.code.instructions else ""
     return Note(line, report.header, _brief(report), report.became, report.costs, code)
 
 
