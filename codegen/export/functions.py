@@ -21,6 +21,8 @@ from .weights import WeightsImage
 
 ENTRY = "lw.entry"
 CREATE, RUN, DESTROY, MESSAGE = "lw.api.create", "lw.api.run", "lw.api.destroy", "lw.api.message"
+VERIFY = "lw.api.verify"
+"""Of weights that lie beside: ``runtime/exports/weights_beside.ll`` has it."""
 
 _CONTEXT = llvm_ir.LiteralStructType([I64, PTR, I64, PTR, PTR])
 """As in ``runtime/export_context.ll``."""
@@ -227,6 +229,7 @@ def _emit_image(module: llvm_ir.Module, image: WeightsImage, beside: bool) -> No
     if beside:
         _constant(module, "lw.mark", mark)
         _constant(module, "lw.image.bytes", llvm_ir.Constant(I64, image.size))
+        _constant(module, "lw.image.sum", llvm_ir.Constant(I64, image.sum()))
         return
     hole = llvm_ir.ArrayType(I8, image.size - len(image.mark))
     kind = llvm_ir.LiteralStructType([mark_type, hole])

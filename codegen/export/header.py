@@ -12,8 +12,8 @@ from .names import c_comment, c_type
 
 
 def model_header(interface: Interface, target: Target, weights: str | None, arena_bytes: int | None) -> str:
-    """``create``, ``run``, ``destroy`` and ``message``. ``weights`` is the name of their file, if they lie beside;
-    ``arena_bytes`` what a context takes, where that is a number."""
+    """``create``, ``run``, ``destroy`` and ``message``. ``weights`` is the name of their file, if they lie beside:
+    ``verify`` reads it. ``arena_bytes`` is what a context takes, where that is a number."""
     name = interface.name
     path = ", const char *weights" if weights is not None else ""
     where = f"\n   weights is the path of {weights}, which is mapped: it must stay as it is." if weights else ""
@@ -30,6 +30,7 @@ def model_header(interface: Interface, target: Target, weights: str | None, aren
         f"/* Makes a context, for runs on at most so many threads, 1 to {MAX_THREADS}.{where} */",
         f"int {name}_create({name}_context **context, int threads{path});",
         "",
+        *(_verify(name) if weights is not None else ()),
         "/* Computes. Tensors lie row by row without gaps, inputs are not written, and outputs share no memory with",
         f"   anything else. A context serves one run at a time: threads that run at once need one each.{grows}",
         *_described(interface),
@@ -40,6 +41,14 @@ def model_header(interface: Interface, target: Target, weights: str | None, aren
         f"void {name}_destroy({name}_context *context);",
     ]
     return _frame(interface, target, body)
+
+
+def _verify(name: str) -> list[str]:
+    return [
+        "/* Reads all weights, and says whether they are as they were written; create looks at the beginning alone. */",
+        f"int {name}_verify(const {name}_context *context);",
+        "",
+    ]
 
 
 def kernel_header(interface: Interface, target: Target) -> str:

@@ -24,6 +24,7 @@ from ...codegen.export.functions import (
     ENTRY,
     MESSAGE,
     RUN,
+    VERIFY,
     kernel_functions,
     model_functions,
 )
@@ -85,7 +86,7 @@ def export_model(
         RUN: f"{interface.name}_run",
         DESTROY: f"{interface.name}_destroy",
         MESSAGE: f"{interface.name}_message",
-    }
+    } | ({VERIFY: f"{interface.name}_verify"} if beside else {})
     program = Program(_with_pool(parts, target), {model.entry: ENTRY}, exported, target)
     file = f"{interface.name}.weights" if beside else None
     size = plan_arena(model).size

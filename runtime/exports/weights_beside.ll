@@ -4,6 +4,7 @@
 %Context = type { i64, ptr, i64, ptr, ptr }
 @lw.image.bytes = external constant i64
 @lw.mark = external constant [64 x i8]
+@lw.image.sum = external constant i64
 
 declare i32 @open(ptr, i32, ...)
 declare i32 @close(i32)
@@ -62,4 +63,37 @@ unmap:
   br label %done
 done:
   ret void
+}
+
+; Reads all weights, and compares their sum: of all words of 8 bytes, word i taken 2i + 1 times. A mapping ends in zeros,
+; so that the last word is whole.
+define i32 @lw.api.verify(ptr %context) {
+  %no.context = icmp eq ptr %context, null
+  br i1 %no.context, label %bad.argument, label %begin
+begin:
+  %image.at = getelementptr %Context, ptr %context, i64 0, i32 3
+  %image = load ptr, ptr %image.at
+  %size = load i64, ptr @lw.image.bytes
+  %up = add i64 %size, 7
+  %words = lshr i64 %up, 3
+  br label %add
+add:
+  %i = phi i64 [0, %begin], [%next, %add]
+  %total = phi i64 [0, %begin], [%more, %add]
+  %word.at = getelementptr i64, ptr %image, i64 %i
+  %word = load i64, ptr %word.at
+  %twice = shl i64 %i, 1
+  %odd = or i64 %twice, 1
+  %weighted = mul i64 %word, %odd
+  %more = add i64 %total, %weighted
+  %next = add i64 %i, 1
+  %go.on = icmp ult i64 %next, %words
+  br i1 %go.on, label %add, label %judge
+judge:
+  %wanted = load i64, ptr @lw.image.sum
+  %whole = icmp eq i64 %more, %wanted
+  %code = select i1 %whole, i32 0, i32 -3
+  ret i32 %code
+bad.argument:
+  ret i32 -2
 }

@@ -137,6 +137,24 @@ def test_weights_beside_are_mapped_and_checked(library, tmp_path):
         assert b"-3 the file of weights cannot be read" in run.stderr
 
 
+def test_weights_beside_are_verified_where_that_is_asked_for(library, tmp_path):
+    files = library.export(tmp_path, "shared", weights="beside")
+    code, weights = ctypes.CDLL(str(files.code)), files.weights.read_bytes()
+    assert code.net_verify(None) == -2
+    changed = {"whole": weights, "swapped": weights[:64] + weights[72:80] + weights[64:72] + weights[80:]}
+    for at in (64, len(weights) // 2, len(weights) - 1):
+        data = bytearray(weights)
+        data[at] ^= 0x10
+        changed[f"byte{at}"] = bytes(data)
+    for name, data in changed.items():
+        assert (data == weights) == (name == "whole")
+        (tmp_path / name).write_bytes(data)
+        context = ctypes.c_void_p()
+        assert code.net_create(ctypes.byref(context), 1, str(tmp_path / name).encode()) == 0
+        assert code.net_verify(context) == (0 if name == "whole" else -3), name
+        code.net_destroy(context)
+
+
 def test_the_text_of_llvm_ir_is_the_whole_program(library, tmp_path):
     files = library.export(tmp_path, "llvm")
     module = llvm.parse_assembly(files.code.read_text(), llvm.create_context())
