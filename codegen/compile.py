@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,13 +44,14 @@ class CompiledCode:
     @property
     def llvm_ir_optimized(self) -> str:
         """The LLVM IR behind the pass pipeline; made anew at each call."""
-        return str(_optimized(self.llvm_ir, self.target, self.options)[0])
+        with _optimized(self.llvm_ir, self.target, self.options) as (module, _):
+            return str(module)
 
     @property
     def assembly(self) -> str:
         """The target's assembly; made anew at each call."""
-        module, machine = _optimized(self.llvm_ir, self.target, self.options)
-        return str(machine.emit_assembly(module))
+        with _optimized(self.llvm_ir, self.target, self.options) as (module, machine):
+            return str(machine.emit_assembly(module))
 
 
 def compile_module(module: IRModule, target: Target, options: CodegenOptions | None = None) -> CompiledCode:
@@ -75,8 +78,8 @@ def compile_text(
     key = cache_key("object", located, target, options, _SOURCES)
     code = cache.get(key) if cache is not None else None
     if code is None:
-        optimized, machine = _optimized(located, target, options)
-        code = bytes(machine.emit_object(optimized))
+        with _optimized(located, target, options) as (optimized, machine):
+            code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, About("object", entry, str(target), compiler_version()), code)
     return CompiledCode(code, entry, messages, text, target, options, externs, source)
@@ -94,16 +97,33 @@ class MarkedTexts(NamedTuple):
 def texts_with_lines(module: IRModule, target: Target, options: CodegenOptions) -> MarkedTexts:
     """What a module becomes when it has line tables."""
     emitted = emit_module(module, target, options, module_lines(module))
-    optimized, machine = _optimized(emitted.text, target, options)
-    return MarkedTexts(emitted.text, str(optimized), str(machine.emit_assembly(optimized)))
+    with _optimized(emitted.text, target, options) as (optimized, machine):
+        return MarkedTexts(emitted.text, str(optimized), str(machine.emit_assembly(optimized)))
 
 
-def _optimized(text: str, target: Target, options: CodegenOptions) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+@contextmanager
+def _optimized(
+    text: str, target: Target, options: CodegenOptions
+) -> Iterator[tuple[llvm.ModuleRef, llvm.TargetMachine]]:
+    """The module behind the passes, and the machine that they had in view.
+
+    It is freed with the block, and its context after it: were both left to the collector of cycles, as happens where
+    somebody keeps a frame or a traceback, that may free the context first, and the process would crash.
+    """
     machine = target_machine(target, options.opt_level)
-    try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.verify()
-    except RuntimeError as error:
-        raise InternalError(f"LLVM rejects the code generated:\n{error}") from error
-    optimize(module, machine, options.opt_level)
-    return module, machine
+    with llvm.create_context() as context:
+        try:
+            module = llvm.parse_assembly(text, context)
+        except RuntimeError as error:
+            raise _rejected(error) from error
+        with module:
+            try:
+                module.verify()
+            except RuntimeError as error:
+                raise _rejected(error) from error
+            optimize(module, machine, options.opt_level)
+            yield module, machine
+
+
+def _rejected(error: RuntimeError) -> InternalError:
+    return InternalError(f"LLVM rejects the code generated:\n{error}")

@@ -1,0 +1,25 @@
+"""What LLVM is given is given back."""
+
+import pytest
+
+from loopwright.codegen import compile as compile_step
+from loopwright.codegen.compile import compile_text
+from loopwright.codegen.host import resolve_target
+from loopwright.codegen.options import CodegenOptions
+from loopwright.ir.errors import InternalError
+
+GOOD = "define void @f() {\n  ret void\n}"
+BAD = "define i32 @f() {\n  ret void\n}"
+
+
+def test_modules_are_freed_with_the_compilation_whoever_keeps_its_frames(monkeypatch):
+    """The collector of cycles, which frees in any order, crashed on a module whose context was gone."""
+    kept = []
+    monkeypatch.setattr(compile_step, "optimize", lambda module, *_: kept.append(module))
+    options = CodegenOptions(cache=False)
+    code = compile_text(GOOD, "f", (), resolve_target("native"), options)
+    assert code.assembly
+    assert len(kept) == 2
+    assert all(module.closed for module in kept)
+    with pytest.raises(InternalError, match="LLVM rejects the code generated"):
+        compile_text(BAD, "f", (), resolve_target("native"), options)
