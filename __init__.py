@@ -21,7 +21,7 @@ from .codegen.mlir.loops import loops_text
 from .codegen.options import CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
-from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, te_stage
+from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
 from .compiler.dump import function_schedules as _function_schedules
 from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
 from .compiler.fusion_report import FusionReport
@@ -284,11 +284,12 @@ def dump(
     records: TuningRecords | str | os.PathLike[str] | None = None,
 ) -> list[StageText]:
     """A model at a stage of its compilation: ``"graph"``, ``"te"`` (computes and the steps of their schedule),
-    ``"loop"`` (the lowered loop nest), ``"llvm"`` (LLVM IR as emitted) or ``"asm"``; a text for each fused function, or
-    for those called ``function``, by name or symbol.
+    ``"linalg"`` (what they compute, in MLIR), ``"loop"`` (the lowered loop nest), ``"mlir"`` (the same in MLIR),
+    ``"llvm"`` (LLVM IR as emitted) or ``"asm"``; a text for each fused function, or for those called ``function``, by
+    name or symbol.
 
-    A library has the last three; the other arguments are those of ``compile``, which it does not take. Raises what
-    ``compile`` raises, and ``RuntimeArgumentError`` for an unknown stage or function.
+    A library has ``"loop"``, ``"llvm"`` and ``"asm"``; the other arguments are those of ``compile``, which it does not
+    take. Raises what ``compile`` raises, and ``RuntimeArgumentError`` for an unknown stage or function.
     """
     check_stage(stage)
     if stage == "graph" and function is not None:
@@ -301,7 +302,7 @@ def dump(
         return model_stage(compile(subject, target, shapes, precision, records=records).model, stage, function)
     options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
     graph = _planned(subject, shapes, machine, options, known)
-    return graph_stage(graph) if stage == "graph" else te_stage(graph, machine, options, known, function)
+    return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, machine, options, known, function)
 
 
 def function_schedules(

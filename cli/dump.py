@@ -18,7 +18,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "dump",
         help="print a model at a stage of its compilation",
         description="Print a model behind the graph passes, or of its fused functions what they compute with the steps "
-        "of their schedules (te), the lowered loop nest, LLVM IR, or assembly. A saved library has the last three.",
+        "of their schedules (te) or in MLIR (linalg), the lowered loop nest, as it is or in MLIR (mlir), LLVM IR, or "
+        "assembly. A saved library has loop, llvm and asm.",
         epilog="example: loopwright dump model.onnx --stage asm --function fused_softmax",
     )
     parser.add_argument("model", type=Path, help="the file of a model or of a library")

@@ -1,4 +1,5 @@
-"""A model as text at each stage of its compilation: graph, computes with schedules, loop nests, LLVM IR, assembly."""
+"""A model as text at each stage of its compilation: graph, computes with schedules, loop nests, MLIR, LLVM IR,
+assembly."""
 
 from __future__ import annotations
 
@@ -7,22 +8,24 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from ..codegen.compile import CompiledCode
+from ..codegen.mlir.loops import loops_text
 from ..codegen.model import CompiledFunction, CompiledModel
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..graph.structural import graph_hash
-from ..ir.errors import RuntimeArgumentError
+from ..ir.errors import MlirError, RuntimeArgumentError
 from ..ir.target import Target
 from ..lowering.report import nest_text
 from ..lowering.schedule import Schedule
 from .choices import choose
+from .linalg import linalg_text
 from .lower_function import lower_function
 from .op_call import packed_choice
 from .records import TuningRecords
 from .units import Unit, units_of
 
 _Found = TypeVar("_Found")
-Stage = Literal["graph", "te", "loop", "llvm", "asm"]
+Stage = Literal["graph", "te", "linalg", "loop", "mlir", "llvm", "asm"]
 STAGES: Sequence[Stage] = get_args(Stage)
 MODEL_STAGES: Sequence[Stage] = ("loop", "llvm", "asm")
 """Those that a compiled model still has."""
@@ -45,14 +48,20 @@ def graph_stage(graph: Function) -> list[StageText]:
     return [StageText(graph.name, graph.name, str(graph))]
 
 
-def te_stage(
-    graph: Function, target: Target, options: CodegenOptions, records: TuningRecords, wanted: str | None = None
+def unit_stage(
+    graph: Function,
+    stage: Stage,
+    target: Target,
+    options: CodegenOptions,
+    records: TuningRecords,
+    wanted: str | None = None,
 ) -> list[StageText]:
     """Of each fused function, or of the one called ``wanted``, what it computes, as the nest of its unscheduled
-    computes, and the steps of its schedule."""
+    computes with the steps of its schedule, or in MLIR; or its loop nest in MLIR."""
     found = _units_named(graph, wanted)
     return [
-        StageText(n, symbol, _te_text(unit.function, symbol, target, options, records)) for n, symbol, unit in found
+        StageText(n, symbol, _unit_text(unit.function, stage, symbol, target, options, records))
+        for n, symbol, unit in found
     ]
 
 
@@ -109,12 +118,26 @@ def _units_named(graph: Function, wanted: str | None) -> list[tuple[str, str, Un
     return _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
 
 
-def _te_text(function: Function, symbol: str, target: Target, options: CodegenOptions, records: TuningRecords) -> str:
+def _unit_text(
+    function: Function,
+    stage: Stage,
+    symbol: str,
+    target: Target,
+    options: CodegenOptions,
+    records: TuningRecords,
+) -> str:
     packed = packed_choice(function)
     if packed is not None:
-        return f"# calls the packed function {packed.implementation}"
+        return f"{'#' if stage == 'te' else '//'} calls the packed function {packed.implementation}"
     lowered = lower_function(function, target, symbol, options.precision, records)
-    return "\n\n".join(map(_schedule_text, lowered.schedules))
+    if stage == "te":
+        return "\n\n".join(map(_schedule_text, lowered.schedules))
+    try:
+        if stage == "linalg":
+            return linalg_text(lowered.func)
+        return loops_text(lowered.func, contract=options.precision != "strict" and target.has_fma)
+    except MlirError as error:
+        return f"// {error}"  # the other functions of the model have a form
 
 
 def _schedule_text(schedule: Schedule) -> str:

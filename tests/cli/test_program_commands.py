@@ -173,6 +173,8 @@ def test_dump_prints_each_stage(folder, capsys):
     te_text = command(capsys, "dump", model, "--stage", "te")
     assert "for " in te_text
     assert "s[" in te_text
+    assert "linalg.generic" in command(capsys, "dump", model, "--stage", "linalg")
+    assert "scf." in command(capsys, "dump", model, "--stage", "mlir", "--function", "fused_softmax")
     assert "for " in command(capsys, "dump", model)
     assert "define " in command(capsys, "dump", model, "--stage", "llvm", "--function", "fused_softmax")
     assert ".text" in command(capsys, "dump", folder / "small.lwlib", "--stage", "asm")
@@ -182,8 +184,11 @@ def test_dump_prints_each_stage(folder, capsys):
 
 def test_dump_names_what_it_does_not_have(folder, capsys):
     assert "its functions are fused_" in failure(capsys, "dump", folder / "small.onnx", "--function", "nonsense")
+    assert "mlir needs the model" in failure(capsys, "dump", folder / "small.lwlib", "--stage", "mlir")
     assert "te needs the model" in failure(capsys, "dump", folder / "small.lwlib", "--stage", "te")
-    with pytest.raises(lw.RuntimeArgumentError, match="a stage is one of graph, te, loop, llvm, asm, found 'mir'"):
+    with pytest.raises(
+        lw.RuntimeArgumentError, match="a stage is one of graph, te, linalg, loop, mlir, llvm, asm, found 'mir'"
+    ):
         lw.dump(small_model(), "mir")
 
 
