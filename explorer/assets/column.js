@@ -3,6 +3,7 @@
 class Column {
   /** `views` is the number of texts that stand below each other. */
   constructor(title, views, on) {
+    this.name = title;
     this.root = element("section", "column");
     this.title = element("h2", "", title);
     this.count = element("span", "count");

@@ -16,7 +16,20 @@ const KEYS = [
   ["esc", "clear"],
 ];
 const STAGES = { steps: "Schedule", nest: "Loop nest", lowered: "Lowered", llvm: "LLVM IR", assembly: "Assembly" };
-const FRESH = { schedule: -1, id: "", line: 0, step: 0, pass: -1, diff: 0, llvm: 1, stage: "", overview: 1, theme: "", pane: 1 };
+/** What is chosen at first; the address names what differs. `stage` is shown side by side, `pane` is in front. */
+const FRESH = {
+  schedule: -1,
+  id: "",
+  line: 0,
+  step: 0,
+  pass: -1,
+  diff: 0,
+  llvm: 1,
+  stage: "",
+  overview: 1,
+  theme: "",
+  pane: 1,
+};
 
 class Explorer {
   constructor(data) {
@@ -103,9 +116,10 @@ class Explorer {
   /** The columns by their titles: those that are there already stay, so that their widths and places do. */
   arrange(titles) {
     if (titles.join("\n") !== this.columns.map((column) => column.name).join("\n")) {
-      this.columns = titles.map((title) => Object.assign(new Column(title, title === "Schedule" && !this.state.stage ? 2 : 1, this.on), { name: title }));
-      const parts = this.columns.flatMap((column, index) => (index ? [makeResizer(this.columns[index - 1]), column.root] : [column.root]));
-      document.querySelector("#columns").replaceChildren(...parts);
+      const views = (title) => (title === "Schedule" && !this.state.stage ? 2 : 1);
+      this.columns = titles.map((title) => new Column(title, views(title), this.on));
+      const parts = this.columns.flatMap((column) => [column.root, makeResizer(column)]);
+      document.querySelector("#columns").replaceChildren(...parts.slice(0, -1));
     }
     return this.columns;
   }
@@ -113,20 +127,35 @@ class Explorer {
   /** All stages of the chosen schedule, from left to right. */
   buildStages() {
     const { schedule, state } = this;
-    const [steps, nest, passes, llvm, assembly] = this.arrange(["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"]);
+    const titles = ["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"];
+    const [steps, nest, passes, llvm, assembly] = this.arrange(titles);
     steps.views[0].root.classList.add("definition");
     this.show(steps.views[0], schedule.compute);
     this.show(steps.views[1], schedule.steps);
-    this.show(nest.views[0], state.step ? schedule.nests[state.step] : schedule.nests.at(-1), state.step > 0);
-    nest.choose(state.step ? [{ text: `after step ${state.step} of ${schedule.nests.length - 1}  ✕`, title: "back to the whole schedule (esc)", chosen: true, pick: () => this.showStep(0) }] : []);
+    this.show(nest.views[0], schedule.nests.at(state.step || -1), state.step > 0);
+    nest.choose(this.stepChoices());
     const chosen = schedule.passes.at(state.pass);
     this.show(passes.views[0], chosen.pane, state.diff > 0);
     passes.choose(this.passChoices());
     this.show(llvm.views[0], schedule.llvm[state.llvm]);
-    llvm.choose(schedule.llvm.map((id, number) => ({ text: this.panes.get(id).title, chosen: number === state.llvm, pick: () => this.set({ llvm: number }) })));
+    llvm.choose(
+      schedule.llvm.map((id, number) => ({
+        text: this.panes.get(id).title,
+        chosen: number === state.llvm,
+        pick: () => this.set({ llvm: number }),
+      })),
+    );
     this.show(assembly.views[0], schedule.assembly);
-    this.showTabs(this.columns.map((column, index) => [column.name, index === state.pane, () => this.set({ pane: index })]));
+    this.showTabs(titles.map((title, index) => [title, index === state.pane, () => this.set({ pane: index })]));
     this.columns.forEach((column, index) => column.root.classList.toggle("front", index === state.pane));
+  }
+
+  /** While a step is shown, a button that leads back. */
+  stepChoices() {
+    const { step } = this.state;
+    const text = `after step ${step} of ${this.schedule.nests.length - 1}  ✕`;
+    const back = { text, title: "back to the whole schedule (esc)", chosen: true, pick: () => this.showStep(0) };
+    return step ? [back] : [];
   }
 
   /** A button for each pass that changed something; those that did not are folded into a number. */
@@ -135,10 +164,20 @@ class Explorer {
     const chosen = this.state.pass < 0 ? passes.length - 1 : this.state.pass;
     const shown = passes.map((pass, number) => ({ ...pass, number })).filter((pass) => pass.pane);
     const idle = passes.filter((pass) => !pass.pane).map((pass) => pass.name);
-    const diff = { text: "± difference", title: "what the pass changed (d)", chosen: this.state.diff > 0, pick: () => this.set({ diff: 1 - this.state.diff }) };
-    const buttons = shown.map(({ name, number, title }) => ({ text: name, title, chosen: number === chosen, pick: () => this.set({ pass: number, diff: 1 }) }));
-    const rest = idle.length ? [{ text: `${idle.length} unchanged`, title: idle.join(", "), dim: true, pick: () => {} }] : [];
-    return [diff, ...buttons, ...rest];
+    const diff = {
+      text: "± difference",
+      title: "what the pass changed (d)",
+      chosen: this.state.diff > 0,
+      pick: () => this.set({ diff: 1 - this.state.diff }),
+    };
+    const buttons = shown.map(({ name, number, title }) => ({
+      text: name,
+      title,
+      chosen: number === chosen,
+      pick: () => this.set({ pass: number, diff: 1 }),
+    }));
+    const rest = { text: `${idle.length} unchanged`, title: idle.join(", "), dim: true, pick: () => {} };
+    return [diff, ...buttons, ...(idle.length ? [rest] : [])];
   }
 
   /** One stage of all schedules. */
@@ -147,12 +186,15 @@ class Explorer {
     const columns = this.arrange(data.schedules.map((schedule) => schedule.name));
     data.schedules.forEach((schedule, number) => {
       const { steps, nests, passes, llvm, assembly } = schedule;
-      const id = { steps, nest: nests.at(-1), lowered: passes.at(-1).pane, llvm: llvm[state.llvm], assembly }[state.stage];
-      this.show(columns[number].views[0], id);
+      const shown = { steps, nest: nests.at(-1), lowered: passes.at(-1).pane, llvm: llvm[state.llvm], assembly };
+      this.show(columns[number].views[0], shown[state.stage]);
       columns[number].title.style.setProperty("--colour", colourOf(number));
-      columns[number].choose([{ text: `${schedule.seconds ? `${timeText(schedule.seconds)}, ` : ""}all stages`, title: "all stages of this schedule", pick: () => this.set({ schedule: number, stage: "" }) }]);
+      const text = `${schedule.seconds ? `${timeText(schedule.seconds)}, ` : ""}all stages`;
+      const pick = () => this.set({ schedule: number, stage: "" });
+      columns[number].choose([{ text, title: "all stages of this schedule", pick }]);
     });
-    this.showTabs(Object.entries(STAGES).map(([stage, title]) => [title, stage === state.stage, () => this.set({ stage })]));
+    const tabs = Object.entries(STAGES);
+    this.showTabs(tabs.map(([stage, title]) => [title, stage === state.stage, () => this.set({ stage })]));
   }
 
   showTabs(tabs) {

@@ -1,8 +1,8 @@
 // The panes of a document, and what a line of one of them has to do with the lines of the others.
 //
 // Panes form a tree: each line knows the lines of the parent pane that it comes from. The computes are the root; below
-// them is the nest without any schedule; below that the nests of all schedules; below the last nest of a schedule its steps
-// and passes; below the last pass LLVM IR and assembly.
+// them is the nest without any schedule; below that the nests of all schedules; below the last nest of a schedule its
+// steps and passes; below the last pass LLVM IR and assembly.
 
 /** All panes by id. Lines count from 1, as in `origins`: of each line one number (0: none) or a list of them. */
 function readPanes(data) {
@@ -69,7 +69,7 @@ function marksOf(panes, selection) {
 }
 
 /** The rows that show a pane: its lines, or, where `diff`, also what stood there in the pane before it, with long runs
- * of equal lines folded. A row has the `line` of the pane (0: none), a `sign`, and the `text` where there is no line. */
+ * of equal lines folded. A row has the `line` of the pane (0: none), a `sign`, and a `text` where there is no line. */
 function rowsOf(panes, pane, diff) {
   if (!diff || !pane.previous) return pane.lines.map((_, index) => ({ line: index + 1, sign: " " }));
   const before = panes.get(pane.previous).lines;

@@ -15,7 +15,8 @@ const rounded = (number) => Number(number.toPrecision(number < 100 ? 2 : 3));
 const gflops = (rate) => `${rounded(rate / 1e9)} GFLOP/s`;
 
 function sizeText(bytes) {
-  const [unit, size] = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, least]) => bytes >= least) ?? ["B", 1];
+  const units = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+  const [unit, size] = units.find(([, least]) => bytes >= least) ?? ["B", 1];
   return `${rounded(bytes / size)} ${unit}`;
 }
 
@@ -26,10 +27,12 @@ function roofline(work, machine, dots) {
   const intensity = work.operations / work.bytes;
   const slowest = Math.min(...dots.map((dot) => dot.rate), machine.operations / 50);
   const ridge = machine.operations / Math.min(...machine.bandwidths.map(([, rate]) => rate));
-  const x = scale(Math.min(intensity, 1) / 2, Math.max(intensity, ridge) * 4, PICTURE.left, PICTURE.width - PICTURE.right);
+  const right = PICTURE.width - PICTURE.right;
+  const x = scale(Math.min(intensity, 1) / 2, Math.max(intensity, ridge) * 4, PICTURE.left, right);
   const y = scale(slowest / 2, machine.operations * 1.6, PICTURE.height - PICTURE.bottom, PICTURE.top);
   const picture = svg("svg", { viewBox: `0 0 ${PICTURE.width} ${PICTURE.height}`, class: "roofline", role: "img" });
-  picture.append(svg("title", {}, `roofline: at most ${gflops(machine.operations)}, ${rounded(intensity)} operations a byte`));
+  const spoken = `roofline: at most ${gflops(machine.operations)}, ${rounded(intensity)} operations a byte`;
+  picture.append(svg("title", {}, spoken));
   drawAxes(picture, x, y);
   drawRoofs(picture, x, y, machine);
   drawDots(picture, x, y, intensity, dots);
@@ -81,7 +84,8 @@ function drawRoofs(picture, x, y, machine) {
 
 function drawDots(picture, x, y, intensity, dots) {
   const centre = x(intensity);
-  picture.append(svg("line", { class: "intensity", x1: centre, x2: centre, y1: PICTURE.top, y2: PICTURE.height - PICTURE.bottom }));
+  const upright = { x1: centre, x2: centre, y1: PICTURE.top, y2: PICTURE.height - PICTURE.bottom };
+  picture.append(svg("line", { class: "intensity", ...upright }));
   for (const { name, rate, colour, pick, chosen } of dots) {
     const at = { class: chosen ? "dot chosen" : "dot" };
     const mark = pick

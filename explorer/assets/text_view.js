@@ -43,7 +43,7 @@ function highlight(target, text, role) {
 }
 
 class TextView {
-  /** `on.hover(selection)` and `on.pick(selection)` are called with the `id` of a pane and a `line`; hover with null, too. */
+  /** `on.hover` and `on.pick` are called with the `id` of a pane and a `line` of it; hover also with null. */
   constructor(on) {
     this.on = on;
     this.rows = [];
