@@ -6,6 +6,7 @@ Cheap local reasoning for cheaper instructions and alignment; the simplifier has
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
@@ -129,6 +130,30 @@ def as_ramp(value: Expr) -> tuple[Expr, Expr] | None:
         case Binary("*", a, Broadcast(factor, _)) | Binary("*", Broadcast(factor, _), a):
             ramp = as_ramp(a)
             return None if ramp is None else (multiply(ramp[0], factor), multiply(ramp[1], factor))
+        case _:
+            return None
+
+
+def lane_offsets(value: Expr) -> tuple[Expr, tuple[int, ...]] | None:
+    """``(base, offsets)`` with ``value[lane] = base + offsets[lane]``, or None."""
+    match value:
+        case Broadcast(inner, lanes):
+            return inner, (0,) * lanes
+        case Ramp(base, stride, lanes):
+            step = const_int(stride)
+            return None if step is None else (base, tuple(step * lane for lane in range(lanes)))
+        case Binary("+", a, b):
+            left, right = lane_offsets(a), lane_offsets(b)
+            if left is None or right is None:
+                return None
+            return add(left[0], right[0]), tuple(map(operator.add, left[1], right[1]))
+        case Binary("//" | "%" as op, a, Broadcast(by, _)):
+            place, divisor = lane_offsets(a), const_int(by)
+            start = None if place is None else const_int(place[0])
+            if place is None or start is None or not divisor:
+                return None
+            apply = operator.floordiv if op == "//" else operator.mod
+            return ZERO, tuple(apply(start + offset, divisor) for offset in place[1])
         case _:
             return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
@@ -11,7 +11,7 @@ from llvmlite import ir as llvm_ir
 from ..ir.buffer import Buffer
 from ..ir.dtype import INDEX, DType
 from ..ir.expr import Const, Expr, Var, const_int
-from .facts import Facts, add, as_ramp, flat_index, multiply
+from .facts import Facts, add, as_ramp, flat_index, lane_offsets, multiply
 from .lanes import Splat
 from .types import (
     I1,
@@ -162,6 +162,9 @@ class MemoryEmitter:
         lanes = index.dtype.lanes
         ramp = as_ramp(index)
         stride = const_int(ramp[1]) if ramp is not None else None
+        near = lane_offsets(index) if ramp is None and mask is None else None
+        if near is not None and max(near[1]) - min(near[1]) < lanes:
+            return self._load_near(buffer, *near)
         if ramp is None or stride is None or (mask is not None and abs(stride) != 1):
             return self._gather(buffer, index, mask)
         base = ramp[0]
@@ -174,6 +177,14 @@ class MemoryEmitter:
             return self._gather(buffer, index, mask)
         forward = self._load_forward(buffer, base, abs(stride), lanes, mask)
         return self._reverse(forward) if stride < 0 else forward
+
+    def _load_near(self, buffer: Buffer, base: Expr, offsets: Sequence[int]) -> llvm_ir.Value:
+        """Lanes at known distances that one vector spans, such as each element twice: one load, and a shuffle."""
+        first = min(offsets)
+        pointer, align = self._address(buffer, add(base, _index_constant(first)), inbounds=True)
+        kind = llvm_ir.VectorType(memory_element(buffer.dtype), max(offsets) - first + 1)
+        loaded = self.builder.load(pointer, align=align, typ=kind)
+        return shuffle(self.builder, loaded, loaded, [offset - first for offset in offsets])
 
     def _load_forward(
         self, buffer: Buffer, base: Expr, stride: int, lanes: int, mask: llvm_ir.Value | None

@@ -48,6 +48,29 @@ def test_strided_loads_and_stores_touch_what_they_name_and_no_more(native, kind,
         agree(native(func, opt_level=1), func, sample(kind, span), sample(kind, span, 1), sample(kind, lanes, 2))
 
 
+@pytest.mark.parametrize("lanes", [2, 6, 8, 16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lanes_at_known_distances_are_one_load_and_touch_nothing_beyond(native, kind, lanes):
+    """Repeated and wrapped around, behind a base that varies; A ends with the last element that is named."""
+    times, i, lane = 3, index_var("i"), Ramp(ZERO, ONE, lanes)
+
+    def loop(A, C, place):
+        value = Load(A, (Broadcast(i * 5, lanes) + place,))
+        return For(i, ZERO, idx(times), "serial", Store(C, (Ramp(i * lanes, ONE, lanes),), value))
+
+    for place, span in (
+        (Ramp(ONE, ONE, lanes) // Broadcast(idx(2), lanes), lanes // 2 + 1),
+        (Ramp(ZERO, ONE, lanes) % Broadcast(idx(3), lanes), min(3, lanes)),
+        (lane // Broadcast(idx(lanes), lanes), 1),
+    ):
+        length = (times - 1) * 5 + span
+        A, C = make_buffer("A", [length], kind), make_buffer("C", [times * lanes], kind)
+        func = PrimFunc("repeated", (A, C), loop(A, C, place), (C,))
+        kernel = native(func, opt_level=1)
+        assert "masked.gather" not in kernel.code.llvm_ir
+        agree(kernel, func, sample(kind, length), sample(kind, times * lanes, 2))
+
+
 @pytest.mark.parametrize("lanes", [2, 3, 8, 16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_gather_and_scatter_with_and_without_masks(native, kind, lanes):
