@@ -37,6 +37,8 @@ def _relation(types: Sequence[Type], attrs: ResampleAttrs) -> Type:
     if weights.dtype is not data.dtype or not data.dtype.is_float:
         raise TypeInferenceError(f"data and weights must be of one float, found {data.dtype} and {weights.dtype}")
     places, factors = ([const_int(e) for e in t.shape] for t in (indices, weights))
+    if len(places) == 2 and places[0] is None:
+        raise TypeInferenceError(f"the first axis of indices, how many are summed, must be known, found {indices}")
     if len(places) != 2 or not places[0] or factors != places:
         raise TypeInferenceError(
             f"indices and weights must be of one shape [summands, elements], found {indices.shape} and {weights.shape}"
