@@ -42,7 +42,7 @@ from .matmul.batch_matmul import batch_matmul
 from .matmul.matmul import dense, matmul
 from .matmul.packed import packed_matmul
 from .matmul.packed_bytes import packed_byte_matmul
-from .norm import batch_norm, instance_norm, layer_norm, lp_normalize
+from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from .reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square
@@ -218,6 +218,7 @@ __all__ = [
     "reshape",
     "resize",
     "right_shift",
+    "rms_norm",
     "round",
     "rsqrt",
     "selu",

@@ -1,4 +1,4 @@
-"""Normalisation: batch (at inference), instance, layer, and by p-norm."""
+"""Normalisation: batch (at inference), instance, layer, by root mean square, and by p-norm."""
 
 from __future__ import annotations
 
@@ -53,20 +53,21 @@ def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequen
 def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[te.Tensor, te.Tensor]:
     """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
     cancels where the mean is large."""
-    axes = range(first, x.ndim)
-    count = extent_of([x.shape[d] for d in axes])
-
-    def mean(term: Term, name: str) -> te.Tensor:
-        sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, by_rows)
-        return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
-
-    means = mean(lambda i: widened(x[i]), f"{name}.mean")
+    means = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", by_rows)
 
     def square(i: tuple[Operand, ...]) -> Expr:
         distance = widened(x[i]) - means[i[:first]]
         return distance * distance
 
-    return means, mean(square, f"{name}.variance")
+    return means, _mean(x, first, square, f"{name}.variance", by_rows)
+
+
+def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> te.Tensor:
+    """The mean of a term over the axes of x from ``first`` on."""
+    axes = range(first, x.ndim)
+    count = extent_of([x.shape[d] for d in axes])
+    sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, by_rows)
+    return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
 
 
 def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: TensorType) -> OpStrategy:
@@ -204,10 +205,14 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
     x, scale, bias = _floats(types, names, 1)
     same_dtype([x, scale, bias], names)
     first = normalize_axis(attrs.axis, x.ndim)
-    for kind, name in ((scale, "scale"), (bias, "bias")):
-        if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape], (name, "x")) != x.shape:
-            raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
+    _check_stretches(scale, "scale", x, first)
+    _check_stretches(bias, "bias", x, first)
     return x
+
+
+def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> None:
+    if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape], (name, "x")) != x.shape:
+        raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
 
 
 def _layer_compute(by_rows: bool) -> Compute:
@@ -258,6 +263,64 @@ def _layer_strategy(attrs: LayerNormAttrs, inputs: Sequence[Type], result: Type,
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
     return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), float(epsilon)))
+
+
+# nn.rms_norm
+
+
+@dataclass(frozen=True)
+class RMSNormAttrs(Attrs):
+    axis: int = attr("first of the axes that are normalised, from 0", default=-1)
+    epsilon: float = attr("added to the mean of squares", default=1e-5)
+
+
+def _rms_relation(types: Sequence[Type], attrs: RMSNormAttrs) -> Type:
+    names = ["x", "scale"]
+    x, scale = _floats(types, names, 1)
+    same_dtype([x, scale], names)
+    _check_stretches(scale, "scale", x, normalize_axis(attrs.axis, x.ndim))
+    return x
+
+
+def _rms_compute(by_rows: bool) -> Compute:
+    def compute(attrs: RMSNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale = inputs
+        first = normalize_axis(attrs.axis, x.ndim)
+        squares = _mean(x, first, lambda i: widened(x[i]) * widened(x[i]), "rms_norm.squares", by_rows)
+        inverse = te.compute(
+            squares.shape,
+            lambda *i: te.const(1, squares.dtype) / te.sqrt(squares[i] + attrs.epsilon),
+            name="rms_norm.inverse",
+        )
+
+        def element(*i: Axis) -> Expr:
+            return te.cast(widened(x[i]) * inverse[i[:first]] * _stretched(scale, i), x.dtype)
+
+        return te.compute(x.shape, element, name="rms_norm")
+
+    return compute
+
+
+RMS_NORM = register_op(
+    "nn.rms_norm",
+    "The axes from one on divided by the root of the mean of their squares, then scaled",
+    [("x", "any shape"), ("scale", "broadcasts to x")],
+    _rms_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    RMSNormAttrs,
+    support_level=2,
+)
+
+
+@register_strategy(RMS_NORM)
+def _rms_strategy(attrs: RMSNormAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x = tensor_argument(inputs[0], "x")
+    return _by_rows("rms_norm", _rms_compute, normalize_axis(attrs.axis, x.ndim), x)
+
+
+def rms_norm(x: Node, scale: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
+    """x / sqrt(mean of x² + epsilon) · scale, the mean over the axes from ``axis`` on."""
+    return RMS_NORM(x, scale, attrs=RMSNormAttrs(axis_of("nn.rms_norm", x, axis), float(epsilon)))
 
 
 # nn.lp_normalize

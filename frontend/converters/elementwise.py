@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...graph.node import Constant, Node, tensor_of
+from ...ir.dtype import DType
 from ...ir.errors import ModelError
 from ...ops import binary, select, unary
 from ...ops.creation import full
@@ -235,22 +236,27 @@ def _clip(node: OnnxNode) -> Node:
     return select.clip_by(node[0], low, high)
 
 
+def as_dtype(x: Node, kind: DType) -> Node:
+    """x converted to a dtype; itself if it has that."""
+    return x if tensor_of(x).dtype is kind else unary.cast(x, kind)
+
+
 @converter("Cast", 1)
 def _cast_1(node: OnnxNode) -> Node:
     name = node.string("to")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  no mapping, an enum wrapper
         raise node.unsupported(f"the element type {name!r}")
-    return unary.cast(node[0], element_type(TensorProto.DataType.Value(name), str(node)))
+    return as_dtype(node[0], element_type(TensorProto.DataType.Value(name), str(node)))
 
 
 @converter("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
 def _cast(node: OnnxNode) -> Node:
-    return unary.cast(node[0], element_type(node.integer("to"), str(node)))
+    return as_dtype(node[0], element_type(node.integer("to"), str(node)))
 
 
 @converter("CastLike", 15, 19, 21, 23, 24, 25)
 def _cast_like(node: OnnxNode) -> Node:
-    return unary.cast(node[0], node.type(1).dtype)
+    return as_dtype(node[0], node.type(1).dtype)
 
 
 @converter("Dropout", 1, 6, 7, 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import TensorProto
 
 from ...graph.node import Constant, Node, tensor_of
 from ...ops import norm
@@ -16,7 +17,7 @@ from ...ops.reshape import expand_dims, reshape
 from ...ops.unary import cast, reciprocal, sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
-from .elementwise import aligned_at
+from .elementwise import aligned_at, as_dtype
 from .shape import reshape_like
 
 
@@ -47,10 +48,7 @@ def _check_inference(node: OnnxNode) -> None:
 
 
 def _batch_norm(node: OnnxNode) -> Node:
-    kind = node.type().dtype
-    scale, bias, average, variance = (
-        node[k] if node.type(k).dtype is kind else cast(node[k], kind) for k in range(1, 5)
-    )
+    scale, bias, average, variance = (as_dtype(node[k], node.type().dtype) for k in range(1, 5))
     return norm.batch_norm(node[0], scale, bias, average, variance, node.real("epsilon", 1e-5))
 
 
@@ -85,6 +83,16 @@ def _layer_norm(node: OnnxNode) -> Sequence[Node]:
     centered = subtract(wide, average)
     variance = mean(multiply(centered, centered), axes, keepdims=True)
     return y, average, reciprocal(sqrt(add(variance, _scalar(epsilon, variance))))
+
+
+@converter("RMSNormalization", 23)
+def _rms_norm(node: OnnxNode) -> Node:
+    """Summed in float32 at least, as ``stash_type`` says by default."""
+    if node.integer("stash_type", TensorProto.FLOAT) != TensorProto.FLOAT:
+        raise node.unsupported("another stash_type than float")
+    if node.type(1).dtype is not node.type().dtype:
+        raise node.unsupported("a scale of another type than x")
+    return norm.rms_norm(node[0], node[1], node.integer("axis", -1), node.real("epsilon", 1e-5))
 
 
 @converter("GroupNormalization", 18, 21)

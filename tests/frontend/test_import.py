@@ -151,7 +151,6 @@ def test_functions_of_the_model_are_inlined():
     [
         ("MeanVarianceNormalization", 13, [floats(2, 3, 4, 5)], {}),
         ("NegativeLogLikelihoodLoss", 13, [floats(3, 5), ints(1, 0, 4)], {}),
-        ("RMSNormalization", 23, [floats(2, 3, 4), floats(4)], {}),
         ("RotaryEmbedding", 23, [floats(1, 2, 3, 4), floats(1, 3, 2), floats(1, 3, 2)], {}),
         ("Attention", 23, [floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4)], {"softcap": 2.0}),
         ("CenterCropPad", 18, [floats(5, 4), ints(3, 6)], {}),

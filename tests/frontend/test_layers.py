@@ -192,6 +192,8 @@ NORMALIZATIONS = [
     case("LayerNormalization", (17,), X, floats(6), floats(6, seed=1)),
     case("LayerNormalization", (17,), X, floats(7, 6), axis=2, epsilon=0.1, label="no bias"),
     case("LayerNormalization", (17,), X, floats(6), floats(6, seed=1), outputs=3, label="statistics"),
+    case("RMSNormalization", (23,), X, floats(6)),
+    case("RMSNormalization", (23,), X, floats(7, 6), axis=2, epsilon=0.1, label="two axes"),
     case("GroupNormalization", (18,), X, floats(2), floats(2, seed=1), num_groups=2, expected=group_norm),
     case("GroupNormalization", (21,), X, *CHANNEL[:2], num_groups=2),
 ]

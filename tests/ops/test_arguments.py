@@ -24,6 +24,7 @@ AXES = {
     "take": lambda axis: nn.take(x, i, axis),
     "gather_elements": lambda axis: nn.gather_elements(x, lw.var("j", (4, 6), "int64"), axis),
     "nn.layer_norm": lambda axis: nn.layer_norm(x, v, v, axis),
+    "nn.rms_norm": lambda axis: nn.rms_norm(x, v, axis),
     "nn.lp_normalize": lambda axis: nn.lp_normalize(x, axis),
     "repeat": lambda axis: nn.repeat(x, 2, axis),
 }

@@ -81,6 +81,10 @@ def normalised(x, axes):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
 
 
+def scaled_to_1(x):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
 def local_response(x, size=3, alpha=0.3, beta=0.6, bias=2.0):
     sums = [(x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2).sum(axis=1) for c in range(x.shape[1])]
     return x / (bias + alpha / size * np.stack(sums, axis=1)) ** beta
@@ -399,6 +403,10 @@ CASES = {
             floats(3),
         )
         for spatial in ((4, 5), (8, 9))
+    ],
+    "nn.rms_norm": [
+        (nn.rms_norm, lambda x, s: scaled_to_1(x) * s, floats(3, 19), floats(19)),
+        (nn.rms_norm, lambda x, s: scaled_to_1(x) * s, floats(2, 70), floats(70)),
     ],
     "nn.layer_norm": [
         (nn.layer_norm, lambda x, s, b: normalised(x, (-1,)) * s + b, floats(3, 19), floats(19), floats(19)),

@@ -7,7 +7,7 @@ from loopwright.graph.layout import Layout, rearranged
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops.lrn import lrn
-from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize
+from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from loopwright.te import var as dimension
 
 rng = np.random.default_rng(0)
@@ -53,6 +53,16 @@ def test_layer_norm(ops, axis, weights, native):
     mean, variance = wide.mean(axis=axes, keepdims=True), wide.var(axis=axes, keepdims=True)
     found = ops.apply(layer_norm, x, scale, bias, native=native, axis=axis)
     np.testing.assert_allclose(found, (wide - mean) / np.sqrt(variance + 1e-5) * scale + bias, rtol=1e-4, atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize(("axis", "weights"), [(-1, (6,)), (2, (5, 6)), (1, (1, 6)), (0, (6,))])
+def test_rms_norm(ops, axis, weights, native):
+    x, scale = normal(2, 4, 5, 6), normal(*weights)
+    wide, axes = x.astype(np.float64), tuple(range(axis % 4, 4))
+    found = ops.apply(rms_norm, x, scale, native=native, axis=axis, epsilon=0.25)
+    root = np.sqrt((wide * wide).mean(axis=axes, keepdims=True) + 0.25)
+    np.testing.assert_allclose(found, wide / root * scale, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("make", "shape", "first"), [(layer_norm, (3, 100), 1), (instance_norm, (2, 3, 9, 11), 2)])
@@ -145,6 +155,9 @@ def test_types_symbolic_dimensions_too(ops):
         (lambda v: layer_norm(v((2, 3)), v((2,)), v((3,))), "extents 2 of scale and 3 of x do not broadcast"),
         (lambda v: layer_norm(v((2, 3)), v((2, 2, 3)), v((3,))), "scale must broadcast"),
         (lambda v: layer_norm(v((2, 3)), v((3,)), v((3,)), axis=2), "axis 2 is not one of a tensor of rank 2"),
+        (lambda v: rms_norm(v((2, 3)), v((2, 2, 3))), "scale must broadcast to the axes from 1 on"),
+        (lambda v: rms_norm(v((2, 3), "int32"), v((3,), "int32")), "x must be of floats, found int32"),
+        (lambda v: rms_norm(v((2, 3)), v((3,)), axis=2), "axis 2 is not one of a tensor of rank 2"),
         (lambda v: lrn(v((2, 3, 4)), 0), "LrnAttrs.size must be a positive integer"),
         (lambda v: lp_normalize(v((2, 3)), p=3), "LpNormalizeAttrs.p must be one of 1, 2"),
         (lambda v: lp_normalize(v((2, 3)), axis=5), "axis 5 is not one of a tensor of rank 2"),
