@@ -241,15 +241,15 @@ def test_a_check_that_fails_is_a_code_with_its_message(tmp_path):
     A, B = make_buffer("A", [1], "int8"), make_buffer("B", [1], "float16")
     zero = (const(0, "index"),)
     checks = [Assert(Compare("<", Load(A, zero), const(n, "int8")), f"A is {n}, or more") for n in (9, 5)]
-    func = PrimFunc("small", (A, B), seq(*checks, Store(B, zero, const(1.0, "float16"))), (B,))
+    func = PrimFunc("checked", (A, B), seq(*checks, Store(B, zero, const(1.0, "float16"))), (B,))
     code = compile_module(IRModule((func,)), host_target(), CodegenOptions(cache=False))
     files = export_kernel(func, code, tmp_path, "shared")
-    assert "int small(const int8_t *A, uint16_t *B, int threads);" in files.header.read_text()
+    assert "int checked(const int8_t *A, uint16_t *B, int threads);" in files.header.read_text()
     library = ctypes.CDLL(str(files.code))
-    library.small_message.restype = ctypes.c_char_p
+    library.checked_message.restype = ctypes.c_char_p
     b = ctypes.c_uint16()
-    codes = [library.small(ctypes.byref(ctypes.c_int8(a)), ctypes.byref(b), 1) for a in (12, 7, 3)]
-    assert [library.small_message(c) for c in codes] == [b"A is 9, or more", b"A is 5, or more", b"no error"]
+    codes = [library.checked(ctypes.byref(ctypes.c_int8(a)), ctypes.byref(b), 1) for a in (12, 7, 3)]
+    assert [library.checked_message(c) for c in codes] == [b"A is 9, or more", b"A is 5, or more", b"no error"]
     assert b.value == 0x3C00
 
 
