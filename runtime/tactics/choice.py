@@ -109,7 +109,7 @@ class TacticChoice:
         if not candidates[0].code.dims:
             if self._measures:
                 self._measure_all(call, candidates, threads)
-            costs = self._records.costs(call, threads)
+            costs = self._records.costs(call, candidates[0].name, threads)
             recorded = [candidate for candidate in candidates if candidate.name in costs]
             if recorded:
                 return min(recorded, key=lambda candidate: costs[candidate.name])
@@ -117,8 +117,8 @@ class TacticChoice:
         return max(ranked, key=lambda pair: pair[0])[1]  # the compiled code among equals
 
     def _measure_all(self, call: OpCall, candidates: Sequence[Candidate], threads: int) -> None:
-        """Add a record for each candidate without one."""
-        known = self._records.costs(call, threads)
+        """Add a record for each candidate without one; the first is the model's own code."""
+        known = self._records.costs(call, candidates[0].name, threads)
         best = min((known[c.name] for c in candidates if c.name in known), default=float("inf"))
         for candidate in candidates:
             if candidate.name not in known:
