@@ -86,7 +86,7 @@ def _check_given(call: object, implementation: object, trace: object, threads: o
 def _numbers(seconds: Sequence[float]) -> tuple[float, ...]:
     try:
         return tuple(map(float, seconds))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RecordError(f"the costs of a record are a list of seconds, found {seconds!r}") from None
 
 

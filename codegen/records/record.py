@@ -70,6 +70,10 @@ class Record:
             raise RecordError("a record has a config or a trace, not both")
         if self.threads is not None and self.threads < 1:
             raise RecordError(f"a record is of 1 thread or more, found {self.threads}")
+        try:
+            canonical_json(self.to_json()).encode()
+        except UnicodeEncodeError as error:  # half of a pair of surrogates, which JSON can spell
+            raise RecordError(f"a record has a text that UTF-8 has no bytes for: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """The record as a JSON object."""

@@ -74,7 +74,7 @@ def _parsed(lines: Iterable[bytes], path: str, read: Callable[[object], Read]) -
         else:
             try:
                 yield read(data)
-            except (RecordError, RecursionError, ValueError) as error:
+            except (RecordError, RecursionError, ValueError, OverflowError) as error:
                 yield SkippedLine(path, number, "damaged", str(error))
 
 

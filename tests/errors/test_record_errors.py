@@ -1,4 +1,6 @@
-"""Misuse of tuning records."""
+"""Misuse of tuning records, and files of them that are damaged."""
+
+import json
 
 import pytest
 
@@ -69,3 +71,40 @@ def test_what_is_appended_is_a_record(tmp_path):
     with pytest.raises(lw.RecordError, match="only tuning records are appended to a file of them, found 'softmax'"):
         lw.TuningRecords.append(tmp_path / "tuned.jsonl", made, "softmax")
     assert not (tmp_path / "tuned.jsonl").exists()
+
+
+@pytest.mark.parametrize("implementation", ["softmax.\ud800", "\udfff"])
+def test_a_text_without_bytes_is_refused(implementation):
+    with pytest.raises(lw.RecordError, match="a text that UTF-8 has no bytes for"):
+        lw.TuningRecord.of(call(), "native", implementation, [1e-3])
+
+
+def test_costs_beyond_all_floats_are_refused():
+    with pytest.raises(lw.RecordError, match="a list of seconds"):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [10**400])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seconds": [10**400]},
+        {"implementation": "softmax.\ud800"},
+        {"workload": {"op": "softmax", "arguments": [], "attributes": {"axis": "\ud800"}}},
+        {"config": {"\ud800": 1}},
+        {"time": "\ud800"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_line_that_no_record_can_hold_is_damaged(tmp_path, change):
+    """The lines around it are read, and what was read can be written, and has a digest."""
+    path = tmp_path / "tuned.jsonl"
+    made = lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3])
+    lw.TuningRecords.append(path, made)
+    with path.open("a") as file:
+        file.write(json.dumps(made.to_json() | change) + "\n")
+    lw.TuningRecords.append(path, made)
+    records = lw.TuningRecords.load(path)
+    assert list(records) == [made, made]
+    assert [line.number for line in records.damaged] == [2]
+    lw.TuningRecords.append(tmp_path / "copy.jsonl", *records)
+    assert records.digest([made.workload], lw.resolve_target("native"))
