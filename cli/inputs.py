@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,9 @@ from ..codegen.model import TensorSpec
 from ..runtime.arrays import Array
 
 RANDOM = "random"
+_HEADER = (SyntaxError, tokenize.TokenError, TypeError, LookupError, ArithmeticError, RecursionError)
+"""What numpy raises for headers that are damaged, beside ``ValueError``: they are a dict as Python writes it."""
+_DAMAGED = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, *_HEADER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def _read(about: Asked) -> Iterator[tuple[str, Array]]:
             else:
                 for name in stored.files:
                     yield name, _contiguous(stored[name])
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError) as error:
+    except _DAMAGED as error:
         raise RuntimeArgumentError(f"{who}: {path} cannot be read as a .{kind} file: {error}") from error
 
 
