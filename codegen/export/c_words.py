@@ -103,3 +103,7 @@ FUNCTIONS = frozenset(
     [f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")] + f"{_STANDARD} {_POSIX}".split()
 )
 """Names that a function of an export would take from the program that it is linked to."""
+
+FAMILIES = frozenset(["cnd", "mtx", "pthread", "sem", "thrd", "timer", "tss"])
+"""What names of functions of C and POSIX begin with, as in ``sem_destroy``: those beside a function of an export would
+be among them."""

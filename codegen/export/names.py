@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...ir.dtype import DType
 from ..module import symbol_name
-from .c_words import FUNCTIONS, WORDS
+from .c_words import FAMILIES, FUNCTIONS, WORDS
 
 
 def c_name(name: str) -> str:
@@ -24,13 +24,14 @@ def c_name(name: str) -> str:
 
 
 def c_function_name(name: str) -> str:
-    """The same for a function, which must not stand in the place of one that all programs have.
+    """The same for a function, which must not stand in the place of one that all programs have; nor must those that an
+    export has beside it, such as ``NAME_destroy``.
 
-    >>> c_function_name("memcpy"), c_function_name("main"), c_function_name("pthread_model")
-    ('memcpy_', 'main_', 'pthread_model_')
+    >>> c_function_name("memcpy"), c_function_name("main"), c_function_name("pthread_model"), c_function_name("sem")
+    ('memcpy_', 'main_', 'pthread_model_', 'sem_')
     """
     found = c_name(name)
-    taken = found in FUNCTIONS or found.startswith("pthread_") or symbol_name(found) != found
+    taken = found in FUNCTIONS | FAMILIES or found.startswith("pthread_") or symbol_name(found) != found
     return f"{found}_" if taken else found
 
 

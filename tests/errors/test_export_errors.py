@@ -123,6 +123,7 @@ def test_names_become_identifiers_of_c(library, tmp_path):
     assert [c_function_name(n) for n in ("free", "pthread_create", "memset", "main", "fmodf", "read", "scale")] == [
         "free_", "pthread_create_", "memset_", "main_", "fmodf_", "read_", "scale",
     ]  # fmt: skip
+    assert [c_function_name(n) for n in ("sem", "timer", "mtx", "sema")] == ["sem_", "timer_", "mtx_", "sema"]
     assert c_names(["x", "X", "x", "threads"], ["threads"]) == ["x", "X_2", "x_3", "threads_2"]
     assert library.export(tmp_path).code.name == "double_.o"
     assert kernel().export(tmp_path).header.name == "main_.h"
