@@ -143,7 +143,7 @@ def _log_choices(functions: Iterable[CompiledFunction]) -> None:
 
 def _job_count(jobs: object) -> int:
     if jobs is None:
-        return len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise RuntimeArgumentError(f"jobs should be a whole number of processes, at least 1, found {jobs!r}")
     return jobs

@@ -39,6 +39,13 @@ def test_jobs_are_a_number_of_processes(function, jobs):
         lw.compile(function, shapes={"x": (1, 3)}, jobs=jobs)
 
 
+def test_systems_without_affinity_masks_compile(function, monkeypatch):
+    """As macOS is: there are as many processes as cpus."""
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert lw.compile(function, shapes={"x": (1, 3)}).inputs[0].shape == (1, 3)
+
+
 @pytest.mark.parametrize("path", [None, 5, b"x", ["x"]])
 def test_a_library_is_loaded_from_a_path(path):
     with pytest.raises(lw.ModelError, match="a library is read from the path of its file, found"):
