@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
+from ..codegen.model import CompiledFunction
 from ..ir.aligned import aligned
 from ..ir.errors import RuntimeArgumentError, TargetError
 from .arrays import Array
@@ -26,7 +27,7 @@ from .loaded_model import LoadedModel
 from .measure.compare import Comparison, Steps, collect_steps, compare_steps
 from .measure.onnx_reference import Reference, reference_values
 from .measure.profile import Profile, measure_profile
-from .memory_use import MemoryUse, memory_use
+from .memory_use import Loading, MemoryUse, memory_use
 from .request import Request
 from .signature import Signature, Values
 from .tactics.choice import Select, TacticChoice
@@ -75,6 +76,7 @@ class Engine:
         self._lock = ForkLock()
         self._executors: ExecutorSet | None = None
         self._chosen: list[Mapping[str, str]] = []
+        self._codes: list[Mapping[str, CompiledFunction]] = [{} for _ in self._configs]
         run_phase = weakref.WeakMethod(self._run_phase)  # the engine goes when its last user does, not in a cycle
 
         def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> list[Array]:
@@ -159,11 +161,13 @@ class Engine:
 
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;
-        ``shapes`` are those of the inputs, for models that leave dimensions open."""
-        own = [config for config in self._configs if _has_own_pool(config)]
-        shared = {config.cores for config in self._configs if not _has_own_pool(config)}
-        threads = [config.threads or 1 for config in self._configs]
-        return memory_use(self.library.model, threads, len(own) + len(shared), shapes)
+        ``shapes`` are those of the inputs, for models that leave dimensions open. From ``init`` on it is of the
+        compiled code that was chosen, before of the model's own."""
+        loadings = [
+            Loading(number if _has_own_pool(config) else config.cores, config.threads or 1, codes)
+            for number, (config, codes) in enumerate(zip(self._configs, self._codes, strict=True))
+        ]
+        return memory_use(self.library.model, loadings, shapes)
 
     def time_steps(self, inputs: Values) -> tuple[float, ...]:
         """Seconds that each of ``library.model.steps`` takes, its kernel called by itself: the least of some runs."""
@@ -248,7 +252,7 @@ class Engine:
         known = TacticRecords(records, model.target)
         choice = TacticChoice(model, self._registry, known, select, model_symbols(model))
         shared: dict[tuple[object, ...], LoadedModel] = {}
-        executors = []
+        executors, codes = [], []
         self._chosen = []
         for config in self._configs:
             lease = PoolLease() if _has_own_pool(config) else None
@@ -262,7 +266,9 @@ class Engine:
                 if not chosen.hosts:
                     shared[kind] = loaded
             self._chosen.append(chosen.names)
+            codes.append(chosen.codes)
             executors.append(Executor(loaded, self._signature, config, lease))
+        self._codes = codes
         return executors
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from math import prod
 
 from ..codegen.extents import evaluate
-from ..codegen.model import CompiledModel
+from ..codegen.model import CompiledFunction, CompiledModel
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import RuntimeArgumentError
 from .dimensions import check_shape, make_plan
@@ -36,31 +36,49 @@ class MemoryUse:
         return f"{parts}; at most {self.peak:,} bytes"
 
 
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What is known of an executor's code: ``codes`` stand for the model's own functions of these symbols; executors of
+    one ``pool`` and with the same codes share it."""
+
+    pool: object
+    threads: int
+    codes: Mapping[str, CompiledFunction]
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """The same for executors that share what is loaded."""
+        return self.pool, *((symbol, code.implementation) for symbol, code in self.codes.items())
+
+
 def memory_use(
-    model: CompiledModel, threads: Sequence[int], loadings: int, shapes: Mapping[str, Sequence[int]] | None
+    model: CompiledModel, loadings: Sequence[Loading], shapes: Mapping[str, Sequence[int]] | None
 ) -> MemoryUse:
-    """For inputs of these shapes, which a model without symbolic dimensions has no need of. ``threads`` are those of
+    """For inputs of these shapes, which a model without symbolic dimensions has no need of. ``loadings`` are those of
     each executor."""
-    executors = len(threads)
+    executors = len(loadings)
     plan = make_plan(model, _input_shapes(model, shapes or {}))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
     outputs = sum(size * prod(shape) for size, shape in zip(itemsizes, plan.outputs, strict=True))
-    code = len(model.entry_object) + sum(len(function.object) for function in model.functions)
+    own = {function.symbol: function for function in model.functions}
+    codes = {loading.kind: own | {**loading.codes} for loading in loadings}
+    code = sum(len(model.entry_object) + sum(len(f.object) for f in fs.values()) for fs in codes.values())
+    dims = dict(zip(model.dims, plan.dims, strict=True))
     return MemoryUse(
         sum(constant.nbytes for constant in model.constants),
         (plan.arena_bytes + ARENA_ALIGNMENT) * executors,
-        code * loadings,
+        code,
         outputs * executors,
-        sum(_most_heap(model, dict(zip(model.dims, plan.dims, strict=True)), count) for count in threads),
+        sum(_most_heap(model, dims, loading) for loading in loadings),
     )
 
 
-def _most_heap(model: CompiledModel, dims: Mapping[str, int], threads: int) -> int:
+def _most_heap(model: CompiledModel, dims: Mapping[str, int], loading: Loading) -> int:
     """What the kernel that takes most takes from the heap."""
     most = 0
     for step in model.steps:
-        known, function = model.dims_of(step, dims), step.function
-        most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))
+        known, function = model.dims_of(step, dims), loading.codes.get(step.function.symbol, step.function)
+        most = max(most, evaluate(function.heap_once, known) + loading.threads * evaluate(function.heap_each, known))
     return most
 
 

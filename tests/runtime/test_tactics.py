@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.codegen.extents import evaluate
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
@@ -263,6 +264,35 @@ def test_records_choose_an_alternative_whichever_they_praise(alternatives, tmp_p
                 file.write(json.dumps(data) + "\n")
         engine = lw.Engine(alternatives, threads=1).init(records=path)
         assert winner in engine.tactics.values()
+
+
+def test_a_record_of_other_code_than_an_alternative_chooses_none(alternatives, tmp_path):
+    """An alternative is compiled as it comes: what a config made of it says nothing of it, here or to the compiler."""
+    product = alternatives.functions[0]
+    call = lw.nn.matmul(lw.var("a", (24, 96)), lw.var("b", (96, 80)))
+    target, own, other = alternatives.model.target, product.implementation, "matmul.direct"
+    for config, winner in (({"rows": 4}, own), (None, other)):
+        path = tmp_path / f"{winner}.jsonl"
+        records = [
+            lw.TuningRecord.of(call, target, own, [30e-6], config={"rows": 2}),
+            lw.TuningRecord.of(call, target, other, [7e-6], config=config),
+        ]
+        lw.TuningRecords.append(path, *records)
+        assert lw.Engine(alternatives).init(records=path).tactics[product.symbol] == winner
+
+
+def test_memory_is_of_the_code_that_was_chosen(alternatives):
+    product, softmax = alternatives.functions
+    entry = len(alternatives.model.entry_object)
+    for other in alternatives.model.alternatives[product.symbol]:
+        config = lw.ExecutorConfig(threads=1, tactics=(other.implementation,))
+        engine = lw.Engine(alternatives, executors=[config, lw.ExecutorConfig(threads=1)])
+        assert engine.memory().code == entry + len(product.object) + len(softmax.object)
+        use = engine.init().memory()
+        assert use.code == 2 * (entry + len(softmax.object)) + len(product.object) + len(other.object)
+        heaps = [evaluate(f.heap_once, {}) + evaluate(f.heap_each, {}) for f in (product, other, softmax)]
+        assert use.kernels == max(heaps[1:]) + max(heaps[0], heaps[2])
+    assert len({len(f.object) for f in (product, *alternatives.model.alternatives[product.symbol])}) > 1
 
 
 def test_alternatives_are_saved_with_the_library(alternatives, tmp_path):
