@@ -40,6 +40,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--line-tables", action="store_true", help="let gdb and perf show the loop nests as the source of the code"
     )
+    parser.add_argument(
+        "--alternatives",
+        action="store_true",
+        help="of .lwlib: compile functions by all implementations that could serve, for engines to choose by records",
+    )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -48,9 +53,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    _check_output(arguments.output, arguments.weights)
+    _check_output(arguments.output, arguments.weights, arguments.alternatives)
     start = time.perf_counter()
-    library = compile_with_progress(arguments, dict(arguments.shape), arguments.line_tables)
+    library = compile_with_progress(arguments, dict(arguments.shape), arguments.line_tables, arguments.alternatives)
     files = _write(library, arguments.output, arguments.weights)
     seconds, count = time.perf_counter() - start, len(library.functions)
     if arguments.json:
@@ -63,13 +68,17 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_output(output: Path, weights: Weights | None) -> None:
+def _check_output(output: Path, weights: Weights | None, alternatives: bool) -> None:
     """Raises ``RuntimeArgumentError`` for a name that says nothing of what to write, or that code cannot have."""
     suffix = output.suffix
     if suffix != LIBRARY and suffix not in EXPORTS:
         raise RuntimeArgumentError(f"the output {output} should end in {LIBRARY}, {', '.join(EXPORTS)}")
     if suffix == LIBRARY and weights is not None:
         raise RuntimeArgumentError(f"--weights is for {', '.join(EXPORTS)}; a library has them inside")
+    if suffix in EXPORTS and alternatives:
+        raise RuntimeArgumentError(
+            f"--alternatives is for {LIBRARY}, where engines choose; {suffix} is code of one choice"
+        )
     if suffix in EXPORTS and (name := c_function_name(output.stem)) != output.stem:
         raise RuntimeArgumentError(
             f"functions of C have the name of the output, and {output.stem!r} is none that they can have: take "

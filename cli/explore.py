@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "roofline. A Python file names the schedules: its global `schedules`, a dict from names to schedules of one "
         "compute, or else all globals that are schedules; a dict `peers` may name functions of the inputs to compare "
         "with. Of a model it is the schedule of one fused function, by default of the one that takes the longest.",
-        epilog="examples: loopwright explore schedules.py --open; "
+        epilog="example: loopwright explore schedules.py --open; or, of a model: "
         "loopwright explore model.onnx --function fused_softmax -o softmax.html",
     )
     parser.add_argument("model", type=Path, metavar="FILE", help="a Python file (.py) or the file of a model (.onnx)")

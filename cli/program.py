@@ -89,7 +89,10 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Pro
 
 
 def compile_with_progress(
-    arguments: argparse.Namespace, shapes: Mapping[str, tuple[int, ...]], line_tables: bool = False
+    arguments: argparse.Namespace,
+    shapes: Mapping[str, tuple[int, ...]],
+    line_tables: bool = False,
+    alternatives: bool = False,
 ) -> Library:
     """Compile the model that the arguments name. The progress bar shows on a terminal only."""
     hidden = not sys.stderr.isatty()  # rich would take FORCE_COLOR for a terminal
@@ -103,6 +106,7 @@ def compile_with_progress(
                 progress=lambda done, total, _: progress.update(task, completed=done, total=total),
                 records=arguments.records,
                 line_tables=line_tables,
+                alternatives=alternatives,
             )
         except ModelError as error:
             raise with_advice(error) from error

@@ -55,6 +55,15 @@ def test_compile_writes_a_library_that_runs(folder, tmp_path, capsys):
     np.testing.assert_allclose(lw.Engine(lw.load(tmp_path / "m.lwlib"))([x])[0], expected, rtol=1e-5)
 
 
+def test_compile_keeps_alternatives_where_asked(folder, tmp_path, capsys):
+    command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--alternatives")
+    model = lw.load(tmp_path / "m.lwlib").model
+    assert "matmul.paneled" in [f.implementation for others in model.alternatives.values() for f in others]
+    line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.o", "--alternatives"]
+    assert "--alternatives is for .lwlib" in failure(capsys, *line)
+    assert not (tmp_path / "m.o").exists()
+
+
 def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--json"))
     assert facts["files"] == {str(tmp_path / "m.lwlib"): (tmp_path / "m.lwlib").stat().st_size}
@@ -99,6 +108,28 @@ def test_inputs_that_cannot_be_read_are_errors(folder, tmp_path, capsys):
     data[60:80] = bytes(20)
     (tmp_path / "damaged.npz").write_bytes(data)
     assert "cannot be read" in failure(capsys, "run", folder / "small.onnx", "--input", tmp_path / "damaged.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': ('",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4,",
+        "{'descr': '<f4', 'fortran_order': False,\n  'shape'\n 3",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1" + "0" * 30 + ",)}",
+        "{'descr': (), 'fortran_order': False, 'shape': (4, 8)}",
+        "{1: 2, 'descr': '<f4'}",
+        "(" * 900,
+        "",
+    ],
+    ids=str,
+)
+def test_arrays_with_damaged_headers_are_errors(folder, tmp_path, capsys, header):
+    data = (header + "\n").encode()
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little") + data + bytes(128))
+    line = ["run", folder / "small.onnx", "--input", f"x={tmp_path / 'x.npy'}"]
+    assert "input x: " in (told := failure(capsys, *line))
+    assert "x.npy cannot be read as a .npy file" in told
 
 
 def test_scalars_stay_scalars(tmp_path, capsys):
@@ -220,7 +251,9 @@ def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "ops", "cache"])
+@pytest.mark.parametrize(
+    "name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "explore", "ops", "cache"]
+)
 def test_help_has_an_example(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
