@@ -203,8 +203,9 @@ def test_a_model_for_aarch64_runs_in_an_emulator(tmp_path):
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
-def test_headers_are_c99_and_cpp(library, tmp_path, language):
-    library.export(tmp_path)
+@pytest.mark.parametrize("weights", ["inside", "beside"])
+def test_headers_are_c99_and_cpp(library, tmp_path, language, weights):
+    library.export(tmp_path, weights=weights)
     standard = ["-std=c99"] if language == "c" else ["-std=c++11"]
     cc("-fsyntax-only", "-x", language, *standard, *STRICT[1:], "-include", tmp_path / "net.h", "/dev/null")
 
