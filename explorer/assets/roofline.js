@@ -26,10 +26,11 @@ function roofline(work, machine, dots) {
   if (!machine || !work?.operations || !dots.length) return null;
   const intensity = work.operations / work.bytes;
   const slowest = Math.min(...dots.map((dot) => dot.rate), machine.operations / 50);
-  const ridge = machine.operations / Math.min(...machine.bandwidths.map(([, rate]) => rate));
+  const fastest = Math.max(...dots.map((dot) => dot.rate), machine.operations);
+  const ridges = machine.bandwidths.map(([, rate]) => machine.operations / rate);
   const right = PICTURE.width - PICTURE.right;
-  const x = scale(Math.min(intensity, 1) / 2, Math.max(intensity, ridge) * 4, PICTURE.left, right);
-  const y = scale(slowest / 2, machine.operations * 1.6, PICTURE.height - PICTURE.bottom, PICTURE.top);
+  const x = scale(Math.min(intensity, 1, ...ridges) / 2, Math.max(intensity, ...ridges) * 4, PICTURE.left, right);
+  const y = scale(slowest / 2, fastest * 1.6, PICTURE.height - PICTURE.bottom, PICTURE.top);
   const picture = svg("svg", { viewBox: `0 0 ${PICTURE.width} ${PICTURE.height}`, class: "roofline", role: "img" });
   const spoken = `roofline: at most ${gflops(machine.operations)}, ${rounded(intensity)} operations a byte`;
   picture.append(svg("title", {}, spoken));
@@ -65,6 +66,7 @@ function drawAxes(picture, x, y) {
 function drawRoofs(picture, x, y, machine) {
   const top = machine.operations;
   const slope = (180 / Math.PI) * Math.atan2(y(10) - y(100), x(100) - x(10));
+  const labels = []; // above all lines
   let labelled = Infinity;
   machine.bandwidths.toReversed().forEach(([size, rate], number) => {
     const start = Math.max(x.low, y.low / rate);
@@ -73,13 +75,13 @@ function drawRoofs(picture, x, y, machine) {
     if (labelled - line.y1 < LABEL_HEIGHT + 1) return;
     const turned = `translate(${line.x1 + 6} ${line.y1 - 6}) rotate(${-slope})`;
     const text = `${rounded(rate / 1e9)} GB/s ${number ? sizeText(size) : "memory"}`;
-    picture.append(svg("text", { class: "roof-label", transform: turned }, text));
+    labels.push(svg("text", { class: "roof-label", transform: turned }, text));
     labelled = line.y1;
   });
   const ridge = top / Math.max(...machine.bandwidths.map(([, rate]) => rate));
   picture.append(svg("line", { class: "roof", x1: x(ridge), y1: y(top), x2: x(x.high), y2: y(top) }));
   const peak = { class: "roof-label", x: x(x.high), y: y(top) - 5, "text-anchor": "end" };
-  picture.append(svg("text", peak, `${gflops(top)} arithmetic`));
+  picture.append(...labels, svg("text", peak, `${gflops(top)} arithmetic`));
 }
 
 function drawDots(picture, x, y, intensity, dots) {

@@ -9,8 +9,10 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.explorer.explore import document
+from loopwright.explorer.document import Work
 from loopwright.explorer.page import page
 
+from loopwright.runtime.measure.machine_rates import MachineRates
 TARGET = "x86-64-v3"
 COLUMN = {"Schedule": 0, "Loop nest": 1, "Passes": 2, "LLVM IR": 3, "Assembly": 4}
 
@@ -277,6 +279,27 @@ def enlarged(document, lines):
     """The document with the code of its last schedule again and again, lowered and below, until it is that long."""
     entry = document.schedules[-1]
     by_id = {pane.id: pane for pane in document.panes}
+def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
+    fast, slow = 400e9, 2e9  # a kernel above what the machine was thought to do, and a machine of little arithmetic
+    machine = MachineRates(19e9, ((1 << 19, 57e9), (1 << 27, 12e9)))
+    times = [49152 / slow, 49152 / fast]
+    entries = [replace(entry, seconds=time) for entry, time in zip(product.schedules, times, strict=True)]
+    drawn = replace(product, work=Work(49152, 9216), machine=machine, schedules=tuple(entries), peers=())
+    (tmp_path / "roofline.html").write_text(page(drawn), encoding="utf-8")
+    tab = open_page(tmp_path / "roofline.html")
+    places = tab.evaluate(
+        """[...document.querySelectorAll('.roofline :is(.roof, circle)')].map((shape) => {
+            const at = (name) => Number(shape.getAttribute(name));
+            return shape.localName === 'circle' ? [at('cx'), at('cy')] : [at('x1'), at('y1'), at('x2'), at('y2')];
+        })"""
+    )
+    assert len(places) == 5
+    for place in places:
+        assert all(40 - 0.01 <= x <= 472 + 0.01 for x in place[::2]), place
+        assert all(24 - 0.01 <= y <= 186 + 0.01 for y in place[1::2]), place
+    assert all(place[0] < place[2] for place in places if len(place) == 4), "roofs run to the right"
+
+
     times = -(-lines // len(by_id[entry.assembly].lines))
     shift = len(by_id[entry.passes[-1].pane].lines)
     for pane in [by_id[entry.passes[-1].pane], *(by_id[name] for name in (*entry.llvm, entry.assembly))]:
