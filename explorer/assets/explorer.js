@@ -16,6 +16,7 @@ const KEYS = [
   ["esc", "clear"],
 ];
 const STAGES = { steps: "Schedule", nest: "Loop nest", lowered: "Lowered", llvm: "LLVM IR", assembly: "Assembly" };
+const COLUMNS = ["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"];
 /** What is chosen at first; the address names what differs. `stage` is shown side by side, `pane` is in front. */
 const FRESH = {
   schedule: -1,
@@ -56,7 +57,9 @@ class Explorer {
     if (!this.data.schedules[state.schedule]) state.schedule = this.data.schedules.length - 1;
     const pane = this.panes.get(state.id);
     if (!pane || !(state.line >= 1 && state.line <= pane.lines.length)) Object.assign(state, { id: "", line: 0 });
-    if (!(state.stage in STAGES)) state.stage = "";
+    if (!Object.hasOwn(STAGES, state.stage)) state.stage = "";
+    if (!COLUMNS[state.pane]) state.pane = FRESH.pane;
+    for (const name of ["diff", "overview"]) state[name] = state[name] ? 1 : 0;
     const { passes, nests, llvm } = this.data.schedules[state.schedule];
     if (!passes[state.pass]?.pane) state.pass = -1;
     if (!nests[state.step]) state.step = 0;
@@ -127,8 +130,7 @@ class Explorer {
   /** All stages of the chosen schedule, from left to right. */
   buildStages() {
     const { schedule, state } = this;
-    const titles = ["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"];
-    const [steps, nest, passes, llvm, assembly] = this.arrange(titles);
+    const [steps, nest, passes, llvm, assembly] = this.arrange(COLUMNS);
     steps.views[0].root.classList.add("definition");
     this.show(steps.views[0], schedule.compute);
     this.show(steps.views[1], schedule.steps);
@@ -146,7 +148,7 @@ class Explorer {
       })),
     );
     this.show(assembly.views[0], schedule.assembly);
-    this.showTabs(titles.map((title, index) => [title, index === state.pane, () => this.set({ pane: index })]));
+    this.showTabs(COLUMNS.map((title, index) => [title, index === state.pane, () => this.set({ pane: index })]));
     this.columns.forEach((column, index) => column.root.classList.toggle("front", index === state.pane));
   }
 

@@ -5,7 +5,17 @@ async function unpack(text) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
-unpack(document.querySelector("#document").textContent).then((data) => {
-  globalThis.explorer = new Explorer(data);
-  performance.mark("shown");
-});
+/** Says on the page, too, why it cannot be shown. */
+function complain(error) {
+  const place = document.querySelector("#subtitle");
+  place.className = "error";
+  place.textContent = `The page cannot be shown (${error.message}). It needs a browser of 2024 or later.`;
+  throw error;
+}
+
+unpack(document.querySelector("#document").textContent)
+  .then((data) => {
+    globalThis.explorer = new Explorer(data);
+    performance.mark("shown");
+  })
+  .catch(complain);

@@ -15,6 +15,7 @@ from loopwright.explorer.page import page
 from loopwright.runtime.measure.machine_rates import MachineRates
 TARGET = "x86-64-v3"
 COLUMN = {"Schedule": 0, "Loop nest": 1, "Passes": 2, "LLVM IR": 3, "Assembly": 4}
+SHOWN = "[...document.querySelectorAll('.column')].filter((column) => column.offsetWidth).map((c) => c.ariaLabel)"
 
 
 def product_schedules():
@@ -232,6 +233,17 @@ def test_dark_and_light_differ_and_can_be_forced(tab):
 
 def test_a_printed_page_has_all_lines(tab):
     assert tab.printed().startswith(b"%PDF")
+    inherited = open_page(product_page, fragment="#stage=toString&pane=9", width=600, height=900)
+    assert inherited.evaluate(SHOWN) == ["Loop nest"]
+    assert inherited.complaints() == []
+
+
+def test_a_page_that_cannot_be_shown_says_so(product_page, open_page, tmp_path):
+    text = product_page.read_text(encoding="utf-8")
+    (tmp_path / "broken.html").write_text(text.replace('id="document">', 'id="document">broken'), encoding="utf-8")
+    tab = open_page(product_page, width=600, height=900)
+    tab.call("Page.navigate", url=(tmp_path / "broken.html").as_uri())
+    tab.wait("document.querySelector('#subtitle')?.innerText.includes('cannot be shown')")
     tab.call("Emulation.setEmulatedMedia", media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     text = tab.evaluate("document.body.innerText")
