@@ -26,7 +26,7 @@ class Column {
       button.addEventListener("click", pick);
       return button;
     });
-    this.choices.replaceChildren(...buttons);
+    replaceButtons(this.choices, buttons);
   }
 
   /** Marks the lines of all texts; `active` is the selection that the marks are of, `pinned` the one that stays. */

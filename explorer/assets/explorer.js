@@ -208,7 +208,7 @@ class Explorer {
       button.addEventListener("click", pick);
       return button;
     });
-    document.querySelector("#tabs").replaceChildren(...buttons);
+    replaceButtons(document.querySelector("#tabs"), buttons);
   }
 
   /** Shows a pane in a view, unless it is there already. */

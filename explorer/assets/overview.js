@@ -22,7 +22,7 @@ function showOverview(root, data, chosen, pick) {
   const timed = all.filter((dot) => dot.seconds && data.work?.operations);
   for (const dot of timed) dot.rate = data.work.operations / dot.seconds;
   const picture = roofline(data.work, data.machine, timed);
-  root.replaceChildren(timesTable(data, all), ...(picture ? [picture] : []));
+  replaceButtons(root, [timesTable(data, all), ...(picture ? [picture] : [])]);
 }
 
 function timesTable(data, dots) {

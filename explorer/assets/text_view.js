@@ -30,6 +30,13 @@ function element(name, className, text) {
   return made;
 }
 
+/** Replaces what is in an element; the button there that has the focus hands it to the one that takes its place. */
+function replaceButtons(root, children) {
+  const at = [...root.querySelectorAll("button")].indexOf(document.activeElement);
+  root.replaceChildren(...children);
+  root.querySelectorAll("button")[at]?.focus({ preventScroll: true });
+}
+
 /** Puts a text into an element, its tokens in spans. */
 function highlight(target, text, role) {
   const tokens = tokensOf(role);

@@ -138,6 +138,15 @@ def test_a_pass_shows_what_it_changed_and_equal_lines_fold(tab):
 
 
 def test_verdicts_stand_beside_their_loops(tab):
+def test_a_button_keeps_the_focus_when_what_it_chooses_is_shown(tab):
+    tab.evaluate("[...document.querySelectorAll('.choices button')].find((b) => b.textContent === 'unroll').focus()")
+    tab.evaluate("document.activeElement.click()")
+    assert tab.evaluate("document.activeElement.textContent") == "unroll"
+    tab.evaluate("document.querySelector('.times button').focus()")
+    tab.evaluate("document.activeElement.click()")
+    assert tab.evaluate("document.activeElement.textContent") == "naive"
+
+
     note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
     assert tab.evaluate(f"{note}.textContent") == "2 ymm, fma"
     tab.press("[")
