@@ -109,6 +109,7 @@ class TextView {
     const last = Math.min(this.rows.length, all ? PRINTED_ROWS : first + seen);
     const shown = [];
     for (let index = first; index < last; index++) shown.push(this.makeRow(index));
+    this.all = all;
     const left = this.rows.length - last;
     if (all && left > 0) shown.push(element("div", "cut", `… ${left} more lines, which are not printed`));
     this.sheet.replaceChildren(...shown);
@@ -126,21 +127,24 @@ class TextView {
     else highlight(code, this.text(row), this.pane.role);
     made.append(code);
     const note = this.pane.notes.get(row.line);
-    if (note?.brief) made.append(this.makeNote(note, row));
+    if (note?.brief) made.append(...this.makeNote(note, row));
     this.decorate(made);
     return made;
   }
 
-  /** The verdict on a loop, as wide as there is room beside its line. */
+  /** The verdict on a loop, as wide as there is room beside its line; without room "!" where it costs, else nothing. */
   makeNote(note, row) {
-    const made = element("span", note.costs.length ? "note costly" : "note", note.brief);
+    const costly = note.costs.length > 0;
     const room = this.scroller.clientWidth - this.width(row) * this.characterWidth() - 20;
     made.style.maxWidth = `${Math.max(LEAST_NOTE, room)}px`;
     made.title = [note.text, ...note.costs].join("\n");
-    return made;
+    return [made];
   }
 
   characterWidth() {
+    const fits = this.all || room >= LEAST_NOTE;
+    if (!fits && !costly) return [];
+    const made = element("span", costly ? "note costly" : "note", fits ? note.brief : "!");
     if (!this.measured) {
       const probe = element("span", "probe", "0".repeat(100));
       this.sheet.append(probe);

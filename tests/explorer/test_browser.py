@@ -313,6 +313,17 @@ def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
             const at = (name) => Number(shape.getAttribute(name));
             return shape.localName === 'circle' ? [at('cx'), at('cy')] : [at('x1'), at('y1'), at('x2'), at('y2')];
         })"""
+def test_notes_leave_the_code_of_narrow_columns_alone(tab):
+    note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
+    assert tab.evaluate(f"{note} !== null")
+    tab.evaluate(f"{column('Loop nest')}.style.flex = '0 0 200px'")
+    tab.settle()
+    assert tab.evaluate(f"{note} === null"), "there is no room beside the line"
+    tab.press("[")
+    costly = f"[...{column('Loop nest')}.querySelectorAll('.note')].map((note) => note.textContent)"
+    assert tab.evaluate(costly) == ["!"]
+
+
     )
     assert len(places) == 5
     for place in places:
