@@ -77,6 +77,7 @@ class Explorer {
   set(changes) {
     if ("schedule" in changes) Object.assign(this.state, { step: 0, pass: -1, id: "", line: 0 });
     Object.assign(this.state, changes);
+    if ("id" in changes) this.forgetPlaces();
     this.build();
   }
 
@@ -231,7 +232,7 @@ class Explorer {
   pick(selection) {
     const again = selection && selection.id === this.state.id && selection.line === this.state.line;
     const { id, line } = again || !selection ? { id: "", line: 0 } : selection;
-    for (const view of this.views) view.at = undefined;
+    this.forgetPlaces();
     this.state.id = id;
     this.state.line = line;
     const step = id && id === this.schedule.steps ? this.schedule.step_of[line - 1] : 0;
@@ -250,6 +251,11 @@ class Explorer {
   clear() {
     this.hovered = null;
     this.set({ id: "", line: 0, step: 0 });
+  }
+
+  /** The texts no longer know at which of their marks they are. */
+  forgetPlaces() {
+    for (const view of this.views) view.at = 0;
   }
 
   mark() {
@@ -290,7 +296,7 @@ class Explorer {
     });
   }
 
-  /** Does what a key says; whether it says anything. */
+  /** Does what a key says; whether it says anything. What the pointer was left on no longer counts. */
   press(key) {
     const { state, schedule } = this;
     const action = {
@@ -313,22 +319,23 @@ class Explorer {
       t: () => this.set({ theme: this.isDark() ? "light" : "dark" }),
       Escape: () => this.clear(),
     }[key];
-    action?.();
-    return Boolean(action);
+    if (!action) return false;
+    this.hovered = null;
+    action();
+    return true;
   }
 
   isDark() {
     return this.state.theme ? this.state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   }
 
-  /** The text that has the focus, or the one with the pinned line, or that of the nest. */
+  /** The text that has the focus, or the one with the pinned line if it can be seen, or that in front. */
   get focused() {
-    const { views } = this;
+    const { views, state } = this;
     return (
       views.find((view) => view.scroller === document.activeElement) ??
-      views.find((view) => view.pane?.id === this.state.id) ??
-      views.find((view) => view.pane?.role === "nest") ??
-      views[0]
+      views.find((view) => view.pane?.id === state.id && view.isShown) ??
+      (state.stage ? views[0] : this.columns[state.pane].views.at(-1))
     );
   }
 
@@ -342,17 +349,18 @@ class Explorer {
   movePane(by) {
     const { views } = this;
     const index = around(views.indexOf(this.focused) + by, views.length);
-    views[index].scroller.focus();
     const column = this.columns.findIndex((candidate) => candidate.views.includes(views[index]));
-    if (!this.state.stage && getComputedStyle(views[index].root).display === "none") this.set({ pane: column });
+    if (!views[index].isShown) this.set({ pane: column }); // what is not shown cannot have the focus
+    views[index].scroller.focus();
   }
 
   moveMark(by) {
     const view = this.focused;
+    if (this.pinned) this.mark();
     const top = Math.floor(view.scroller.scrollTop / ROW_HEIGHT);
-    const from = view.pane.id === this.state.id ? this.state.line : (view.at ?? view.rows[top]?.line ?? 0);
-    view.at = view.markedBeside(from, by);
-    view.reveal([view.at]);
+    const pinned = view.pane.id === this.state.id ? this.state.line : 0;
+    const found = view.markedBeside(view.at || pinned || view.rows[top]?.line || 0, by);
+    if (found) view.goTo(found);
   }
 
   movePass(by) {

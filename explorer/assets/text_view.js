@@ -55,6 +55,7 @@ class TextView {
     this.on = on;
     this.rows = [];
     this.marks = { own: new Set(), inner: new Set(), pinned: 0 };
+    this.at = 0; // the mark that was gone to last
     this.root = element("div", "text");
     this.scroller = element("div", "scroller");
     this.sheet = element("div", "sheet");
@@ -70,9 +71,14 @@ class TextView {
     new ResizeObserver(() => this.render()).observe(this.scroller);
   }
 
+  get isShown() {
+    return this.root.offsetWidth > 0;
+  }
+
   show(pane, rows) {
     this.pane = pane;
     this.rows = rows;
+    this.at = 0;
     this.rowOf = new Map(rows.map((row, index) => [row.line, index]));
     const longest = rows.reduce((most, row) => Math.max(most, this.width(row)), 0);
     this.scroller.setAttribute("aria-label", pane.title);
@@ -103,13 +109,13 @@ class TextView {
   /** Makes the rows of the page those that can be seen; `all` of them, up to a limit, for printing. */
   render(all = false) {
     if (!this.pane) return;
+    this.all = all;
     const { scrollTop, clientHeight } = this.scroller;
     const first = all ? 0 : Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - MORE_ROWS);
     const seen = Math.ceil(clientHeight / ROW_HEIGHT) + 2 * MORE_ROWS;
     const last = Math.min(this.rows.length, all ? PRINTED_ROWS : first + seen);
     const shown = [];
     for (let index = first; index < last; index++) shown.push(this.makeRow(index));
-    this.all = all;
     const left = this.rows.length - last;
     if (all && left > 0) shown.push(element("div", "cut", `… ${left} more lines, which are not printed`));
     this.sheet.replaceChildren(...shown);
@@ -136,15 +142,15 @@ class TextView {
   makeNote(note, row) {
     const costly = note.costs.length > 0;
     const room = this.scroller.clientWidth - this.width(row) * this.characterWidth() - 20;
+    const fits = this.all || room >= LEAST_NOTE;
+    if (!fits && !costly) return [];
+    const made = element("span", costly ? "note costly" : "note", fits ? note.brief : "!");
     made.style.maxWidth = `${Math.max(LEAST_NOTE, room)}px`;
     made.title = [note.text, ...note.costs].join("\n");
     return [made];
   }
 
   characterWidth() {
-    const fits = this.all || room >= LEAST_NOTE;
-    if (!fits && !costly) return [];
-    const made = element("span", costly ? "note costly" : "note", fits ? note.brief : "!");
     if (!this.measured) {
       const probe = element("span", "probe", "0".repeat(100));
       this.sheet.append(probe);
@@ -160,6 +166,7 @@ class TextView {
     made.classList.toggle("own", own.has(made.line));
     made.classList.toggle("inner", inner.has(made.line) && !own.has(made.line));
     made.classList.toggle("pinned", isPinned);
+    made.classList.toggle("at", made.line > 0 && made.line === this.at);
     made.setAttribute("aria-selected", isPinned);
   }
 
@@ -216,6 +223,13 @@ class TextView {
     this.mark(this.marks);
   }
 
+  /** Outlines a line, and scrolls to it. */
+  goTo(line) {
+    this.at = line;
+    for (const made of this.sheet.children) this.decorate(made);
+    this.reveal([line]);
+  }
+
   /** Scrolls to the first of the lines, unless one of them can be seen. */
   reveal(lines) {
     const indices = [...lines].map((line) => this.rowOf.get(line)).filter((index) => index !== undefined);
@@ -234,9 +248,9 @@ class TextView {
     return this.rows[index]?.line ?? line;
   }
 
-  /** The nearest marked line below (`by` 1) or above (-1) a line, or the line itself. */
+  /** The nearest marked line below (`by` 1) or above (-1) a line; 0 where there is none. */
   markedBeside(line, by) {
     const lines = [...this.marks.own, ...this.marks.inner].filter((marked) => (marked - line) * by > 0);
-    return lines.length ? lines.reduce((best, other) => ((other - best) * by < 0 ? other : best)) : line;
+    return lines.length ? lines.reduce((best, other) => ((other - best) * by < 0 ? other : best)) : 0;
   }
 }

@@ -9,14 +9,14 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.explorer.explore import document
 from loopwright.explorer.document import Work
+from loopwright.explorer.explore import document
 from loopwright.explorer.page import page
-
 from loopwright.runtime.measure.machine_rates import MachineRates
+
 TARGET = "x86-64-v3"
-COLUMN = {"Schedule": 0, "Loop nest": 1, "Passes": 2, "LLVM IR": 3, "Assembly": 4}
 SHOWN = "[...document.querySelectorAll('.column')].filter((column) => column.offsetWidth).map((c) => c.ariaLabel)"
+COLUMN = {"Schedule": 0, "Loop nest": 1, "Passes": 2, "LLVM IR": 3, "Assembly": 4}
 
 
 def product_schedules():
@@ -138,7 +138,6 @@ def test_a_pass_shows_what_it_changed_and_equal_lines_fold(tab):
     assert "loop_partition" in unchanged[0][1]
 
 
-def test_verdicts_stand_beside_their_loops(tab):
 def test_a_button_keeps_the_focus_when_what_it_chooses_is_shown(tab):
     tab.evaluate("[...document.querySelectorAll('.choices button')].find((b) => b.textContent === 'unroll').focus()")
     tab.evaluate("document.activeElement.click()")
@@ -148,6 +147,7 @@ def test_a_button_keeps_the_focus_when_what_it_chooses_is_shown(tab):
     assert tab.evaluate("document.activeElement.textContent") == "naive"
 
 
+def test_verdicts_stand_beside_their_loops(tab):
     note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
     assert tab.evaluate(f"{note}.textContent") == "2 ymm, fma"
     tab.press("[")
@@ -169,10 +169,58 @@ def test_keys_move_through_lines_panes_and_marks(tab):
     assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "lowered"
     tab.press("ArrowDown")
     assert tab.evaluate("explorer.panes.get(explorer.state.id).title") == "lowered"
-    for key in "npsfdiot":
-        tab.press(key)
+    tab.press("o", "t")
     assert tab.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
     assert tab.evaluate("document.querySelector('#overview').hidden")
+
+
+def test_arrow_keys_move_the_marks_while_the_pointer_stays(tab):
+    tab.click(row("Loop nest", "for r in range(24)"))
+    before = tab.evaluate("explorer.state.line")
+    tab.press("ArrowDown")
+    assert tab.evaluate("explorer.state.line") == before + 1
+    assert [line.strip() for line in marked(tab, "Loop nest")] != ["for r in range(24):"]
+    assert marked(tab, "Loop nest") == tab.evaluate(
+        f"[...{column('Loop nest')}.querySelectorAll('.row.pinned code')].map((code) => code.textContent)"
+    )
+
+
+def test_n_and_p_go_from_mark_to_mark(tab):
+    tab.click(row("Loop nest", "for r in range(24)"))
+    pinned = tab.evaluate("explorer.state.line")
+    at = "explorer.columns[1].views[0].at"
+    visited = []
+    for key in "nnp":
+        tab.press(key)
+        visited.append(tab.evaluate(at))
+    assert visited == [pinned + 1, pinned + 2, pinned + 1], "each goes on from the last, not from what is pinned"
+    outlined = f"[...{column('Loop nest')}.querySelectorAll('.row.at')].map((row) => row.line)"
+    assert tab.evaluate(outlined) == [pinned + 1]
+    tab.press("ArrowRight", "n", "n")
+    passes = "explorer.columns[2].views[0]"
+    assert tab.evaluate(f"[...{passes}.marks.own, ...{passes}.marks.inner].includes({passes}.at)")
+    tab.press("Escape")
+    assert tab.evaluate(at) == 0
+
+
+def test_keys_choose_step_pass_difference_and_llvm(tab):
+    label = "{}.querySelector('.scroller').ariaLabel"
+    added = f"{column('Passes')}.querySelectorAll('.row.added').length"
+    tab.press("s")
+    assert tab.evaluate("explorer.state.step") == 1
+    assert tab.evaluate("explorer.columns[1].views[0].pane.id === explorer.schedule.nests[1]")
+    tab.press("f")
+    chosen = tab.evaluate("explorer.state.pass")
+    assert chosen >= 0
+    assert tab.evaluate("explorer.columns[2].views[0].pane.id === explorer.schedule.passes[explorer.state.pass].pane")
+    tab.press("f")
+    assert tab.evaluate("explorer.state.pass") > chosen
+    assert tab.evaluate(added) > 0
+    tab.press("d")
+    assert tab.evaluate(added) == 0
+    before = tab.evaluate(label.format(column("LLVM IR")))
+    tab.press("i")
+    assert tab.evaluate(label.format(column("LLVM IR"))) != before
 
 
 def test_the_address_keeps_what_is_chosen(tab, product_page, open_page):
@@ -185,6 +233,17 @@ def test_the_address_keeps_what_is_chosen(tab, product_page, open_page):
     broken = open_page(product_page, fragment="#schedule=99&id=nowhere&line=-4&pass=77&step=1e9&llvm=x&stage=?")
     assert broken.evaluate("explorer.schedule.name") == "register tile"
     assert broken.complaints() == []
+    inherited = open_page(product_page, fragment="#stage=toString&pane=9", width=600, height=900)
+    assert inherited.evaluate(SHOWN) == ["Loop nest"]
+    assert inherited.complaints() == []
+
+
+def test_a_page_that_cannot_be_shown_says_so(product_page, open_page, tmp_path):
+    text = product_page.read_text(encoding="utf-8")
+    (tmp_path / "broken.html").write_text(text.replace('id="document">', 'id="document">broken'), encoding="utf-8")
+    tab = open_page(product_page, width=600, height=900)
+    tab.call("Page.navigate", url=(tmp_path / "broken.html").as_uri())
+    tab.wait("document.querySelector('#subtitle')?.innerText.includes('cannot be shown')")
 
 
 def test_schedules_stand_side_by_side_with_their_times(tab):
@@ -220,14 +279,49 @@ def test_times_and_roofline_are_shown_where_they_were_measured(tab, product):
     assert tab.evaluate("document.querySelectorAll('.roofline .peer').length") == 1
 
 
+def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
+    fast, slow = 400e9, 2e9  # a kernel above what the machine was thought to do, and a machine of little arithmetic
+    machine = MachineRates(19e9, ((1 << 19, 57e9), (1 << 27, 12e9)))
+    times = [49152 / slow, 49152 / fast]
+    entries = [replace(entry, seconds=time) for entry, time in zip(product.schedules, times, strict=True)]
+    drawn = replace(product, work=Work(49152, 9216), machine=machine, schedules=tuple(entries), peers=())
+    (tmp_path / "roofline.html").write_text(page(drawn), encoding="utf-8")
+    tab = open_page(tmp_path / "roofline.html")
+    places = tab.evaluate(
+        """[...document.querySelectorAll('.roofline :is(.roof, circle)')].map((shape) => {
+            const at = (name) => Number(shape.getAttribute(name));
+            return shape.localName === 'circle' ? [at('cx'), at('cy')] : [at('x1'), at('y1'), at('x2'), at('y2')];
+        })"""
+    )
+    assert len(places) == 5
+    for place in places:
+        assert all(40 - 0.01 <= x <= 472 + 0.01 for x in place[::2]), place
+        assert all(24 - 0.01 <= y <= 186 + 0.01 for y in place[1::2]), place
+    assert all(place[0] < place[2] for place in places if len(place) == 4), "roofs run to the right"
+
+
 def test_narrow_windows_show_one_pane_at_a_time(product_page, open_page):
     tab = open_page(product_page, width=600, height=900)
-    shown = "[...document.querySelectorAll('.column')].filter((column) => column.offsetWidth).map((c) => c.ariaLabel)"
-    assert tab.evaluate(shown) == ["Loop nest"]
+    assert tab.evaluate(SHOWN) == ["Loop nest"]
+    for title in ("Passes", "LLVM IR"):
+        tab.press("ArrowRight")
+        assert tab.evaluate(SHOWN) == [title]
+        assert tab.evaluate(f"{column(title)}.contains(document.activeElement)"), "keys go to what is shown"
     tab.evaluate("[...document.querySelectorAll('#tabs button')].at(-1).click()")
-    assert tab.evaluate(shown) == ["Assembly"]
+    assert tab.evaluate(SHOWN) == ["Assembly"]
     assert tab.evaluate("document.querySelector('.column.front .row') !== null")
     assert tab.evaluate("document.documentElement.scrollWidth <= 600")
+
+
+def test_notes_leave_the_code_of_narrow_columns_alone(tab):
+    note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
+    assert tab.evaluate(f"{note} !== null")
+    tab.evaluate(f"{column('Loop nest')}.style.flex = '0 0 200px'")
+    tab.settle()
+    assert tab.evaluate(f"{note} === null"), "there is no room beside the line"
+    tab.press("[")
+    costly = f"[...{column('Loop nest')}.querySelectorAll('.note')].map((note) => note.textContent)"
+    assert tab.evaluate(costly) == ["!"]
 
 
 def test_dark_and_light_differ_and_can_be_forced(tab):
@@ -247,6 +341,7 @@ def test_a_printed_page_has_all_lines(tab):
     background = "getComputedStyle(document.body).backgroundColor"
     dark = tab.evaluate(background)
     tab.call("Emulation.setEmulatedMedia", media="print")
+    assert tab.evaluate(background) == "rgb(246, 246, 244)" != dark
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     text = tab.evaluate("document.body.innerText")
     assert "retq" in text
@@ -293,38 +388,6 @@ def enlarged(document, lines):
     other registers and constants each time, as equal text would be packed into almost nothing."""
     entry = document.schedules[-1]
     by_id = {pane.id: pane for pane in document.panes}
-def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
-    fast, slow = 400e9, 2e9  # a kernel above what the machine was thought to do, and a machine of little arithmetic
-    machine = MachineRates(19e9, ((1 << 19, 57e9), (1 << 27, 12e9)))
-    times = [49152 / slow, 49152 / fast]
-    entries = [replace(entry, seconds=time) for entry, time in zip(product.schedules, times, strict=True)]
-    drawn = replace(product, work=Work(49152, 9216), machine=machine, schedules=tuple(entries), peers=())
-    (tmp_path / "roofline.html").write_text(page(drawn), encoding="utf-8")
-    tab = open_page(tmp_path / "roofline.html")
-    places = tab.evaluate(
-        """[...document.querySelectorAll('.roofline :is(.roof, circle)')].map((shape) => {
-            const at = (name) => Number(shape.getAttribute(name));
-            return shape.localName === 'circle' ? [at('cx'), at('cy')] : [at('x1'), at('y1'), at('x2'), at('y2')];
-        })"""
-def test_notes_leave_the_code_of_narrow_columns_alone(tab):
-    note = f"{row('Loop nest', 'for j_inner in')}.querySelector('.note')"
-    assert tab.evaluate(f"{note} !== null")
-    tab.evaluate(f"{column('Loop nest')}.style.flex = '0 0 200px'")
-    tab.settle()
-    assert tab.evaluate(f"{note} === null"), "there is no room beside the line"
-    tab.press("[")
-    costly = f"[...{column('Loop nest')}.querySelectorAll('.note')].map((note) => note.textContent)"
-    assert tab.evaluate(costly) == ["!"]
-
-
-    )
-    assert len(places) == 5
-    for place in places:
-        assert all(40 - 0.01 <= x <= 472 + 0.01 for x in place[::2]), place
-        assert all(24 - 0.01 <= y <= 186 + 0.01 for y in place[1::2]), place
-    assert all(place[0] < place[2] for place in places if len(place) == 4), "roofs run to the right"
-
-
     times = -(-lines // len(by_id[entry.assembly].lines))
     shift = len(by_id[entry.passes[-1].pane].lines)
     for pane in [by_id[entry.passes[-1].pane], *(by_id[name] for name in (*entry.llvm, entry.assembly))]:
@@ -335,6 +398,12 @@ def test_notes_leave_the_code_of_narrow_columns_alone(tab):
     return replace(document, panes=tuple(by_id.values()))
 
 
+def varied(lines, random):
+    """The lines with other numbers: of vector registers, and those that do not belong to a name."""
+    renamed = (re.sub(r"(?<=[xyz]mm)\d+", lambda _: str(random.randrange(16)), line) for line in lines)
+    return [re.sub(r"(?<![\w.])\d+\b", lambda _: str(random.randrange(4096)), line) for line in renamed]
+
+
 def test_no_file_of_the_page_reaches_for_the_network():
     assets = Path(lw.__file__).parent / "explorer" / "assets"
     for asset in assets.iterdir():
@@ -342,10 +411,3 @@ def test_no_file_of_the_page_reaches_for_the_network():
             r"\b(?:https?:|fetch\(|XMLHttpRequest|WebSocket|import\(|innerHTML|eval\().*", asset.read_text()
         )
         assert all("www.w3.org/2000/svg" in text for text in found), (asset.name, found)
-    assert tab.evaluate(background) == "rgb(246, 246, 244)" != dark
-def varied(lines, random):
-    """The lines with other numbers: of vector registers, and those that do not belong to a name."""
-    renamed = (re.sub(r"(?<=[xyz]mm)\d+", lambda _: str(random.randrange(16)), line) for line in lines)
-    return [re.sub(r"(?<![\w.])\d+\b", lambda _: str(random.randrange(4096)), line) for line in renamed]
-
-
