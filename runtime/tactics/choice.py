@@ -189,5 +189,7 @@ def _seconds(run: Callable[[], int], name: str, host: HostCall | None) -> float:
     seconds = time.perf_counter() - start
     if code:
         error = host.take_error() if host is not None else None
+        if error is not None and not isinstance(error, Exception):
+            raise error  # what is to end the program
         raise KernelError(f"the tactic {name} failed when it was measured: {error or f'code {code}'}") from error
     return max(seconds, 1e-9)

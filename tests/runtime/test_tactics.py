@@ -173,6 +173,15 @@ def test_an_error_of_a_tactic_is_the_cause_of_ours(library):
         lw.Engine(library, tactics=registry_of(("test.failing", Failing, 99))).init(select="measure")
 
 
+def test_an_interrupt_while_tactics_are_measured_is_not_wrapped(library):
+    class Leaving(lw.AbstractTactic):
+        def enqueue(self, args):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lw.Engine(library, tactics=registry_of(("test.leaving", Leaving, 0))).init(select="measure")
+
+
 def test_blas_is_a_tactic_beside_others():
     pytest.importorskip("scipy")
     a, b = lw.var("a", (3, 4)), lw.var("b", (4, 5))
