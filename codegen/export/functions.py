@@ -25,7 +25,7 @@ VERIFY = "lw.api.verify"
 """Of weights that lie beside: ``runtime/exports/weights_beside.ll`` has it."""
 
 _CONTEXT = llvm_ir.LiteralStructType([I64, PTR, I64, PTR, PTR])
-"""As in ``runtime/export_context.ll``."""
+"""As in ``runtime/exports/export_context.ll``."""
 
 
 class _Messages:
