@@ -99,7 +99,7 @@ class Engine:
         prefers, else the cheapest by the file of ``records``, else the one of highest priority. ``select="measure"``
         measures those that have no record first, and adds that to the file.
         """
-        with self._lock:
+        with self._lock.held:
             if self._executors is None:
                 self._executors = ExecutorSet(self._make_executors(select, records), self.library.model.name)
             elif select is not None or records is not None:

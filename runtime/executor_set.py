@@ -17,6 +17,7 @@ from typing import TypeVar
 from ..ir.errors import InternalError
 from .arrays import Array
 from .executor import Executor
+from .functions.host_call import is_inside
 from .signature import Values
 from .waits import waits
 
@@ -29,7 +30,7 @@ class ExecutorSet:
     def __init__(self, executors: Sequence[Executor], name: str) -> None:
         self.executors = tuple(executors)
         self.name = name
-        self._hosts = tuple(dict.fromkeys(host for executor in executors for host in executor.hosts))
+        self.hosts = tuple(dict.fromkeys(host for executor in executors for host in executor.hosts))
         self.renew()
         _sets.add(self)
 
@@ -38,15 +39,14 @@ class ExecutorSet:
         self._lock = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
         self._idle: SimpleQueue[Executor] = SimpleQueue()
-        for host in self._hosts:
-            host.forget_threads()
+        self.holders: dict[Executor, int | None] = dict.fromkeys(self.executors)
         for executor in self.executors:
             self._idle.put(executor)
         self._take = iter(self._idle.get, None)
 
     def use(self, run: Callable[[Executor], Result]) -> Result:
         """What ``run`` gives, on the calling thread."""
-        if self._hosts:
+        if self.hosts:
             return self._use_watched(run)
         idle, executor = self._idle, None
         try:
@@ -60,7 +60,7 @@ class ExecutorSet:
 
     def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> list[Array]:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
-        if self._hosts:
+        if self.hosts:
             return self._use_watched(lambda executor: executor.run(inputs, out, context))
         idle, executor = self._idle, None
         try:
@@ -81,26 +81,29 @@ class ExecutorSet:
 
     def _use_watched(self, run: Callable[[Executor], Result]) -> Result:
         """``use``, where functions of Python may call engines while they hold an executor: of calls that would wait for
-        each other for ever, the one that closes the circle raises an error instead."""
-        idle, executor = self._idle, None
+        each other for ever, the one that closes the circle raises an error instead.
+
+        What is noted are stores, no calls, where a KeyboardInterrupt could leave half of them out.
+        """
+        idle, holders, executor = self._idle, self.holders, None
         thread = threading.get_ident()
         try:
             waits.begin(thread, self, idle.empty)
             for executor in self._take:
-                waits.took(thread, self)
+                waits.waiting[thread] = None  # first: one that holds and waits could look like a circle
+                holders[executor] = thread
                 return run(executor)
         finally:
-            try:
-                waits.end(thread, self, took=executor is not None)
-            finally:
-                if executor is not None:
-                    idle.put(executor)
+            waits.waiting[thread] = None
+            if executor is not None:
+                holders[executor] = None
+                idle.put(executor)
         raise InternalError(f"the executors of {self.name} are gone")
 
     def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[list[Array]]:
         """A run on a thread of the engine's, of which there are as many as executors. From a function that an engine
         runs, it is made at once, on the function's own thread: what that holds could be what the run waits for."""
-        if waits.holds(threading.get_ident()):
+        if is_inside():
             return _done(lambda: self.run(inputs, out, context))
         with self._lock:
             if self._workers is None:
@@ -125,6 +128,8 @@ def _renew_all() -> None:
     waits.forget()
     for executors in list(_sets):
         executors.renew()
+        for host in executors.hosts:
+            host.forget_threads()
 
 
 if hasattr(os, "register_at_fork"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections import Counter
 from collections.abc import Callable
 from math import prod
 from typing import Any, TypeAlias
@@ -28,6 +27,20 @@ Compute: TypeAlias = Callable[[list[Array], list[Array]], object]
 """Fills the outputs, which come second, from the inputs, which it must not write."""
 
 
+class _Inside(threading.local):
+    """How many functions of Python run on this thread, one inside the other."""
+
+    depth = 0
+
+
+_inside = _Inside()
+
+
+def is_inside() -> bool:
+    """Whether the calling thread is in a function that an engine runs."""
+    return _inside.depth > 0
+
+
 class HostCall:
     """``address`` is that of an entry which calls ``compute`` with the tensors of a function's call as arrays.
 
@@ -41,7 +54,7 @@ class HostCall:
         self._places = call.places
         self._arguments = max(call.places) + 1
         self._errors: dict[int, BaseException] = {}
-        self._completed: Counter[int] = Counter()
+        self._completed: dict[int, int] = {}
         self._entry = ENTRY(self._run)  # kept: native code has its address
         self.address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
 
@@ -51,7 +64,7 @@ class HostCall:
 
     def completed(self, thread: int) -> int:
         """How many calls have come to their end on a thread, with or without an error."""
-        return self._completed[thread]
+        return self._completed.get(thread, 0)
 
     def forget_threads(self) -> None:
         """In a forked child: the threads that were inside are not there."""
@@ -59,12 +72,15 @@ class HostCall:
 
     def _run(self, context: int, args: int) -> int:
         thread = threading.get_ident()
+        self._completed.setdefault(thread, 0)
         try:
+            _inside.depth += 1
             self._compute(*self._arrays(args))
         except BaseException as error:  # none may cross native code: it is raised behind it
             self._errors[thread] = error
             return FAILED
-        finally:
+        finally:  # no call, in which an interrupt could come
+            _inside.depth -= 1
             self._completed[thread] += 1
         return 0
 

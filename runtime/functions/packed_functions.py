@@ -42,7 +42,7 @@ def register_func(name: str, function: Registered, override: bool = False) -> Re
         raise LoopwrightError(f"the name of a function is identifiers with dots between them, found {name!r}")
     if not callable(function):
         raise LoopwrightError(f"{name} is registered for a function, found {function!r}")
-    with _lock:
+    with _lock.held:
         if name in _functions and not override:
             raise LoopwrightError(f"the function {name} is registered already; say override=True to replace it")
         _functions[name] = function
@@ -51,7 +51,7 @@ def register_func(name: str, function: Registered, override: bool = False) -> Re
 
 def get_func(name: str) -> PackedFunction:
     """The function of a name. Raises ``LoopwrightError`` if there is none."""
-    with _lock:
+    with _lock.held:
         found = _functions.get(name)
     if found is None:
         raise LoopwrightError(f"there is no function {name!r}: register it by lw.register_func")
@@ -60,5 +60,5 @@ def get_func(name: str) -> PackedFunction:
 
 def list_funcs() -> tuple[str, ...]:
     """The names of all functions, sorted."""
-    with _lock:
+    with _lock.held:
         return tuple(sorted(_functions))

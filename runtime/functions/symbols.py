@@ -53,7 +53,7 @@ def register_symbol(function: ExternFunction, address: object, override: bool = 
     if not isinstance(function, ExternFunction):
         raise LoopwrightError(f"register_symbol takes what te.extern_function gives, found {function!r}")
     found = _address(function, address)
-    with _lock:
+    with _lock.held:
         if function.symbol in _registered and not override:
             raise LoopwrightError(
                 f"the symbol {function.symbol} is registered already; say override=True to replace it"
@@ -94,7 +94,7 @@ def _symbol(prototype: str) -> str:
 
 def _find(prototype: str, program: str) -> int:
     symbol = _symbol(prototype)
-    with _lock:
+    with _lock.held:
         known = _registered.get(symbol)
     if known is not None:
         if known.prototype != prototype:

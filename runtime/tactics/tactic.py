@@ -63,7 +63,7 @@ class TacticRegistry:
         check_op_name(op)
         if not callable(creator):
             raise LoopwrightError(f"the tactic {name} of {op} needs a function that makes it, found {creator!r}")
-        with self._lock:
+        with self._lock.held:
             known = self._tactics.setdefault(op, {})
             if name in known and not override:
                 raise LoopwrightError(f"{op} has a tactic {name} already; say override=True to replace it")
@@ -71,7 +71,7 @@ class TacticRegistry:
 
     def of(self, op: str) -> tuple[RegisteredTactic, ...]:
         """The tactics of an operator, in order of registration."""
-        with self._lock:
+        with self._lock.held:
             return tuple(self._tactics.get(op, {}).values())
 
 

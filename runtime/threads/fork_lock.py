@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from types import TracebackType
 
 
 class ForkLock:
-    """As ``threading.Lock``, for ``with``. What it guards must be whole between any two statements, since a child may
-    begin in the midst of them."""
+    """For ``with lock.held``. What it guards must be whole between any two statements, since a child may begin in the
+    midst of them; that child gives back a lock that nobody knows any more.
+
+    The lock itself is entered, with no function of Python around it: a KeyboardInterrupt that came in there would find
+    it taken, with nobody to give it back.
+    """
 
     def __init__(self) -> None:
         self.renew()
@@ -18,16 +21,7 @@ class ForkLock:
 
     def renew(self) -> None:
         """Be free, whoever held it."""
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lock.locked():  # not in a child that began in here
-            self._lock.release()
+        self.held = threading.Lock()
 
 
 _locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()

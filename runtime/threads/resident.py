@@ -22,7 +22,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     library = llvm.JITLibraryBuilder().add_object_img(_compiled(ir_text, speed_level)).add_current_process()
     for name in exports:
         library.export_symbol(name)
-    with _lock:
+    with _lock.held:
         _loaded += 1
         jit = llvm.create_lljit_compiler()
         tracker = library.link(jit, f"resident{_loaded}")

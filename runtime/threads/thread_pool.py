@@ -101,7 +101,7 @@ def serial_pool_ir() -> str:
 
 def thread_pool_symbols(pool: PoolKey = SHARED_POOL) -> dict[str, int]:
     """Name → address of what a pool exports, for the JIT linker. The first call compiles it, in about 20 ms."""
-    with _load_lock:
+    with _load_lock.held:
         return dict(_load(pool))
 
 

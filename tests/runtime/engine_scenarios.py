@@ -5,6 +5,7 @@
 
 import gc
 import os
+import random
 import resource
 import signal
 import sys
@@ -239,6 +240,86 @@ def check_calling_each_other(submits):
     second = calling_engine(f"test.second{submits}", lambda x, y: np.copyto(y, ask(first, x, submits)))
     for engine in (first, second):
         assert says_that_it_would_wait(partial(ask, engine, ONES, submits))
+
+
+def interrupts_of_functions_leave_all_executors_free(count):
+    """At any moment, in the function and in what engines do around it."""
+    engine = calling_engine("test.copy", lambda x, y: np.copyto(y, x))
+    moments = random.Random(3)
+    alarms = []
+
+    def interrupt(*_):
+        alarms.append(None)
+        assert len(alarms) == 1, "the call hung, or the interrupt was lost"
+        raise KeyboardInterrupt
+
+    def call_until_interrupted():
+        alarms.clear()
+        signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-4 * moments.random(), 10)
+        while True:
+            engine([ONES])
+
+    signal.signal(signal.SIGALRM, interrupt)
+    for _ in range(count):
+        try:
+            call_until_interrupted()
+        except KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert engine._executors._idle.qsize() == 1
+    np.testing.assert_array_equal(engine([2 * ONES])[0], 2 * ONES)
+
+
+def child_that_began_in_a_function():
+    """It ends the call that its parent had begun, and can make others; so can the parent."""
+    children = []
+
+    def fork(x, y):
+        if x[0] > 1:
+            children.append(os.fork())
+        y[...] = x
+
+    engine = calling_engine("test.fork", fork)
+    for _ in range(3):
+        np.testing.assert_array_equal(engine([2 * ONES])[0], 2 * ONES)
+        np.testing.assert_array_equal(engine([ONES])[0], ONES)
+        child = children.pop()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def new_sets_of_executors_leave_errors_of_other_threads():
+    """A function raises; before its thread takes the error, another one makes a set of the same executors."""
+    raised, go_on = threading.Event(), threading.Event()
+    found = []
+
+    def fail(x, y):
+        raise ValueError("of the function")
+
+    engine = calling_engine("test.fail", fail)
+    (executor,) = engine._executors.executors
+    entry = executor._entry
+
+    def slow_entry(context, slots):
+        code = entry(context, slots)
+        raised.set()
+        go_on.wait()
+        return code
+
+    def run():
+        try:
+            engine([ONES])
+        except lw.KernelError as error:
+            found.append(str(error.__cause__))
+
+    executor._entry = slow_entry
+    thread = threading.Thread(target=run)
+    thread.start()
+    raised.wait()
+    type(engine._executors)([executor], "another")
+    go_on.set()
+    thread.join()
+    assert found == ["of the function"], found
 
 
 def threads_that_hold_what_the_other_waits_for():

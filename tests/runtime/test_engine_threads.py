@@ -34,10 +34,16 @@ def run(scenario, *numbers, seconds=60):
         "engines_that_call_each_other",
         "threads_that_hold_what_the_other_waits_for",
         "a_call_waits_for_a_function_that_ends",
+        "child_that_began_in_a_function",
+        "new_sets_of_executors_leave_errors_of_other_threads",
     ],
 )
 def test_engines_are_safe(scenario):
     run(scenario)
+
+
+def test_engines_of_functions_are_safe_from_interrupts():
+    run("interrupts_of_functions_leave_all_executors_free", 400)
 
 
 def test_eight_threads_on_two_executors_get_the_right_results():
