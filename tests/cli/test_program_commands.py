@@ -122,7 +122,7 @@ def test_inputs_that_cannot_be_read_are_errors(folder, tmp_path, capsys):
         "(" * 900,
         "",
     ],
-    ids=str,
+    ids=lambda header: header[:60],
 )
 def test_arrays_with_damaged_headers_are_errors(folder, tmp_path, capsys, header):
     data = (header + "\n").encode()
