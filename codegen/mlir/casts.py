@@ -54,7 +54,8 @@ def _int_to_float(w: Writer, value: Value, source: DType, to: DType) -> Value:
     if not is_small_float(to):
         return w.convert(op, value, type_of(to))
     if to.kind == "bfloat" and source.bits >= 32:
-        wide = w.call("to_odd_float64", [value], _double(to), lambda h, args: _odd_double(h, args, source, op))
+        name = "to_odd_float64" if op == "arith.sitofp" else "to_odd_float64_unsigned"
+        wide = w.call(name, [value], _double(to), lambda h, args: _odd_double(h, args, source, op))
         return narrow_double(w, wide, to)
     return w.convert("arith.truncf", w.convert(op, value, type_of(FLOAT32.with_lanes(to.lanes))), type_of(to))
 

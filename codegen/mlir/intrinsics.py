@@ -15,7 +15,7 @@ from .integers import dot2, dot4, pair
 from .text import Value, Writer, type_of
 
 _MATH = {
-    **{name: f"math.{name}" for name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p")},
+    **{name: f"math.{name}" for name in ("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "log1p")},
     **{name: f"math.{name}" for name in ("sin", "cos", "tan", "atan", "tanh", "erf", "floor", "ceil", "trunc")},
     "abs": "math.absf",
     "round": "math.roundeven",
@@ -79,8 +79,8 @@ def _float(w: Writer, name: str, args: Sequence[Value], kind: DType) -> Value:
             one = w.constant(kind, 1.0)
             rest = w.unary("math.exp", w.unary("arith.negf", x))
             return w.binary("arith.divf", one, w.binary("arith.addf", one, rest))
-        case "asin" | "acos" | "sinh" | "cosh":
-            build = {"asin": _asin, "acos": _acos, "sinh": _sinh, "cosh": _cosh}[name]
+        case "asin" | "acos" | "sinh" | "cosh" | "expm1":
+            build = {"asin": _asin, "acos": _acos, "sinh": _sinh, "cosh": _cosh, "expm1": _expm1}[name]
             return w.call(name, [x], x.type, lambda h, params: build(h, params[0], kind))
         case _:
             raise MlirError(f"MLIR has no form for the intrinsic {name} of {kind}")
@@ -101,10 +101,16 @@ def _acos(w: Writer, x: Value, kind: DType) -> Value:
     return w.binary("math.atan2", _cathetus(w, x, kind), x)
 
 
+def _expm1(w: Writer, x: Value, kind: DType) -> Value:
+    """exp(x) − 1 as tanh(x/2)·(exp(x) + 1): LLVM 19 makes a difference of ``math.expm1``, which is 0 near 0."""
+    tanh = w.unary("math.tanh", w.binary("arith.mulf", w.constant(kind, 0.5), x))
+    return w.binary("arith.mulf", tanh, w.binary("arith.addf", w.unary("math.exp", x), w.constant(kind, 1.0)))
+
+
 def _sinh(w: Writer, x: Value, kind: DType) -> Value:
     """By expm1 where x is small, since exp(x) − exp(−x) cancels there; else exp(|x|)/2, which is late to overflow."""
     magnitude = w.unary("math.absf", x)
-    less = w.unary("math.expm1", magnitude)
+    less = _expm1(w, magnitude, kind)
     shrunk = w.binary("arith.divf", less, w.binary("arith.addf", less, w.constant(kind, 1.0)))
     near = w.binary("arith.mulf", w.constant(kind, 0.5), w.binary("arith.addf", less, shrunk))
     is_near = w.compare("arith.cmpf olt", magnitude, w.constant(kind, 20.0), BOOL.with_lanes(kind.lanes))

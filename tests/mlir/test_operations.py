@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 
 import loopwright as lw
+from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.dtype import dtype
+from loopwright.ir.expr import Cast, Load, Ramp, const
+from loopwright.ir.intrinsics import call
+from loopwright.ir.stmt import For, PrimFunc, Store, seq
 
 sys.path.insert(0, str(Path(__file__).parent))
 import programs
@@ -15,7 +19,7 @@ import programs
 import tools
 
 emit = programs.load(programs.TESTS / "codegen" / "emit_programs.py")
-BORDERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e9, -1e9, 0.5, 300.5, -300.5, 1.5, 2.5]
+BORDERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-8, -1e-8, 1e9, -1e9, 0.5, 300.5, -300.5, 1.5, 2.5]
 
 
 def numbers(kind, rng):
@@ -31,12 +35,12 @@ def numbers(kind, rng):
     return made
 
 
-def close(found, wanted):
+def close(found, wanted, atol=1e-6):
     if wanted.dtype.kind in "iub":
         np.testing.assert_array_equal(found, wanted)
     else:
         rounding = {"float16": 4e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}[wanted.dtype.name]
-        np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=rounding, atol=1e-6)
+        np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=rounding, atol=atol)
 
 
 @tools.needs_mlir
@@ -51,12 +55,55 @@ def test_every_operation_on_every_dtype(tmp_path):
         a, b = numbers(kind, rng), rng.permutation(numbers(kind, rng))
         arguments[title] = [a, b, *(np.zeros(64, o.dtype.to_numpy()) for o in func.buffers[2:])]
         expected[title] = func, [x.copy() for x in arguments[title]]
-    results = tools.run_all(modules, arguments, tmp_path)
+    check(modules, arguments, expected, tmp_path)
+
+
+def check(modules, arguments, expected, folder, atol=1e-6):
+    results = tools.run_all(modules, arguments, folder)
     for title, (func, arrays) in expected.items():
         with np.errstate(all="ignore"):
             lw.interpret(func)(*arrays)
         for buffer, found, wanted in zip(func.buffers, results[title], arrays, strict=True):
             try:
-                close(found, wanted)
+                close(found, wanted, atol)
             except AssertionError as error:
                 raise AssertionError(f"{title}, {buffer.name}: {error}\n{func}") from None
+
+
+def values_of(name, kinds, makers):
+    """A function that stores, for each maker, what it makes of vectors of arrays of the given dtypes."""
+    i = index_var("i")
+    at = Ramp(i * 8, const(1, "index"), 8)
+    given = [make_buffer(f"I{k}", [64], kind) for k, kind in enumerate(kinds)]
+    values = [make(*(Load(buffer, (at,)) for buffer in given)) for make in makers]
+    outs = [make_buffer(f"O{k}", [64], value.dtype.element) for k, value in enumerate(values)]
+    stores = [Store(out, (at,), value) for out, value in zip(outs, values, strict=True)]
+    body = For(i, const(0, "index"), const(8, "index"), "serial", seq(*stores))
+    return PrimFunc(name, (*given, *outs), body, tuple(outs))
+
+
+@tools.needs_mlir
+def test_signed_and_unsigned_integers_in_one_function(tmp_path):
+    """They have one type in MLIR, and must not share what tells them apart."""
+    to = dtype("bfloat16").with_lanes(8)
+    func = values_of("f", ("int32", "uint32"), [lambda a, b: Cast(to, a), lambda a, b: Cast(to, b)])
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-(2**31), 0, 64).astype("int32"), rng.integers(2**31, 2**32, 64).astype("uint32")]
+    arrays = [*given, *(np.zeros(64, o.dtype.to_numpy()) for o in func.outputs)]
+    modules = {"f": lw.emit_mlir(func)}
+    check(modules, {"f": arrays}, {"f": (func, [a.copy() for a in arrays])}, tmp_path, atol=0)
+
+
+@tools.needs_mlir
+def test_functions_that_are_small_where_their_argument_is(tmp_path):
+    """Tolerances are relative: exp(x) - 1 and log(1 + x), which passes of MLIR make, are 0 here."""
+    small, modules, arguments, expected = np.geomspace(1e-12, 1e-3, 32), {}, {}, {}
+    for kind in ("float32", "float64"):
+        title = f"f:{kind}"
+        names = ("expm1", "log1p", "sinh", "tanh", "asin")
+        func = values_of("f", (kind,), [lambda x, name=name: call(name, x) for name in names])
+        modules[title] = lw.emit_mlir(func)
+        given = np.concatenate([small, -small]).astype(kind)
+        arguments[title] = [given, *(np.zeros(64, kind) for _ in func.outputs)]
+        expected[title] = func, [a.copy() for a in arguments[title]]
+    check(modules, arguments, expected, tmp_path, atol=0)

@@ -5,6 +5,7 @@ Many modules go through one call of a tool, since most of the time is its start.
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,28 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+ROOT = Path(__file__).parents[2]
 SEPARATOR = "\n// -----\n"
-LOWERING = (
-    "convert-linalg-to-loops",
-    "convert-scf-to-cf",
-    "func.func(arith-expand{include-bf16=true})",
-    "expand-strided-metadata",
-    "convert-math-to-llvm",
-    "convert-math-to-libm",
-    "convert-vector-to-llvm",
-    "func.func(arith-expand{include-bf16=true})",
-    "lower-affine",
-    "finalize-memref-to-llvm",
-    "convert-arith-to-llvm",
-    "convert-func-to-llvm",
-    "convert-cf-to-llvm",
-    "reconcile-unrealized-casts",
-)
-BUFFERIZATION = (
-    "one-shot-bufferize{bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map}",
-    "buffer-results-to-out-params",
-)
-"""Tensors become memrefs, and results parameters behind the inputs: what the level loops begins with."""
+PIPELINES = re.findall(r"--pass-pipeline='builtin\.module\((.*)\)'", (ROOT / "docs" / "mlir.md").read_text())
+LOWERING, BUFFERIZATION = PIPELINES
+"""As the documentation gives them: from the level loops to LLVM's dialect; from linalg to loops, where tensors become
+memrefs, and results parameters behind the inputs."""
 RUNNER = Path(__file__).with_name("run_llvm.py")
 TIMEOUT_S = 300
 
@@ -65,7 +50,7 @@ def verify_by_mlir_opt(modules):
 def llvm_ir(modules, passes=LOWERING):
     """The LLVM IR of each of the modules."""
     lowered = _run(
-        [tool("mlir-opt"), "--split-input-file", f"--pass-pipeline=builtin.module({','.join(passes)})"],
+        [tool("mlir-opt"), "--split-input-file", f"--pass-pipeline=builtin.module({passes})"],
         SEPARATOR.join(modules.values()),
     )
     text = _run([tool("mlir-translate"), "--split-input-file", "--mlir-to-llvmir"], lowered)
