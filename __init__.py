@@ -61,6 +61,7 @@ from .ir.expr import ExprLike
 from .ir.interpret import interpret
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
+from .ir.verify import verify
 from .ir.version import VERSION
 from .lowering.declare_intrinsic import declare_intrinsic
 from .lowering.default_schedule import default_schedule as _default_schedule
@@ -110,8 +111,9 @@ def emit_mlir(func: PrimFunc | IRModule, level: MlirLevel = "loops", precision: 
 
     ``"loops"`` says how it is computed: the lowered loop nest in func, memref, scf, arith, math and vector.
     ``"linalg"`` says what is computed, whatever the schedule: ``linalg.generic`` on tensors, inputs in, outputs out.
-    Unless ``precision`` is ``"strict"``, sums take in products as fma. Raises ``MlirError`` for what MLIR has no form
-    for at that level, and names it.
+    Unless ``precision`` is ``"strict"``, sums take in products as fma, whatever the target. Raises
+    ``MlirError`` for what MLIR has no form for at that level, and names it; ``VerificationError`` for a program that is
+    not legal.
 
     >>> import loopwright as lw
     >>> from loopwright import te
@@ -135,6 +137,7 @@ def emit_mlir(func: PrimFunc | IRModule, level: MlirLevel = "loops", precision: 
     """
     if not isinstance(func, (PrimFunc, IRModule)):
         raise RuntimeArgumentError(f"emit_mlir takes what lower gives, found {func!r}")
+    verify(func)
     contract = CodegenOptions(precision=precision).precision != "strict"
     if level not in get_args(MlirLevel):
         raise RuntimeArgumentError(f"a level of MLIR is one of {', '.join(get_args(MlirLevel))}, found {level!r}")

@@ -136,7 +136,9 @@ class ExprEmitter:
                 return (value,)
             case Load(_, _, mask):
                 return () if mask is None else (mask,)
-            case Ramp() | TensorRead() | Compare() | Broadcast(Const(), _):
+            case Ramp() | TensorRead() | Broadcast(Const(), _):
+                return ()
+            case Compare() if self._leading_lanes(node) is not None:
                 return ()
             case Binary():
                 product = self._product(node)

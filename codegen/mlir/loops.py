@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from ...ir.buffer import Buffer
-from ...ir.dtype import DType
 from ...ir.errors import MlirError
 from ...ir.expr import Expr, Load, TensorRead, Var, const_int, is_const
 from ...ir.extern import ExternParam, Region
@@ -36,24 +35,25 @@ from ...ir.stmt import (
     Store,
     While,
 )
-from ...ir.visit import buffers_accessed, walk
+from ...ir.visit import buffers_accessed
 from ..abi import symbolic_dims
 from ..allocate import heap_alignment, place, span
+from ..extern_call import extern_functions
 from ..facts import VarFacts
 from .expr import ExprEmitter
-from .memory import MemoryEmitter, check_views, flat_type, is_compact, memref_type
+from .memory import MemoryEmitter, allocated_type, check_views, flat_type, is_compact, memref_type
 from .registers import Registers, Slot, Slots
-from .text import Helpers, Place, Value, Writer, memory_type, module_text, shaped, type_of
+from .text import Helpers, Place, Value, Writer, memory_type, module_text, quoted, type_of
 
 
 def loops_text(program: PrimFunc | IRModule, *, contract: bool) -> str:
     """The MLIR module of a lowered function, or of one whose parallel loops are functions already.
 
-    ``contract`` lets sums take in products as fma. Raises ``MlirError`` for what MLIR has no form for.
+    ``contract`` lets sums take in products as fma. Raises ``MlirError`` for what MLIR has no form for, and
+    ``ExpressionError`` where one function of C is declared in two ways.
     """
     module = program if isinstance(program, IRModule) else IRModule((program,))
-    externs = (n.function.symbol for f in module.functions for n in walk(f.body) if isinstance(n, CallExtern))
-    helpers = Helpers([*(f.name for f in module.functions), *externs])
+    helpers = Helpers([*(f.name for f in module.functions), *(e.symbol for e in extern_functions(module))])
     texts = []
     for func in module.functions:
         try:
@@ -76,9 +76,7 @@ class _FunctionEmitter:
         self.slots: dict[Slot, Value] = {}
         self._accessed = list(buffers_accessed(func.body))
         self._stack: Place
-        self._in_parallel = (
-            False  # where arrays are on the heap: who lowers the loop may never free an iteration's stack
-        )
+        self._in_parallel = False  # arrays are on the heap there: an iteration's stack may never be freed
 
     def emit(self) -> str:
         params = ", ".join(f"{v.name}: {v.type}" for v in self._parameters())
@@ -158,7 +156,7 @@ class _FunctionEmitter:
                     self._stmt(body, live)
             case Assert(condition, message):
                 if not is_const(condition, 1):
-                    self.w.line(f"cf.assert {self.exprs.value(condition).name}, {_string(message)}")
+                    self.w.line(f"cf.assert {self.exprs.value(condition).name}, {quoted(message)}")
             case Evaluate(value):
                 self.exprs.value(value)
             case Prefetch(buffer, indices, to_write):
@@ -335,7 +333,7 @@ class _FunctionEmitter:
             self._stmt(stmt.body, live)
             return
         element, form = check_views(self._accessed, buffer), f"{{alignment = {heap_alignment(buffer)} : i64}}"
-        kind = _allocated_type(buffer, element)
+        kind = allocated_type(buffer, element)
         flat = kind == flat_type(buffer, element) or not is_compact(buffer)
         if place(buffer) == "stack" and not self._in_parallel:
             with self.w.at(self._stack):
@@ -343,7 +341,7 @@ class _FunctionEmitter:
                 self.memory.declare(buffer, memory, element, flat=flat)
             self._stmt(stmt.body, live)
             return
-        extents = [buffer.shape, (simplify(span(buffer)),)][flat]
+        extents = (simplify(span(buffer)),) if flat else buffer.shape
         open_extents = [self.exprs.value(e) for e in extents if const_int(e) is None]
         names = ", ".join(v.name for v in open_extents)
         memory = self.w.op(f"memref.alloc({names}) {form} : {kind}", kind, buffer.name)
@@ -394,18 +392,3 @@ def _parameter_type(buffer: Buffer) -> str:
     if not is_compact(buffer):
         raise MlirError(f"the parameter {buffer!r} has strides or an offset: a memref of its shape is compact")
     return memref_type(buffer)
-
-
-def _allocated_type(buffer: Buffer, element: DType) -> str:
-    """A memref of the buffer's shape; a flat one where that does not tell where elements lie, or counts lanes."""
-    if not is_compact(buffer):
-        return shaped("memref", [const_int(simplify(span(buffer)))], memory_type(element))
-    return memref_type(buffer) if element is buffer.dtype else flat_type(buffer, element)
-
-
-def _string(text: str) -> str:
-    return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else _escaped(c) for c in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    return "".join(f"\\{byte:02X}" for byte in character.encode())

@@ -15,6 +15,8 @@ from ...ir.build import buffer_strides
 from ...ir.dtype import BOOL, INDEX, DType
 from ...ir.errors import MlirError
 from ...ir.expr import Const, Expr, Var, const_int
+from ...ir.simplify import simplify
+from ..allocate import span
 from ..facts import add, as_ramp, flat_index, multiply
 from .text import Place, Value, Writer, memory_type, shaped
 
@@ -235,6 +237,13 @@ def flat_type(buffer: Buffer, element: DType) -> str:
     for extent in extents:
         count = None if extent is None or count is None else count * extent
     return shaped("memref", [count], memory_type(element))
+
+
+def allocated_type(buffer: Buffer, element: DType) -> str:
+    """A memref of the buffer's shape; a flat one where that does not tell where elements lie, or counts lanes."""
+    if not is_compact(buffer):
+        return shaped("memref", [const_int(simplify(span(buffer)))], memory_type(element))
+    return memref_type(buffer) if element is buffer.dtype else flat_type(buffer, element)
 
 
 def check_views(accessed: list[Buffer], declared: Buffer) -> DType:

@@ -248,6 +248,15 @@ def _wrapped(text: str, indent: str) -> Iterator[str]:
     yield line
 
 
+def quoted(text: str) -> str:
+    """A string as MLIR reads it: what is not plain ASCII stands as the hexadecimal digits of its bytes."""
+    return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else _escaped(c) for c in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\{byte:02X}" for byte in character.encode())
+
+
 def _flat(lines: Lines) -> Iterator[str]:
     for line in lines:
         if isinstance(line, str):
