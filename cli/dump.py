@@ -40,7 +40,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(text) for text in texts], indent=2, ensure_ascii=False))
         return 0
-    for number, text in enumerate(texts):
-        title = f"=== {text.symbol} ===\n" if len(texts) > 1 else ""
-        print(f"{'' if number == 0 else chr(10)}{title}{text.text}")
+    if len(texts) == 1:
+        print(texts[0].text)
+    elif arguments.stage in ("linalg", "mlir"):  # as mlir-opt --split-input-file reads it
+        print("\n// -----\n\n".join(f"// {text.symbol}\n{text.text}\n" for text in texts), end="")
+    else:
+        print("\n".join(f"=== {text.symbol} ===\n{text.text}\n" for text in texts), end="")
     return 0
