@@ -15,7 +15,9 @@ class TracedLoop:
     """A loop of a schedule, past or present, by its ``id`` there and its ``name`` in the nest.
 
     ``made_by`` is the index of the step that made it, None for an axis of a compute; ``changed_by`` are the later steps
-    that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into.
+    that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into. Where a
+    step has made a stage of another (``rfactor``, ``cache_write``), or made it anew, its loops are made of those that
+    had their names.
     """
 
     id: str
@@ -31,11 +33,13 @@ class TracedLoop:
 @dataclass(frozen=True, slots=True)
 class LoopHistory:
     """``states`` are those of the schedule, the first without a step; ``keys`` beside them have the loops of each, by
-    their ids: an id that a step gives to another loop is another key from there on."""
+    their ids: an id that a step gives to another loop is another key from there on. ``first_stages`` has for each
+    stage, by its name, the one of the first state that steps made it of."""
 
     states: tuple[ScheduleState, ...]
     keys: tuple[Mapping[str, int], ...]
     loops: tuple[TracedLoop, ...]
+    first_stages: Mapping[str, str]
 
 
 def loop_history(schedule: Schedule) -> LoopHistory:
@@ -48,43 +52,49 @@ def loop_history(schedule: Schedule) -> LoopHistory:
     for number, step in enumerate(schedule.trace):
         states.append(step.apply(states[-1]))
         recorder.names(step, number)
-        recorder.state(states[-1], number)
+        recorder.state(states[-1], number, step)
         keys.append(dict(recorder.keys))
     states[-1] = schedule.state
-    return LoopHistory(tuple(states), tuple(keys), tuple(recorder.loops))
+    return LoopHistory(tuple(states), tuple(keys), tuple(recorder.loops), recorder.first_stages)
 
 
 class _Recorder:
-    """Mutable: the loops found so far, and the ``keys`` of those that the ids stand for now."""
+    """Mutable: the loops found so far, the ``keys`` of those that the ids stand for now, and the ``first_stages``."""
 
     def __init__(self) -> None:
         self.loops: list[TracedLoop] = []
         self.keys: dict[str, int] = {}
+        self.first_stages: dict[str, str] = {}
         self._seen: dict[str, Loop] = {}
 
-    def state(self, state: ScheduleState, step: int | None) -> None:
+    def state(self, state: ScheduleState, number: int | None, step: Step | None = None) -> None:
         """Take up the loops that a state has and the ones before had not, and what became of others."""
-        fresh: set[int] = set()
+        named = {(self.loops[key].stage, self.loops[key].name): key for key in self.keys.values()}
+        first_fresh = len(self.loops)
         for stage in state.stages:
+            source = stage.name if step is None or stage.name in self.first_stages else step.stage
+            self.first_stages.setdefault(stage.name, self.first_stages.get(source, source))
             for loop in stage.loops.values():
                 if self._seen.get(loop.id) is not loop:
                     self._seen[loop.id] = loop
                     self.keys[loop.id] = len(self.loops)
-                    fresh.add(len(self.loops))
-                    self.loops.append(TracedLoop(loop.id, loop.name, stage.name, loop.reduce, step))
+                    of = named.get((source, loop.name))
+                    made_of = () if of is None else (of,)
+                    self.loops.append(TracedLoop(loop.id, loop.name, stage.name, loop.reduce, number, (), made_of))
+        fresh = range(first_fresh, len(self.loops))
         for stage in state.stages:
             self._relate(stage, fresh)
+        for key in fresh:
+            for part in self.loops[key].made_of:
+                self.loops[part] = replace(self.loops[part], became=(*self.loops[part].became, key))
 
-    def _relate(self, stage: Stage, fresh: set[int]) -> None:
+    def _relate(self, stage: Stage, fresh: range) -> None:
         for relation in stage.relations:
             made = tuple(self.keys[loop] for loop in relation.made)
-            if fresh.isdisjoint(made):
-                continue
             of = tuple(self.keys[loop] for loop in relation.consumed)
             for key in made:
-                self.loops[key] = replace(self.loops[key], made_of=of)
-            for key in of:
-                self.loops[key] = replace(self.loops[key], became=made)
+                if key in fresh:
+                    self.loops[key] = replace(self.loops[key], made_of=of)
 
     def names(self, step: Step, number: int) -> None:
         """Note a step with the loops that its fields name, as they are before it."""

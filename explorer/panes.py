@@ -149,7 +149,7 @@ class _PanesOf:
         """The lines of the nest without steps that a line of a later nest comes from."""
         if loop is not None:
             return _lines_with(self.stages.start.loops, self._axes(loop))
-        return _lines_with(self.stages.start.stores, () if store is None else (store,))
+        return _lines_with(self.stages.start.stores, () if store is None else (self.stages.first_stages[store],))
 
     def _axes(self, loop: int) -> set[int]:
         """The loops that a loop was made of in the first place."""

@@ -23,6 +23,7 @@ So two lines belong together when they share a source (LLVM IR and assembly, exa
 below), a loop (nests of different steps) or a stage (compute and nests). ``loops[k].made_by`` is the index in
 ``steps`` of the step that made the loop, None for an axis of the compute; ``changed_by`` are the later steps that name
 it; ``made_of`` are the loops that it was split or fused from, and ``became`` those that it was split or fused into.
+``first_stages`` has for each stage the one of the fresh schedule that steps such as ``cache_write`` made it of.
 ``statements[origin].around`` are the origins of the loops around, outermost first.
 ``statements[origin].report`` is the vector report's verdict on the loop.
 """
@@ -93,6 +94,7 @@ class Provenance:
     llvm_ir_optimized: LinkedText
     assembly: LinkedText
     loops: tuple[TracedLoop, ...]
+    first_stages: Mapping[str, str]
     statements: Mapping[int, NestStatement]
     report: VectorReport
 
@@ -129,6 +131,7 @@ def provenance(
         link_machine_text(read_llvm_ir(marked.llvm_ir_optimized), loop_ir),
         link_machine_text(read_assembly_lines(marked.assembly), loop_ir),
         history.loops,
+        history.first_stages,
         _statements(nest, loops, report),
         report,
     )

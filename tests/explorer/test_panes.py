@@ -60,6 +60,30 @@ def test_loops_come_from_axes_and_stores_from_the_stores_of_their_stage():
     assert origins_of(start, panes, "for j_1") == ["Z = compute((8, 32), lambda i, j: Y[i, j] * 2.0)"]
 
 
+def sum_in_lanes():
+    X = te.placeholder((8, 64), name="X")
+    r = te.reduce_axis((0, 64), name="r")
+    S = te.compute((8,), lambda i: te.sum(X[i, r], axis=r), name="S")
+    Z = te.compute((8,), lambda i: S[i] * 2.0, name="Z")
+    s = lw.create_schedule(Z)
+    _, lane = s[S].split(r, factor=8)
+    partial = s.rfactor(S, lane, factor_axis=-1)
+    s[partial].vectorize(partial.op.axis[1])
+    copy = s.cache_write(Z, "local")
+    s[copy].compute_at(s[Z], s[Z].loops[0])
+    return s
+
+
+def test_lines_of_stages_that_a_step_made_come_from_the_stage_that_it_took_apart():
+    shown, panes = panes_of(sum_in_lanes())
+    nest = panes[shown.schedules[0].nests[-1]]
+    for line, origins in zip(nest.lines, nest.origins, strict=True):
+        assert origins or "allocate(" in line or not ("for " in line or " = " in line), line
+    assert origins_of(nest, panes, "S.rf[i, r_inner] = S.rf[") == ["S[i] = 0.0", "S[i] = S[i] + X[i, r]"]
+    assert origins_of(nest, panes, "for r_outer") == ["for r in range(64):"]
+    assert origins_of(nest, panes, "Z.local[0] =") == ["Z[i_1] = S[i_1] * 2.0"]
+
+
 def test_loops_that_are_none_of_the_schedule_have_verdicts_too():
     X = te.placeholder((8, 64), name="X")
     r = te.reduce_axis((0, 64), name="r")
