@@ -50,10 +50,17 @@ def _text(lines: Sequence[str], links: Sequence[_Line]) -> LinkedText:
     )
 
 
-def link_computes(state: ScheduleState) -> LinkedText:
-    """What a fresh schedule computes."""
-    rows = [(text, _Line(store=stage.name)) for stage in state.stages for text in compute_lines(stage.op)]
-    return _text([text for text, _ in rows], [link for _, link in rows])
+def link_computes(state: ScheduleState, keys: Mapping[str, int]) -> LinkedText:
+    """What a fresh schedule computes, ``keys`` being those of its loops by id."""
+    lines: list[str] = []
+    links: list[_Line] = []
+    for stage in state.stages:
+        texts = compute_lines(stage.op)
+        axes = [keys[loop.id] for loop in stage.loops.values() if loop.reduce]  # their lines come first
+        lines += texts
+        links += [_Line(loop=axis, store=stage.name) for axis in axes]
+        links += [_Line(store=stage.name) for _ in texts[len(axes) :]]
+    return _text(lines, links)
 
 
 def link_nest(state: ScheduleState, keys: Mapping[str, int], *, last: bool) -> LinkedText:

@@ -71,15 +71,10 @@ class _PanesOf:
         return Pane(f"{self.prefix}compute", "compute", "Computes", self.stages.compute.lines)
 
     def start(self) -> Pane:
-        """The nest without steps: each line comes from the compute that it is part of."""
+        """The nest without steps: each line comes from the compute that it is part of, a loop over a reduction axis
+        from that axis too."""
         text = self.stages.start
-        loops = self.stages.loops
-        computed = [
-            loops[loop].stage if loop is not None else store
-            for loop, store in zip(text.loops, text.stores, strict=True)
-        ]
-        lines = self.stages.compute.stores
-        origins = tuple(_lines_with(lines, () if name is None else (name,)) for name in computed)
+        origins = tuple(map(self._compute_lines, text.loops, text.stores))
         return Pane(f"{self.prefix}start", "nest", "Nest without steps", text.lines, f"{self.prefix}compute", origins)
 
     def nests(self, start: Pane) -> list[Pane]:
@@ -144,6 +139,13 @@ class _PanesOf:
         origins = tuple(_one(self.line_of.get(origin)) if origin is not None else () for origin in text.origins)
         previous = before[-1].id if before else ""
         return Pane(f"{self.prefix}{name}", "pass", title, text.lines, self._nest, origins, previous)
+
+    def _compute_lines(self, loop: int | None, store: str | None) -> tuple[int, ...]:
+        """The lines of the computes that a line of the nest without steps comes from: none of another axis."""
+        stage = store if loop is None else self.stages.loops[loop].stage
+        computes = self.stages.compute
+        lines = enumerate(zip(computes.stores, computes.loops, strict=True), start=1)
+        return tuple(line for line, (name, axis) in lines if name == stage and axis in (None, loop))
 
     def _first_lines(self, loop: int | None, store: str | None) -> tuple[int, ...]:
         """The lines of the nest without steps that a line of a later nest comes from."""

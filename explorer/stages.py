@@ -16,7 +16,8 @@ Each is a ``LinkedText``: lines, and columns as long as these, which hold for ea
   nest after the last step, in all ``passes``, in ``loop_ir`` and, by way of ``sources``, in all below. Lines of other
   statements (``if``, ``let``, ``allocate``) have the origin of the first loop or store inside them.
 - ``loops``: an index into ``Provenance.loops``: the loop whose header the line is. In all nests and passes and in
-  ``loop_ir``; a line of ``llvm_ir`` and below has the loop of its source line, where that is a header.
+  ``loop_ir``; a line of ``llvm_ir`` and below has the loop of its source line, where that is a header. In ``compute``
+  the line of a reduction axis has the loop that stands for it at first.
 - ``stores``: the name of the schedule's stage whose tensor the line computes. In ``compute`` and all nests.
 
 So two lines belong together when they share a source (LLVM IR and assembly, exactly), an origin (nest, passes and all
@@ -122,7 +123,7 @@ def provenance(
     return Provenance(
         func.name,
         resolved,
-        link_computes(history.states[0]),
+        link_computes(history.states[0], history.keys[0]),
         nests[0],
         tuple(StepStage("\n".join(lines), text) for lines, text in zip(python, nests[1:], strict=True)),
         _passes(records, loops),

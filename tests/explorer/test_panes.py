@@ -60,6 +60,19 @@ def test_loops_come_from_axes_and_stores_from_the_stores_of_their_stage():
     assert origins_of(start, panes, "for j_1") == ["Z = compute((8, 32), lambda i, j: Y[i, j] * 2.0)"]
 
 
+def test_only_loops_over_a_reduction_axis_come_from_its_line():
+    A, B = te.placeholder((8, 6, 4), name="A"), te.placeholder((4, 6), name="B")
+    r, q = te.reduce_axis((0, 4), name="r"), te.reduce_axis((0, 6), name="q")
+    C = te.compute((8,), lambda i: te.sum(A[i, q, r] * B[r, q], axis=(r, q)), name="C")
+    shown, panes = panes_of(lw.create_schedule(C))
+    start = panes["0/start"]
+    compute = "C = compute((8,), lambda i: sum(A[i, q, r] * B[r, q], axis=[r, q]))"
+    assert origins_of(start, panes, "for i ") == [compute]
+    assert origins_of(start, panes, "for r ") == ["r = reduce_axis((0, 4))", compute]
+    assert origins_of(start, panes, "for q ") == ["q = reduce_axis((0, 6))", compute]
+    assert origins_of(start, panes, "C[i] = ") == [compute]
+
+
 def sum_in_lanes():
     X = te.placeholder((8, 64), name="X")
     r = te.reduce_axis((0, 64), name="r")
