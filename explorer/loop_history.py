@@ -15,8 +15,8 @@ class TracedLoop:
     """A loop of a schedule, past or present, by its ``id`` there and its ``name`` in the nest.
 
     ``made_by`` is the index of the step that made it, None for an axis of a compute; ``changed_by`` are the later steps
-    that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into. Where a
-    step has made a stage of another (``rfactor``, ``cache_write``), or made it anew, its loops are made of those that
+    that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into. Where
+    a step has made a stage of another (``rfactor``, ``cache_write``), or made it anew, its loops are made of those that
     had their names.
     """
 

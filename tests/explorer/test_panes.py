@@ -64,7 +64,7 @@ def test_only_loops_over_a_reduction_axis_come_from_its_line():
     A, B = te.placeholder((8, 6, 4), name="A"), te.placeholder((4, 6), name="B")
     r, q = te.reduce_axis((0, 4), name="r"), te.reduce_axis((0, 6), name="q")
     C = te.compute((8,), lambda i: te.sum(A[i, q, r] * B[r, q], axis=(r, q)), name="C")
-    shown, panes = panes_of(lw.create_schedule(C))
+    _, panes = panes_of(lw.create_schedule(C))
     start = panes["0/start"]
     compute = "C = compute((8,), lambda i: sum(A[i, q, r] * B[r, q], axis=[r, q]))"
     assert origins_of(start, panes, "for i ") == [compute]
