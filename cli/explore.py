@@ -64,7 +64,7 @@ def _run(arguments: argparse.Namespace) -> int:
         measure=not arguments.no_times,
         peers=subject.peers,
     )
-    print(f"{path}: {', '.join(subject.schedules)}")
+    print(f"{path}: {', '.join(map(str, subject.schedules))}")
     if arguments.open and not webbrowser.open(path.resolve().as_uri()):
         print("there is no browser to open it with")
     return 0

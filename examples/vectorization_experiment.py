@@ -1,7 +1,8 @@
 """A vectorization experiment to look at: schedules of a matrix product, and of a softmax, side by side in a page each.
 
 Run it, and open the pages: `python examples/vectorization_experiment.py folder`. The matrix product is also what
-`loopwright explore examples/vectorization_experiment.py --open` shows: that reads the globals `schedules` and `peers`.
+`OPENBLAS_NUM_THREADS=1 loopwright explore examples/vectorization_experiment.py --open` shows: that reads the globals
+`schedules` and `peers`. NumPy is loaded before this file then, and reads how many threads it may use when it is.
 """
 
 import os

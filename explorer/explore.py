@@ -21,7 +21,7 @@ from ..runtime.measure.machine_rates import measure_rates
 from ..runtime.threads.default_threads import default_threads
 from ..te.tensor import Tensor
 from .document import Document, Pane, Peer, ScheduleEntry
-from .measure import Program, random_array, time_alternating, work_of
+from .measure import Program, counts_as_float, peer_call, random_array, time_alternating, work_of
 from .page import page
 from .panes import schedule_panes
 from .stages import provenance
@@ -39,12 +39,13 @@ def explore(
     """Write a page that shows how schedules become machine code: an HTML file, for any browser, without a network.
 
     ``schedules`` are several of one compute, by their names, or just one. They are compiled as ``lw.build`` does, and
-    their kernels timed on random arrays unless ``measure`` is False. ``peers`` are other programs that compute the
-    same, by their names: each is called with the arrays of the inputs, and timed beside. Gives the path.
-    Raises what ``lw.build`` raises, and ``RuntimeArgumentError`` where there is nothing to show, or the file cannot be
-    written.
+    their kernels timed on random arrays unless ``measure`` is False; those of another compute than the first one's are
+    shown without times. ``peers`` are other programs that compute the same, by their names: each is called with the
+    arrays of the inputs, in the order of their lines in the page's computes, and timed beside. Gives the path.
+    Raises what ``lw.build`` raises, and ``RuntimeArgumentError`` where there is nothing to show, a peer fails, or the
+    file cannot be written.
     """
-    given = {name: schedules} if isinstance(schedules, Schedule) else dict(schedules)
+    given = {name: schedules} if isinstance(schedules, Schedule) else schedules
     found = document(given, resolve_target(target), name, precision, measure, peers or {})
     try:
         Path(path).write_text(page(found), encoding="utf-8")
@@ -62,18 +63,24 @@ def document(
     peers: Mapping[str, Program] | None = None,
 ) -> Document:
     """What ``explore`` shows."""
-    if not schedules or not all(isinstance(schedule, Schedule) for schedule in schedules.values()):
-        raise RuntimeArgumentError(f"expected schedules by their names, found {schedules!r}")
+    _check(schedules)
     entries: list[ScheduleEntry] = []
     panes: dict[str, Pane] = {}
     for number, (title, schedule) in enumerate(schedules.items()):
         stages = provenance(schedule, sum(arguments_of(schedule), ()), target, name, precision)
-        entry, made = schedule_panes(stages, title, number)
+        entry, made = schedule_panes(stages, str(title), number)
         entries.append(_share_computes(entry, made, panes))
     threads = target.threads or default_threads()
     subtitle = f"{stages.report.target} · {precision} precision · {threads} thread{'s' * (threads > 1)}"
     shown = Document(name, subtitle, tuple(panes.values()), tuple(entries))
     return _measured(shown, schedules, target, precision, peers or {}) if measure else shown
+
+
+def _check(schedules: object) -> None:
+    """Raises ``RuntimeArgumentError`` for what are not schedules by their names."""
+    named = isinstance(schedules, Mapping) and all(isinstance(schedule, Schedule) for schedule in schedules.values())
+    if not named or not schedules:
+        raise RuntimeArgumentError(f"expected schedules by their names, found {schedules!r}")
 
 
 def arguments_of(schedule: Schedule) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -110,14 +117,31 @@ def _measured(
         return replace(shown, work=work)
     rng = np.random.default_rng(0)
     arrays = [random_array(tensor, rng) for tensor in (*inputs, *outputs)]
-    kernels = []
-    for schedule in schedules.values():
-        args = sum(arguments_of(schedule), ())
-        compiled = compile_schedule(schedule, args, target, shown.title, CodegenOptions(precision=precision))
-        kernels.append(Kernel(compiled.func, compiled.code).bind(*arrays))
-    seconds, others = time_alternating(kernels, peers, arrays[: len(inputs)])
-    entries = (replace(e, seconds=s) for e, s in zip(shown.schedules, seconds, strict=True))
-    rates = measure_rates(target, target.threads or default_threads())
+    kernels = _kernels(shown, schedules, target, precision)
+    why_untimed = next((kernel.why_untimed for kernel in kernels.values()), "")
+    if why_untimed:
+        return replace(shown, work=work, subtitle=f"{shown.subtitle} · no times: {why_untimed}")
+    bound = [kernel.bind(*arrays) for kernel in kernels.values()]
+    calls = {str(n): peer_call(str(n), peer, inputs, arrays[: len(inputs)]) for n, peer in peers.items()}
+    seconds, others = time_alternating(bound, calls)
+    times = dict(zip(kernels, seconds, strict=True))
     return replace(
-        shown, schedules=tuple(entries), peers=tuple(Peer(n, s) for n, s in others.items()), work=work, machine=rates
+        shown,
+        schedules=tuple(replace(entry, seconds=times.get(k)) for k, entry in enumerate(shown.schedules)),
+        peers=tuple(Peer(n, s) for n, s in others.items()),
+        work=work,
+        machine=measure_rates(target, target.threads or default_threads()) if counts_as_float(inputs) else None,
     )
+
+
+def _kernels(
+    shown: Document, schedules: Mapping[str, Schedule], target: Target, precision: Precision
+) -> dict[int, Kernel]:
+    """The kernels of the first compute's schedules, by the numbers of these: others take other arrays."""
+    kernels = {}
+    for number, (entry, schedule) in enumerate(zip(shown.schedules, schedules.values(), strict=True)):
+        if entry.compute == shown.schedules[0].compute:
+            args = sum(arguments_of(schedule), ())
+            compiled = compile_schedule(schedule, args, target, shown.title, CodegenOptions(precision=precision))
+            kernels[number] = Kernel(compiled.func, compiled.code)
+    return kernels

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..ir.dtype import DType
+from ..ir.errors import RuntimeArgumentError
 from ..ir.expr import const_int
 from ..runtime.arrays import Array
 from ..runtime.kernel import BoundKernel
@@ -25,6 +25,8 @@ ROUND_SECONDS = 0.01
 Program: TypeAlias = Callable[..., Any]
 """Something that computes the same as a kernel: it is called with the arrays of the inputs."""
 
+Call: TypeAlias = Callable[[], object]
+
 
 def work_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Work | None:
     """The operations and bytes of a compute; None where they depend on dimensions that each call chooses."""
@@ -32,6 +34,13 @@ def work_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Work | None:
     sizes = [_bytes(tensor) for tensor in (*inputs, *outputs)]
     total = sum(size for size in sizes if size is not None)
     return None if count is None or None in sizes else Work(count, total)
+
+
+def counts_as_float(inputs: Sequence[Tensor]) -> bool:
+    """Whether the arithmetic on these inputs is that of floats, which alone the machine's rates are about: there are
+    floats, and no integers too narrow to be indices."""
+    kinds = [tensor.dtype for tensor in inputs]
+    return any(k.is_float for k in kinds) and all(k.is_float or k.is_bool or k.bits >= 32 for k in kinds)
 
 
 def _bytes(tensor: Tensor) -> int | None:
@@ -50,24 +59,36 @@ def random_array(tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.integers(0, 2, shape).astype(kind.to_numpy()) if small else np.zeros(shape, kind.to_numpy())
 
 
-def time_alternating(
-    kernels: Sequence[BoundKernel], peers: Mapping[str, Program], inputs: Sequence[Array]
-) -> tuple[list[float], dict[str, float]]:
+def peer_call(name: str, program: Program, inputs: Sequence[Tensor], arrays: Sequence[Array]) -> Call:
+    """A call of a peer. Raises ``RuntimeArgumentError`` where the peer fails."""
+
+    def call() -> None:
+        try:
+            program(*arrays)
+        except Exception as error:
+            raise RuntimeArgumentError(
+                f"the peer {name!r} fails on {list(inputs)}: {type(error).__name__}: {error}"
+            ) from error
+
+    return call
+
+
+def time_alternating(kernels: Sequence[BoundKernel], peers: Mapping[str, Call]) -> tuple[list[float], dict[str, float]]:
     """Seconds of a call of each kernel and each peer: medians over rounds in which they take turns."""
-    calls: list[Callable[[], object]] = [*kernels, *(partial(program, *inputs) for program in peers.values())]
+    calls: list[Call] = [*kernels, *peers.values()]
     counts = [_count(call) for call in calls]
     rounds = [[_seconds(call, count) for call, count in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
     medians = [statistics.median(samples) for samples in zip(*rounds, strict=True)]
     return medians[: len(kernels)], dict(zip(peers, medians[len(kernels) :], strict=True))
 
 
-def _count(call: Callable[[], object]) -> int:
+def _count(call: Call) -> int:
     """How many calls make a round; the first one warms up."""
     call()
     return max(1, int(ROUND_SECONDS / max(_seconds(call, 1), 1e-7)))
 
 
-def _seconds(call: Callable[[], object], count: int) -> float:
+def _seconds(call: Call, count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
         call()

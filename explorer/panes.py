@@ -35,9 +35,7 @@ _BRIEFER = (
 )
 
 
-def schedule_panes(
-    stages: Provenance, name: str, number: int, seconds: float | None = None
-) -> tuple[ScheduleEntry, list[Pane]]:
+def schedule_panes(stages: Provenance, name: str, number: int) -> tuple[ScheduleEntry, list[Pane]]:
     """The panes of a schedule, and its entry in the document, of which it is schedule ``number``."""
     made = _PanesOf(stages, f"{number}/")
     start, steps = made.start(), made.steps()
@@ -51,7 +49,6 @@ def schedule_panes(
         made.entries,
         tuple(pane.id for pane in machine[:-1]),
         machine[-1].id,
-        seconds,
     )
     return entry, [made.compute(), start, steps, *nests, *passes, *machine]
 

@@ -89,6 +89,13 @@ class Kernel:
         entry = self._entry if self._interpreted is None else _interpreted_entry(self._interpreted, held)
         return BoundKernel(entry, self._fail, held, slots, self._threads if threads is None else check_threads(threads))
 
+    @property
+    def why_untimed(self) -> str:
+        """Why ``time`` refuses to time the kernel; empty where it does not."""
+        if self._interpreted is not None:
+            return f"{self.name} runs in the interpreter (LOOPWRIGHT_INTERPRET), whose time says nothing"
+        return f"{self.name} is a debug build, whose time says nothing" if self.code.options.debug else ""
+
     def time(
         self,
         *arrays: object,
@@ -100,12 +107,8 @@ class Kernel:
 
         The outputs are written; inputs stay in the caches as far as they fit. Raises like a call.
         """
-        if self._interpreted is not None:
-            raise LoopwrightError(
-                f"{self.name} runs in the interpreter (LOOPWRIGHT_INTERPRET), whose time says nothing"
-            )
-        if self.code.options.debug:
-            raise LoopwrightError(f"{self.name} is a debug build, whose time says nothing")
+        if self.why_untimed:
+            raise LoopwrightError(self.why_untimed)
         return self.bind(*arrays, threads=threads).time(self._address, repeats, number)
 
     def _checked_entry(self, native: Entry) -> Entry:
