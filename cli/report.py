@@ -85,7 +85,7 @@ def print_code(console: Console, library: Library, step_seconds: Sequence[float]
     hottest = hottest_function(library, step_seconds)
     share = seconds[hottest.symbol] / max(sum(step_seconds), 1e-12)
     texts = (
-        (f"Loop nest of {hottest.name}, {share:.0%} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
+        (f"Loop nest of {hottest.symbol}, {share:.0%} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
         ("LLVM IR of its longest innermost loop", shorten(hot_block(hottest.llvm_ir), LLVM_LINES)),
     )
     for title, text in texts:

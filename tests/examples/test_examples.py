@@ -38,8 +38,5 @@ def test_the_last_line_of_the_demo_opens_a_page_of_its_hottest_function(tmp_path
     hottest = shown.split("=== Loop nest of ")[1].split(",")[0]
     output_of(shlex.split(shown.splitlines()[-1]), tmp_path)
     page = (tmp_path / "resnet50.html").read_text(encoding="utf-8")
-    title = page.split("<title>")[1].split("<")[0]
-    assert title.startswith("fused_nn_")
-    assert title.rsplit("_", 1)[0] in shown, (
-        f"{title} is none of the functions of the model; {hottest} took the longest"
-    )
+    assert hottest.startswith("fused_nn_")
+    assert page.split("<title>")[1].split("<")[0] == hottest
