@@ -35,13 +35,12 @@ from ...ir.stmt import (
     Store,
     While,
 )
-from ...ir.visit import buffers_accessed
 from ..abi import symbolic_dims
 from ..allocate import heap_alignment, place, span
 from ..extern_call import extern_functions
 from ..facts import VarFacts
 from .expr import ExprEmitter
-from .memory import MemoryEmitter, allocated_type, check_views, flat_type, is_compact, memref_type
+from .memory import MemoryEmitter, allocated_type, flat_type, is_compact, memref_type
 from .registers import Registers, Slot, Slots
 from .text import Helpers, Place, Value, Writer, memory_type, module_text, quoted, type_of
 
@@ -74,7 +73,6 @@ class _FunctionEmitter:
         self.memory = MemoryEmitter(self.w, self.exprs.value)
         self.registers = Registers(func.body)
         self.slots: dict[Slot, Value] = {}
-        self._accessed = list(buffers_accessed(func.body))
         self._stack: Place
         self._in_parallel = False  # arrays are on the heap there: an iteration's stack may never be freed
 
@@ -98,10 +96,7 @@ class _FunctionEmitter:
         self._stack = self.w.place()
         for param, value in pairs:
             if isinstance(param, Buffer):
-                element = check_views(self._accessed, param)
-                if element is not param.dtype:
-                    raise MlirError(f"the parameter {param!r} is accessed in elements of {element}")
-                self.memory.declare(param, value, element, flat=param.ndim == 1)
+                self.memory.declare(param, value, flat=param.ndim == 1)
         return [*given, *self._dimensions(pairs)]
 
     def _dimensions(self, params: Sequence[tuple[Buffer | Var, Value]]) -> list[Value]:
@@ -332,20 +327,19 @@ class _FunctionEmitter:
         if buffer.data in self.registers.arrays:
             self._stmt(stmt.body, live)
             return
-        element, form = check_views(self._accessed, buffer), f"{{alignment = {heap_alignment(buffer)} : i64}}"
-        kind = allocated_type(buffer, element)
-        flat = kind == flat_type(buffer, element) or not is_compact(buffer)
+        kind, form = allocated_type(buffer), f"{{alignment = {heap_alignment(buffer)} : i64}}"
+        flat = kind == flat_type(buffer) or not is_compact(buffer)
         if place(buffer) == "stack" and not self._in_parallel:
             with self.w.at(self._stack):
                 memory = self.w.op(f"memref.alloca() {form} : {kind}", kind, buffer.name)
-                self.memory.declare(buffer, memory, element, flat=flat)
+                self.memory.declare(buffer, memory, flat=flat)
             self._stmt(stmt.body, live)
             return
         extents = (simplify(span(buffer)),) if flat else buffer.shape
         open_extents = [self.exprs.value(e) for e in extents if const_int(e) is None]
         names = ", ".join(v.name for v in open_extents)
         memory = self.w.op(f"memref.alloc({names}) {form} : {kind}", kind, buffer.name)
-        self.memory.declare(buffer, memory, element, flat=flat)
+        self.memory.declare(buffer, memory, flat=flat)
         with self.exprs.scope():
             self._stmt(stmt.body, live)
         self.w.line(f"memref.dealloc {memory.name} : {kind}")

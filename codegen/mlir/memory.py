@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.dtype import BOOL, INDEX, DType
-from ...ir.errors import MlirError
 from ...ir.expr import Const, Expr, Var, const_int
 from ...ir.simplify import simplify
 from ..allocate import span
@@ -25,13 +24,11 @@ from .text import Place, Value, Writer, memory_type, shaped
 class Memory:
     """The memory behind an address: the memref that it was declared as, and where a flat one can be made of it.
 
-    ``element`` is what an element of the memref holds: the buffer's dtype, or one lane of it. Mutable: the flat memref
-    is made when first asked for.
+    Mutable: the flat memref is made when first asked for.
     """
 
     buffer: Buffer
     declared: Value
-    element: DType
     place: Place
     flat: Value | None = field(default=None)
 
@@ -44,9 +41,9 @@ class MemoryEmitter:
         self._value_of = value_of
         self._memories: dict[Var, Memory] = {}
 
-    def declare(self, buffer: Buffer, declared: Value, element: DType, *, flat: bool) -> None:
+    def declare(self, buffer: Buffer, declared: Value, *, flat: bool) -> None:
         """From here on ``declared`` is the memory of the buffer: a memref of its shape, or a ``flat`` one."""
-        memory = Memory(buffer, declared, element, self.writer.place())
+        memory = Memory(buffer, declared, self.writer.place())
         memory.flat = declared if flat else None
         self._memories[buffer.data] = memory
 
@@ -72,7 +69,7 @@ class MemoryEmitter:
 
     def _flattened(self, memory: Memory) -> Value:
         w, declared, buffer = self.writer, memory.declared, memory.buffer
-        to, hint = flat_type(buffer, memory.element), f"{buffer.name}_flat"
+        to, hint = flat_type(buffer), f"{buffer.name}_flat"
         if buffer.ndim > 1:
             groups = f"[[{', '.join(map(str, range(buffer.ndim)))}]]"
             return w.op(f"memref.collapse_shape {declared.name} {groups} : {declared.type} into {to}", to, hint)
@@ -104,7 +101,7 @@ class MemoryEmitter:
 
     def prefetch(self, buffer: Buffer, indices: tuple[Expr, ...], *, to_write: bool) -> None:
         """In the form that has no syntax of its own, which xDSL 0.74 does not know."""
-        where = self._value_of(self._scaled(buffer, flat_index(buffer, indices)))
+        where = self._value_of(flat_index(buffer, indices))
         options = f"isWrite = {str(to_write).lower()}, localityHint = 3 : i32, isDataCache = true"
         self.writer.generic("memref.prefetch", [self.flat(buffer), where], attributes=f" {{{options}}}")
 
@@ -118,27 +115,21 @@ class MemoryEmitter:
         step = Const(buffer.dtype.storage_bytes, INDEX)
         return w.binary("arith.addi", start, self._value_of(multiply(position, step)))
 
-    def _scaled(self, buffer: Buffer, position: Expr) -> Expr:
-        """A position in the flat memref, which may hold the lanes of an element one by one."""
-        lanes = buffer.dtype.lanes // self._memories[buffer.data].element.lanes
-        return multiply(position, Const(lanes, INDEX))
-
     # One element, which may itself be a vector.
 
     def _target(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, str]:
         """The memref with its subscripts, and its type: as declared where the access is by the declared buffer."""
         memory = self._memories[buffer.data]
-        if memory.buffer is buffer and memory.element is buffer.dtype and memory.declared.type == memref_type(buffer):
+        if memory.buffer is buffer and memory.declared.type == memref_type(buffer):
             names = ", ".join(self._value_of(i).name for i in indices)
             return f"{memory.declared.name}[{names}]", memory.declared.type
         flat = self.flat(buffer)
-        return f"{flat.name}[{self._value_of(self._scaled(buffer, flat_index(buffer, indices))).name}]", flat.type
+        return f"{flat.name}[{self._value_of(flat_index(buffer, indices)).name}]", flat.type
 
     def _load_one(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Value | None) -> Value:
         w, result = self.writer, memory_type(buffer.dtype)
         where, kind = self._target(buffer, indices)
-        whole = buffer.dtype.lanes == self._memories[buffer.data].element.lanes
-        text = f"memref.load {where} : {kind}" if whole else f"vector.load {where} : {kind}, {result}"
+        text = f"memref.load {where} : {kind}"
         if mask is None:
             return w.op(text, result, buffer.name)
         zero, name = self._zero(buffer.dtype), w.name(buffer.name)
@@ -151,10 +142,8 @@ class MemoryEmitter:
     def _store_one(self, buffer: Buffer, indices: tuple[Expr, ...], value: Value, mask: Value | None) -> None:
         w = self.writer
         where, kind = self._target(buffer, indices)
-        whole = buffer.dtype.lanes == self._memories[buffer.data].element.lanes
-        op, types = ("memref.store", kind) if whole else ("vector.store", f"{kind}, {value.type}")
         with nullcontext() if mask is None else w.region(f"scf.if {mask.name} {{"):
-            w.line(f"{op} {value.name}, {where} : {types}")
+            w.line(f"memref.store {value.name}, {where} : {kind}")
 
     def _zero(self, kind: DType) -> Value:
         return self.writer.constant(DType("uint", 8, kind.lanes) if kind.is_bool else kind, 0)
@@ -230,32 +219,17 @@ def memref_type(buffer: Buffer) -> str:
     return shaped("memref", [const_int(e) for e in buffer.shape], memory_type(buffer.dtype))
 
 
-def flat_type(buffer: Buffer, element: DType) -> str:
-    """The memref of one dimension over a buffer that holds ``element``s."""
+def flat_type(buffer: Buffer) -> str:
+    """The memref of one dimension over a buffer."""
     extents = [const_int(e) for e in buffer.shape]
-    count: int | None = buffer.dtype.lanes // element.lanes
+    count: int | None = 1
     for extent in extents:
         count = None if extent is None or count is None else count * extent
-    return shaped("memref", [count], memory_type(element))
+    return shaped("memref", [count], memory_type(buffer.dtype))
 
 
-def allocated_type(buffer: Buffer, element: DType) -> str:
-    """A memref of the buffer's shape; a flat one where that does not tell where elements lie, or counts lanes."""
+def allocated_type(buffer: Buffer) -> str:
+    """A memref of the buffer's shape; a flat one where that does not tell where elements lie."""
     if not is_compact(buffer):
-        return shaped("memref", [const_int(simplify(span(buffer)))], memory_type(element))
-    return memref_type(buffer) if element is buffer.dtype else flat_type(buffer, element)
-
-
-def check_views(accessed: list[Buffer], declared: Buffer) -> DType:
-    """What an element of a declared buffer's memref holds: its dtype, or one lane where views have other lanes.
-
-    Raises ``MlirError`` for views of another element type.
-    """
-    views = [b for b in accessed if b.data is declared.data and b.dtype is not declared.dtype]
-    for view in views:
-        if view.dtype.element is not declared.dtype.element:
-            raise MlirError(
-                f"{view!r} is a view of the memory of {declared!r}: a memref has one element type, so views of others "
-                "have no form in MLIR"
-            )
-    return declared.dtype.element if views else declared.dtype
+        return shaped("memref", [const_int(simplify(span(buffer)))], memory_type(buffer.dtype))
+    return memref_type(buffer)

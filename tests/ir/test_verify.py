@@ -37,6 +37,7 @@ from loopwright.ir.stmt import (
     IRModule,
     Launch,
     LetStmt,
+    Prefetch,
     PrimFunc,
     Seq,
     Stmt,
@@ -144,6 +145,14 @@ ILLEGAL: dict[str, tuple[PrimFunc | IRModule, str]] = {
         func(Evaluate(Load(make_buffer("V", (8,), "int32", data=A.data), (ZERO,)))),
         "V views memory of float32 as int32",
     ),
+    "view of other lanes": (
+        func(Evaluate(Load(make_buffer("V", (2,), "float32x4", data=A.data), (ZERO,)))),
+        "V views memory of float32 as float32x4",
+    ),
+    "prefetch by another dtype": (
+        func(Prefetch(make_buffer("V", (2,), "float32x4", data=A.data), (ZERO,))),
+        "V views memory of float32 as float32x4",
+    ),
     "unbound shape": (
         func(Evaluate(Load(make_buffer("V", (n,), "float32", data=A.data), (ZERO,)))),
         "n is used, but not bound here",
@@ -225,6 +234,15 @@ def test_the_message_names_the_stage_and_marks_the_statement():
         verify(func(seq(store(), loop(store(j)))), stage="unroll")
     assert str(caught.value).startswith("after unroll: f: j is used, but not bound here\n")
     assert [line for line in str(caught.value).splitlines() if "<--" in line] == ["        B[j] = 0.5  # <-- here"]
+
+
+def test_the_message_says_what_to_do_with_a_program_made_by_hand_and_with_one_of_ours():
+    with pytest.raises(VerificationError) as caught:
+        verify(func(store(j)))
+    last = str(caught.value).splitlines()[-1]
+    assert last.startswith("If you built this program by hand, change what the message names. If loopwright made it, ")
+    assert caught.value.problem in str(caught.value)
+    assert "loopwright" not in caught.value.problem
 
 
 def test_shared_expressions_take_linear_time():
