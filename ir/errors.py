@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class LoopwrightError(Exception):
     """Base of all errors that loopwright raises on purpose."""
@@ -75,13 +77,21 @@ class InterpretError(LoopwrightError):
 class InternalError(LoopwrightError):
     """A bug in loopwright itself. ``problem`` is the message without the request to report it."""
 
+    request: ClassVar[str] = (
+        "This is a bug in loopwright. Please report it with the program and the text of this error; "
+        "LOOPWRIGHT_DUMP_IR=<folder> writes the intermediate programs that help to find it."
+    )
+
     def __init__(self, message: str) -> None:
         self.problem = message
-        super().__init__(
-            f"{message}\nThis is a bug in loopwright. Please report it with the program and the text of this error; "
-            "LOOPWRIGHT_DUMP_IR=<folder> writes the intermediate programs that help to find it."
-        )
+        super().__init__(f"{message}\n{self.request}")
 
 
 class VerificationError(InternalError):
     """A pass produced (or a user built by hand) a program that breaks the rules of the loop IR."""
+
+    request = (
+        "If you built this program by hand, change what the message names. If loopwright made it, that is a bug in "
+        "loopwright: please report it with the program and the text of this error; LOOPWRIGHT_DUMP_IR=<folder> writes "
+        "the intermediate programs that help to find it."
+    )

@@ -152,7 +152,7 @@ def _statement(name: str, role: str, body: Body, views: Sequence[Buffer], output
     try:
         verify(PrimFunc(f"{name}_{role}", tuple(views), stmt, (output,)))
     except VerificationError as error:
-        raise ScheduleError(f"intrinsic {name}: {role} is not legal: {error}") from error
+        raise ScheduleError(f"intrinsic {name}: {role} is not legal: {error.problem}") from error
     if any(isinstance(node, Launch) or (isinstance(node, For) and node.kind == "parallel") for node in walk(stmt)):
         raise ScheduleError(f"intrinsic {name}: {role} has a parallel loop; it runs inside the loops of a schedule")
     if any(b.data is view.data and b is not view for b in buffers_accessed(stmt) for view in views):
