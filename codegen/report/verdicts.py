@@ -162,7 +162,7 @@ class _Reporter:
         if size:
             vectors = any(lanes > 1 for tile, _ in tiles for _, lanes in tile)
             spilled = any(tile and stored for tile, stored in tiles)
-            what = f"register tile of {size} vectors" if vectors else "sum"
+            what = f"register tile of {_counted(size, 'vector')}" if vectors else "sum"
             yield f"{what} {'spilled' if spilled else 'kept in registers'}"
 
     def _tile(self, code: CodeOfLoop) -> list[tuple[int, int]]:
@@ -181,13 +181,16 @@ class _Reporter:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
             if not code.counts.stored:
-                yield f"spills: {code.counts.reloaded} loads from the stack in {where}, of what does not change"
+                loads = f"{_counted(code.counts.reloaded, 'load')} from the stack"
+                yield f"spills: {loads} in {where}, of what does not change"
                 continue
-            text = f"spills: {code.counts.stored} stores to the stack and {code.counts.reloaded} loads in {where}"
+            stores = f"{_counted(code.counts.stored, 'store')} to the stack"
+            text = f"spills: {stores} and {_counted(code.counts.reloaded, 'load')} in {where}"
             tile = sum(registers for registers, _ in self._tile(code))
             each = self._registers_of_a_vector(code)
             if tile:
-                text += f"; its tile takes {tile} vector registers, of which there are {self.target.vector_registers}"
+                taken = _counted(tile, "vector register")
+                text += f"; its tile takes {taken}, of which there are {self.target.vector_registers}"
             elif each > 1:
                 text += f"; each of its vectors takes {each} registers: shorter ones take fewer"
             yield text
@@ -227,6 +230,10 @@ class _Reporter:
             )
         how = "at computed places" if step is None else f"at a stride of {step}"
         return f"scalar: its iterations store to {name} {how}: let the contiguous loop be innermost, and vectorize it"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _memory_functions(code: Counts | None) -> str:

@@ -139,7 +139,7 @@ def test_the_four_tails_of_a_split(tail, became):
 
 def test_values_that_do_not_change_may_be_reloaded_from_the_stack():
     found = report(*elementwise(te.exp, shape=(4, 61)), AVX2)["i1_outer"]
-    assert found.costs == ("spills: 1 loads from the stack in each iteration, of what does not change",)
+    assert found.costs == ("spills: 1 load from the stack in each iteration, of what does not change",)
     assert (found.code.reloaded, found.code.stored) == (1, 0)
 
 
