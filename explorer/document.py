@@ -16,6 +16,8 @@ from ..runtime.measure.machine_rates import MachineRates
 Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly"]
 """What kind of text a pane has. Of compute, nest and pass, what is indented below a line belongs to it."""
 
+RateUnit: TypeAlias = Literal["GFLOP/s", "Gop/s"]
+
 MATCHED_LINES = 4000
 """Of longer texts that differ in the middle, the middle counts as changed as a whole: matching it would take long."""
 
@@ -83,10 +85,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a compute takes by its definition: ``operations``, 0 where that does not tell, on ``bytes`` of arguments."""
+    """What a compute takes by its definition: ``operations``, 0 where that does not tell, on ``bytes`` of arguments.
+    ``unit`` is that of 10⁹ such operations a second."""
 
     operations: int
     bytes: int
+    unit: RateUnit
 
 
 @dataclass(frozen=True, slots=True)

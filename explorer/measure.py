@@ -17,7 +17,7 @@ from ..runtime.arrays import Array
 from ..runtime.kernel import BoundKernel
 from ..te.tensor import Tensor
 from ..te.work import operations
-from .document import Work
+from .document import RateUnit, Work
 
 ROUNDS = 5
 ROUND_SECONDS = 0.01
@@ -33,7 +33,8 @@ def work_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Work | None:
     count = const_int(operations(outputs))
     sizes = [_bytes(tensor) for tensor in (*inputs, *outputs)]
     total = sum(size for size in sizes if size is not None)
-    return None if count is None or None in sizes else Work(count, total)
+    unit: RateUnit = "GFLOP/s" if counts_as_float(inputs) else "Gop/s"
+    return None if count is None or None in sizes else Work(count, total, unit)
 
 
 def counts_as_float(inputs: Sequence[Tensor]) -> bool:

@@ -81,7 +81,7 @@ function drawRoofs(picture, x, y, machine) {
   const ridge = top / Math.max(...machine.bandwidths.map(([, rate]) => rate));
   picture.append(svg("line", { class: "roof", x1: x(ridge), y1: y(top), x2: x(x.high), y2: y(top) }));
   const peak = { class: "roof-label", x: x(x.high), y: y(top) - 5, "text-anchor": "end" };
-  picture.append(...labels, svg("text", peak, `${gflops(top)} arithmetic`));
+  picture.append(...labels, svg("text", peak, `${gflops(top)}, float32 arithmetic`));
 }
 
 function drawDots(picture, x, y, intensity, dots) {

@@ -284,7 +284,7 @@ def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
     machine = MachineRates(19e9, ((1 << 19, 57e9), (1 << 27, 12e9)))
     times = [49152 / slow, 49152 / fast]
     entries = [replace(entry, seconds=time) for entry, time in zip(product.schedules, times, strict=True)]
-    drawn = replace(product, work=Work(49152, 9216), machine=machine, schedules=tuple(entries), peers=())
+    drawn = replace(product, work=Work(49152, 9216, "GFLOP/s"), machine=machine, schedules=tuple(entries), peers=())
     (tmp_path / "roofline.html").write_text(page(drawn), encoding="utf-8")
     tab = open_page(tmp_path / "roofline.html")
     places = tab.evaluate(
@@ -293,11 +293,21 @@ def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
             return shape.localName === 'circle' ? [at('cx'), at('cy')] : [at('x1'), at('y1'), at('x2'), at('y2')];
         })"""
     )
+    assert "19 GFLOP/s, float32 arithmetic" in tab.evaluate("document.querySelector('.roofline').textContent")
     assert len(places) == 5
     for place in places:
         assert all(40 - 0.01 <= x <= 472 + 0.01 for x in place[::2]), place
         assert all(24 - 0.01 <= y <= 186 + 0.01 for y in place[1::2]), place
     assert all(place[0] < place[2] for place in places if len(place) == 4), "roofs run to the right"
+
+
+def test_rates_of_integers_are_no_flops(product, open_page, tmp_path):
+    entries = [replace(entry, seconds=1e-5) for entry in product.schedules]
+    counted = replace(product, work=Work(49152, 9216, "Gop/s"), machine=None, schedules=tuple(entries))
+    (tmp_path / "integers.html").write_text(page(counted), encoding="utf-8")
+    tab = open_page(tmp_path / "integers.html")
+    heads = tab.evaluate("[...document.querySelectorAll('.times th')].map((head) => head.textContent)")
+    assert heads == ["", "time", "Gop/s", "", ""]
 
 
 def test_narrow_windows_show_one_pane_at_a_time(product_page, open_page):

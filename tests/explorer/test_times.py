@@ -52,6 +52,7 @@ def test_the_roofline_is_that_of_floats(kind, known):
     shown = document({"plain": lw.create_schedule(product(kind))}, TARGET, "f")
     assert shown.schedules[0].seconds > 0
     assert (shown.machine is not None) is known
+    assert shown.work.unit == ("GFLOP/s" if known else "Gop/s")
 
 
 def test_the_interpreter_is_not_timed(monkeypatch):
