@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
+from ..lowering.primitives.caching import CacheRead
 from ..lowering.schedule import Schedule
 from ..lowering.state import Loop, ScheduleState, Stage
 from ..lowering.step import Step
@@ -17,7 +18,7 @@ class TracedLoop:
     ``made_by`` is the index of the step that made it, None for an axis of a compute; ``changed_by`` are the later steps
     that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into. Where
     a step has made a stage of another (``rfactor``, ``cache_write``), or made it anew, its loops are made of those that
-    had their names.
+    had their names. ``copies`` is the loop over the same dimension of the tensor that a ``cache_read`` copies.
     """
 
     id: str
@@ -28,18 +29,19 @@ class TracedLoop:
     changed_by: tuple[int, ...] = ()
     made_of: tuple[int, ...] = ()
     became: tuple[int, ...] = ()
+    copies: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LoopHistory:
     """``states`` are those of the schedule, the first without a step; ``keys`` beside them have the loops of each, by
     their ids: an id that a step gives to another loop is another key from there on. ``first_stages`` has for each
-    stage, by its name, the one of the first state that steps made it of."""
+    stage, by its name, those of the first state that steps made it of."""
 
     states: tuple[ScheduleState, ...]
     keys: tuple[Mapping[str, int], ...]
     loops: tuple[TracedLoop, ...]
-    first_stages: Mapping[str, str]
+    first_stages: Mapping[str, tuple[str, ...]]
 
 
 def loop_history(schedule: Schedule) -> LoopHistory:
@@ -64,7 +66,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.loops: list[TracedLoop] = []
         self.keys: dict[str, int] = {}
-        self.first_stages: dict[str, str] = {}
+        self.first_stages: dict[str, tuple[str, ...]] = {}
         self._seen: dict[str, Loop] = {}
 
     def state(self, state: ScheduleState, number: int | None, step: Step | None = None) -> None:
@@ -73,20 +75,36 @@ class _Recorder:
         first_fresh = len(self.loops)
         for stage in state.stages:
             source = stage.name if step is None or stage.name in self.first_stages else step.stage
-            self.first_stages.setdefault(stage.name, self.first_stages.get(source, source))
-            for loop in stage.loops.values():
+            copied = self._copied(state.stage(source), step)
+            self.first_stages.setdefault(stage.name, self._made_of_stages(state, source, step))
+            for position, loop in enumerate(stage.loops.values()):
                 if self._seen.get(loop.id) is not loop:
                     self._seen[loop.id] = loop
-                    self.keys[loop.id] = len(self.loops)
-                    of = named.get((source, loop.name))
+                    of = None if isinstance(step, CacheRead) else named.get((source, loop.name))
                     made_of = () if of is None else (of,)
-                    self.loops.append(TracedLoop(loop.id, loop.name, stage.name, loop.reduce, number, (), made_of))
+                    copies = copied[position] if copied else None
+                    traced = TracedLoop(loop.id, loop.name, stage.name, loop.reduce, number, (), made_of, (), copies)
+                    self.keys[loop.id] = len(self.loops)
+                    self.loops.append(traced)
         fresh = range(first_fresh, len(self.loops))
         for stage in state.stages:
             self._relate(stage, fresh)
         for key in fresh:
             for part in self.loops[key].made_of:
                 self.loops[part] = replace(self.loops[part], became=(*self.loops[part].became, key))
+
+    def _copied(self, source: Stage, step: Step | None) -> list[int]:
+        """The loops over the dimensions of what a step copies; none of what has no axes, such as an input."""
+        if not isinstance(step, CacheRead) or not source.is_compute:
+            return []
+        return [self.keys[loop] for loop in source.loops]
+
+    def _made_of_stages(self, state: ScheduleState, source: str, step: Step | None) -> tuple[str, ...]:
+        """The stages of the fresh schedule that a new stage stands for, which a step has made of ``source``. An input
+        has no lines of its own in a nest: a copy of it is a part of the stages that read it."""
+        if isinstance(step, CacheRead) and state.stage(source).is_input:
+            return tuple(dict.fromkeys(name for reader in step.readers for name in self.first_stages[reader]))
+        return self.first_stages.get(source, (source,))
 
     def _relate(self, stage: Stage, fresh: range) -> None:
         for relation in stage.relations:

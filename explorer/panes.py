@@ -20,16 +20,23 @@ LOWERED = "lowered"
 """The name of what stands behind the last pass: the module that code is emitted from."""
 
 _COUNTED = {
-    "fused": "fma",
-    "stored": "stores to the stack",
-    "reloaded": "loads from the stack",
-    "one_lane": "moves of one lane",
+    "fused": ("fma", "fma"),
+    "products": ("product", "products"),
+    "sums": ("sum", "sums"),
+    "gathers": ("gather", "gathers"),
+    "scatters": ("scatter", "scatters"),
+    "one_lane": ("move of one lane", "moves of one lane"),
+    "divisions": ("division", "divisions"),
+    "stored": ("store to the stack", "stores to the stack"),
+    "reloaded": ("load from the stack", "loads from the stack"),
+    "branches": ("branch", "branches"),
+    "instructions": ("instruction", "instructions"),
 }
+"""What is counted, in words: one, and several."""
 _BRIEFER = (
     ("a loop in the loop IR, which LLVM has removed or written out", "gone, by LLVM"),
     (" of them for the borders", " for borders"),
-    ("no instructions of their own", "no code of its own"),
-    ("register tile of 1 vectors", "a vector"),
+    ("register tile of 1 vector", "a vector"),
     ("register tile of ", "tile of "),
     ("kept in registers", "in registers"),
 )
@@ -146,13 +153,16 @@ class _PanesOf:
 
     def _first_lines(self, loop: int | None, store: str | None) -> tuple[int, ...]:
         """The lines of the nest without steps that a line of a later nest comes from."""
-        if loop is not None:
-            return _lines_with(self.stages.start.loops, self._axes(loop))
-        return _lines_with(self.stages.start.stores, () if store is None else (self.stages.first_stages[store],))
+        start = self.stages.start
+        if loop is None:
+            return _lines_with(start.stores, () if store is None else self.stages.first_stages[store])
+        lines = _lines_with(start.loops, self._axes(loop))
+        return lines or _lines_with(start.stores, self.stages.first_stages[self.stages.loops[loop].stage])
 
     def _axes(self, loop: int) -> set[int]:
         """The loops that a loop was made of in the first place."""
-        of = self.stages.loops[loop].made_of
+        traced = self.stages.loops[loop]
+        of = traced.made_of if traced.copies is None else (traced.copies,)
         return {axis for part in of for axis in self._axes(part)} if of else {loop}
 
     def _became(self, loops: Iterable[int]) -> set[int]:
@@ -183,6 +193,8 @@ def _brief(report: LoopReport) -> str:
         return report.costs[0]
     if report.kind == "unrolled" and report.became.startswith("written out"):
         return ""
+    if "no instructions of their own" in report.became:
+        return ""
     text = re.sub(r"^\d+ lanes of \w+( in|,) ", "", report.became)
     for words, fewer in _BRIEFER:
         text = text.replace(words, fewer)
@@ -192,9 +204,14 @@ def _brief(report: LoopReport) -> str:
 def _code_text(code: Counts) -> str:
     """What instructions there are, as in ``17 instructions: 14 ymm, 8 fma``."""
     counts = [(f.name, getattr(code, f.name)) for f in fields(code) if f.name not in ("instructions", "calls")]
-    parts = [f"{n} {_COUNTED.get(name, name)}" for name, n in counts if n]
+    parts = [_counted(name, n) for name, n in counts if n]
     parts += [f"calls of {', '.join(dict.fromkeys(code.calls))}"] if code.calls else []
-    return f"{code.instructions} instructions{': ' * bool(parts)}{', '.join(parts)}"
+    return f"{_counted('instructions', code.instructions)}{': ' * bool(parts)}{', '.join(parts)}"
+
+
+def _counted(name: str, count: int) -> str:
+    one, several = _COUNTED.get(name, (name, name))
+    return f"{count} {one if count == 1 else several}"
 
 
 def _lines_with(column: Sequence[object], wanted: Collection[object]) -> tuple[int, ...]:

@@ -24,7 +24,9 @@ So two lines belong together when they share a source (LLVM IR and assembly, exa
 below), a loop (nests of different steps) or a stage (compute and nests). ``loops[k].made_by`` is the index in
 ``steps`` of the step that made the loop, None for an axis of the compute; ``changed_by`` are the later steps that name
 it; ``made_of`` are the loops that it was split or fused from, and ``became`` those that it was split or fused into.
-``first_stages`` has for each stage the one of the fresh schedule that steps such as ``cache_write`` made it of.
+``copies`` is, for a loop of what ``cache_read`` made, the loop over that dimension of the stage that it copies.
+``first_stages`` has for each stage the one of the fresh schedule that steps such as ``cache_write`` made it of; a copy
+of an input has the stages that read it.
 ``statements[origin].around`` are the origins of the loops around, outermost first.
 ``statements[origin].report`` is the vector report's verdict on the loop.
 """
@@ -95,7 +97,7 @@ class Provenance:
     llvm_ir_optimized: LinkedText
     assembly: LinkedText
     loops: tuple[TracedLoop, ...]
-    first_stages: Mapping[str, str]
+    first_stages: Mapping[str, tuple[str, ...]]
     statements: Mapping[int, NestStatement]
     report: VectorReport
 

@@ -1,8 +1,15 @@
 """Panes of schedules: each line leads to those of the pane above it, whatever the schedule has done to the stages."""
 
+import re
+from dataclasses import replace
+
 import loopwright as lw
 from loopwright import te
+from loopwright.codegen.report.report import LoopReport
 from loopwright.explorer.explore import document
+from loopwright.explorer.panes import _brief
+
+LOOP = LoopReport("Y#1", "j", "vectorized", "8", 0, "", (), None)
 
 
 def chain():
@@ -95,6 +102,43 @@ def test_lines_of_stages_that_a_step_made_come_from_the_stage_that_it_took_apart
     assert origins_of(nest, panes, "S.rf[i, r_inner] = S.rf[") == ["S[i] = 0.0", "S[i] = S[i] + X[i, r]"]
     assert origins_of(nest, panes, "for r_outer") == ["for r in range(64):"]
     assert origins_of(nest, panes, "Z.local[0] =") == ["Z[i_1] = S[i_1] * 2.0"]
+
+
+def test_lines_of_copies_come_from_what_they_copy_and_those_of_inputs_from_their_readers():
+    Y, Z = chain()
+    s = lw.create_schedule(Z)
+    s[Y].split(Y.op.axis[1], 8)
+    (X,) = Y.op.inputs
+    of_input, of_stage = s.cache_read(X, "local", [Y]), s.cache_read(Y, "local", [Z])
+    s[of_input].compute_at(s[Y], s[Y].loops[0])
+    s[of_stage].compute_at(s[Z], s[Z].loops[0])
+    _, inner = s[of_stage].split(s[of_stage].loops[1], 16)
+    s[of_stage].vectorize(inner)
+    shown, panes = panes_of(s)
+    nest = panes[shown.schedules[0].nests[-1]]
+    assert origins_of(nest, panes, "X.local[0, ax1] =") == ["Y[i, j] = X[i, j] + 1.0"]
+    assert origins_of(nest, panes, "for ax1 in") == ["Y[i, j] = X[i, j] + 1.0"]
+    assert origins_of(nest, panes, "Y.local[0, ax1_outer") == ["Y[i, j] = X[i, j] + 1.0"]
+    assert origins_of(nest, panes, "for ax1_outer in") == ["for j in range(32):"]
+    steps = panes[shown.schedules[0].steps]
+    of_copies = origins_of(steps, panes, ".split(ax1, factor=16)")
+    assert len(of_copies) == 2
+    assert all("ax1_" in line for line in of_copies)
+    assert not any("ax" in line for line in origins_of(steps, panes, ".split(j, factor=8)")), "it split another loop"
+
+
+def test_notes_count_one_thing_in_the_singular_and_leave_out_what_says_nothing():
+    shown, panes = panes_of(lw.create_schedule(chain()[1]))
+    texts = [note.code for note in panes[shown.schedules[0].nests[-1]].notes]
+    assert any(text.endswith("1 branch") for text in texts), texts
+    assert not any(re.search(r"\b1 (instructions|branches|stores|loads|sums|products|moves)\b", t) for t in texts)
+    idle = replace(LOOP, became="8 lanes of float32, no instructions of their own")
+    assert _brief(idle) == ""
+    assert _brief(replace(LOOP, became="8 lanes of float32 in ymm, fma")) == "ymm, fma"
+    assert (
+        _brief(replace(LOOP, became="a loop, register tile of 1 vector kept in registers")) == "a vector in registers"
+    )
+    assert _brief(replace(LOOP, became="a loop, register tile of 12 vectors spilled")) == "tile of 12 vectors spilled"
 
 
 def test_loops_that_are_none_of_the_schedule_have_verdicts_too():
