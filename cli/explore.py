@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import runpy
 import sys
 import traceback
@@ -12,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import Engine, ModelError, RuntimeArgumentError, Schedule, explore, function_schedules
+from .. import Engine, ModelError, RuntimeArgumentError, Schedule, function_schedules, resolve_target
+from ..explorer.explore import document, write_page
+from ..explorer.summary import summary
 from .inputs import add_input_options
 from .model_options import add_model_options, saved_library, with_advice
 from .program import open_program
@@ -49,6 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_model_options(parser)
     add_input_options(parser)
     parser.add_argument("--no-times", action="store_true", help="measure nothing")
+    parser.add_argument("--json", action="store_true", help="print what the page says of times and loops as JSON")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.set_defaults(run=_run)
 
@@ -56,17 +60,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments)
     path = arguments.output or Path(f"{subject.name}.html")
-    explore(
-        subject.schedules,
-        path,
-        arguments.target or "native",
-        subject.name,
-        measure=not arguments.no_times,
-        peers=subject.peers,
-    )
-    print(f"{path}: {', '.join(map(str, subject.schedules))}")
+    target = resolve_target(arguments.target or "native")
+    shown = document(subject.schedules, target, subject.name, measure=not arguments.no_times, peers=subject.peers)
+    write_page(shown, path)
+    if arguments.json:
+        print(json.dumps({"page": str(path)} | summary(shown), indent=2, ensure_ascii=False))
+    else:
+        print(f"{path}: {', '.join(entry.name for entry in shown.schedules)}")
     if arguments.open and not webbrowser.open(path.resolve().as_uri()):
-        print("there is no browser to open it with")
+        print("there is no browser to open it with", file=sys.stderr)
     return 0
 
 

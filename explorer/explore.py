@@ -46,9 +46,13 @@ def explore(
     file cannot be written.
     """
     given = {name: schedules} if isinstance(schedules, Schedule) else schedules
-    found = document(given, resolve_target(target), name, precision, measure, peers or {})
+    return write_page(document(given, resolve_target(target), name, precision, measure, peers or {}), path)
+
+
+def write_page(shown: Document, path: str | os.PathLike[str]) -> Path:
+    """Write a document as a page. Raises ``RuntimeArgumentError`` where the file cannot be written."""
     try:
-        Path(path).write_text(page(found), encoding="utf-8")
+        Path(path).write_text(page(shown), encoding="utf-8")
     except OSError as error:
         raise RuntimeArgumentError(f"the page cannot be written to {path}: {error.strerror}") from error
     return Path(path)

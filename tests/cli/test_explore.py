@@ -79,8 +79,25 @@ def test_a_file_can_say_which_schedules_and_what_to_compare_with(folder, tmp_pat
     (schedule,) = data["schedules"]
     assert schedule["seconds"] > 0
     assert [peer["name"] for peer in data["peers"]] == ["numpy"]
-    assert data["work"] == {"operations": 96, "bytes": 768}
+    assert data["work"] == {"operations": 96, "bytes": 768, "unit": "GFLOP/s"}
     assert data["machine"]["least_seconds"] > 0
+
+
+def test_json_has_the_times_and_the_verdicts_of_the_page(folder, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    found = json.loads(explored(capsys, folder / "picked.py", "-o", page, "--json"))
+    (schedule,), (peer,) = found["schedules"], found["peers"]
+    assert found["page"] == str(page)
+    shown = data_of(page)
+    assert schedule["seconds"] == shown["schedules"][0]["seconds"]
+    assert schedule["rate"] == pytest.approx(96 / schedule["seconds"] / 1e9)
+    assert peer["of_roofline"] == pytest.approx(shown["machine"]["least_seconds"] / peer["seconds"])
+    nest = next(pane for pane in shown["panes"] if pane["id"] == shown["schedules"][0]["nests"][-1])["text"].split("\n")
+    assert [nest[loop["line"] - 1].strip(" :") for loop in schedule["loops"]] == [s["loop"] for s in schedule["loops"]]
+    assert schedule["loops"][-1]["became"].startswith("16 lanes of float32")
+    untimed = json.loads(explored(capsys, folder / "two-schedules.py", "-o", page, "--json", "--no-times"))
+    assert [entry["seconds"] for entry in untimed["schedules"]] == [None, None]
+    assert "scalar" in untimed["schedules"][0]["loops"][1]["costs"][0]
 
 
 def test_a_target_of_another_machine_is_shown_without_times(folder, tmp_path, capsys):

@@ -1,0 +1,53 @@
+"""A page in brief, for scripts: times, rates, and the verdict on each loop. ``loopwright explore --json`` prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .document import Document, Note, ScheduleEntry
+
+
+def summary(shown: Document) -> dict[str, Any]:
+    """The schedules and peers of a page with their times as JSON values; what was not measured is None.
+
+    ``rate`` is in ``work.unit``; ``of_roofline`` is the least time that the machine could take, divided by the time.
+    """
+    data = shown.to_json()
+    return {
+        "title": shown.title,
+        "about": shown.subtitle,
+        "work": data["work"],
+        "machine": data["machine"],
+        "schedules": [
+            {"name": entry.name, **_speed(shown, entry.seconds), "loops": _loops(shown, entry)}
+            for entry in shown.schedules
+        ],
+        "peers": [{"name": peer.name, **_speed(shown, peer.seconds)} for peer in shown.peers],
+    }
+
+
+def _speed(shown: Document, seconds: float | None) -> dict[str, float | None]:
+    work, machine = shown.work, shown.machine
+    if seconds is None or work is None:
+        return {"seconds": seconds, "rate": None, "of_roofline": None}
+    return {
+        "seconds": seconds,
+        "rate": work.operations / seconds / 1e9 if work.operations else None,
+        "of_roofline": machine.least_seconds(work.operations, work.bytes) / seconds if machine else None,
+    }
+
+
+def _loops(shown: Document, entry: ScheduleEntry) -> list[dict[str, Any]]:
+    """The loops of the schedule's nest, in its order."""
+    nest = next(pane for pane in shown.panes if pane.id == entry.nests[-1])
+    return [_loop(note) for note in sorted(nest.notes, key=lambda note: note.line)]
+
+
+def _loop(note: Note) -> dict[str, Any]:
+    return {
+        "line": note.line,
+        "loop": note.loop,
+        "became": note.text,
+        "costs": list(note.costs),
+        "code": note.code,
+    }
