@@ -3,7 +3,7 @@
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
 In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
-stand in files of their own: ``flat`` for N, C, …; ``channels_last`` for N, …, C; ``batch_last`` for
+stand in files of their own: ``flat`` and ``pointwise`` for N, C, …; ``channels_last`` for N, …, C; ``batch_last`` for
 …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
 """
 
@@ -46,6 +46,7 @@ from .depthwise import add_depthwise, axes_of_rows
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
+from .pointwise import add_packed_pointwise, pointwise_uses
 from .winograd_weights import winograd_uses
 
 # Type relation
@@ -146,7 +147,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
     empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
     if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
-        for add in (add_flat, add_blocked, add_channels_last, add_batch_last, add_depthwise):
+        for add in (add_flat, add_packed_pointwise, add_blocked, add_channels_last, add_batch_last, add_depthwise):
             add(strategy, attrs, inputs, result, target)
     if is_byte(x.dtype) and not empty:
         add_byte_conv(strategy, attrs, inputs, result, target)
@@ -154,6 +155,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 
 
 def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    yield from pointwise_uses(call, given, target)
     yield from blocked_uses(call, given, target)
     yield from winograd_uses(call, given, target)
 

@@ -34,7 +34,7 @@ from .attrs import ConvAttrs
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
-EFFICIENCY, STRIDED_EFFICIENCY = 0.7, 0.45
+EFFICIENCY, STRIDED_EFFICIENCY = 0.55, 0.4
 """Of the multiplications that a core can do, which it does here, as measured on layers of usual networks."""
 Number = TypeVar("Number", int, Expr)
 

@@ -1,0 +1,232 @@
+"""Convolutions with windows of one element whose weights stand in panels of filters: layout OIHW8o, and the like.
+
+sums[n, k, position] = Σ w[k, c] · x[n, c, position], vectors along the positions. A tile of sums, some filters times
+some vectors, stays in registers while the channels go by; a step loads its vectors, and broadcasts the weights of its
+filters, which stand side by side. ``pointwise_uses`` is the layout rule that has them so; ``flat.py`` serves others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ... import te
+from ...graph.layout import Layout
+from ...graph.node import Call
+from ...graph.types import Type
+from ...ir.dtype import DType
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.register_tile import RegisterTile
+from ...lowering.schedule import Schedule, StageView
+from ..cost import elements, moved
+from ..layout_rule import Held, LayoutUse
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors
+from ..tiling import MANY_TASKS, PACKED_USES, schedule_around
+from ..window import spatial_axes
+from .attrs import ConvAttrs
+from .flat import flatten, unflatten
+
+STEPS_UNROLLED = 2
+"""Channels between two tests whether the sum ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPointwise:
+    """A convolution of known extents but N, and its numbers; ``channels`` are those of a group."""
+
+    attrs: ConvAttrs
+    outputs: tuple[int, ...]
+    filters: int
+    channels: int
+    target: Target
+    dtype: DType
+
+    @property
+    def group_filters(self) -> int:
+        return self.filters // self.attrs.groups
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors the positions fill; the last one may be filled in part."""
+        return math.ceil(math.prod(self.outputs) / self.target.lanes(self.dtype))
+
+    @property
+    def tile(self) -> RegisterTile:
+        """The tile that takes the least time, of the height that the weights have, if they are in panels."""
+        lanes, registers = self.target.lanes(self.dtype), self.target.vector_registers
+        given = self.attrs.kernel.factor("O")
+        heights = [h for h in range(1, registers) if self.group_filters % h == 0] if given == 1 else [given]
+        tiles = [
+            RegisterTile(height, width, lanes)
+            for width in range(1, registers // 2)
+            for height in heights
+            if width * (height + STEPS_UNROLLED) + 1 <= registers or height * width == 1
+        ]
+        return min(tiles, key=self._steps)
+
+    def _steps(self, tile: RegisterTile) -> float:
+        """Cycles for one channel of all sums."""
+        whole, rest = divmod(self.vectors, tile.vectors)
+        last = step_cycles(tile.rows, rest) if rest else 0.0
+        return self.filters / tile.rows * (whole * step_cycles(tile.rows, tile.vectors) + last)
+
+    @property
+    def packs(self) -> bool:
+        """Whether x is copied to vectors that stand one after the other, channel by channel."""
+        return any(s > 1 for s in self.attrs.strides) or self.group_filters >= PACKED_USES * self.tile.rows
+
+    def cost(self, types: Sequence[Type]) -> float:
+        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+        images = elements(result) / (self.filters * math.prod(self.outputs))
+        copied = [x] if self.packs else []
+        return images * self.channels * self._steps(self.tile) + moved([x, weight, result, *copied])
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, weight = inputs
+        kind = tensor_argument(result, "result")
+        count, lanes, rows = math.prod(self.outputs), self.tile.lanes, self.tile.rows
+
+        def vector(n: Axis, v: Axis, c: Axis, lane: Axis) -> Expr:
+            position = v * lanes + lane
+            place = (p * s for p, s in zip(unflatten(position, self.outputs), attrs.strides, strict=True))
+            value = x[(n, c, *place)]
+            return value if count % lanes == 0 else te.if_then_else(position < count, value, te.const(0, value.dtype))
+
+        source = te.compute((x.shape[0], self.vectors, x.shape[1], lanes), vector, name="conv.vectors")
+        c = te.reduce_axis((0, self.channels), name="c")
+        ones = (0,) * attrs.rank
+
+        def element(n: Axis, k: Axis, v: Axis, lane: Axis) -> Expr:
+            channel = c if attrs.groups == 1 else as_index(k) // self.group_filters * self.channels + c
+            return te.sum(source[n, v, channel, lane] * weight[(as_index(k) // rows, c, *ones, k % rows)], axis=c)
+
+        sums = te.compute((x.shape[0], self.filters, self.vectors, lanes), element, name="conv.sums")
+
+        def unfold(n: Axis, k: Axis, *o: Axis) -> Expr:
+            position = flatten([as_index(i) for i in o], self.outputs)
+            return sums[n, k, position // lanes, position % lanes]
+
+        return te.compute(kind.shape, unfold, name="conv")
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Chunks of positions in parallel, and shares of the filters if these are few; in each, panels of filters, and
+        for each of these the chunk's tiles, with what follows their sums."""
+        tile, (chunk, share) = self.tile, self._tasks()
+        sums = anchor[0].op.inputs[0]
+        source = sums.op.inputs[0]
+        schedule, main = schedule_around(anchor[0], outputs, [sums, source], target)
+        stage = schedule[main]
+        n, k, *spatial = stage.loops[: main.ndim]
+        vector, lane = stage.split(stage.fuse(*spatial), factor=tile.lanes)
+        across, vector = stage.split(vector, factor=tile.vectors)
+        outer, across = stage.split(across, factor=chunk)
+        panel, row = stage.split(k, factor=tile.rows)
+        part, panel = stage.split(panel, factor=share)
+        stage.reorder(n, outer, part, panel, across, row, vector, lane)
+        stage.vectorize(lane)
+        stage.unroll(vector)
+        stage.unroll(row)
+        task = stage.fuse(n, outer, part)
+        stage.parallel(task)
+        schedule[sums].compute_at(stage, across)
+        self._schedule_sums(schedule[sums])
+        if not self.packs:
+            schedule[source].compute_inline()
+            return schedule
+        shared = share * tile.rows < self.filters
+        if not shared:
+            schedule[source].compute_at(stage, task)
+        _schedule_vectors(schedule[source], shared)
+        return schedule
+
+    def _schedule_sums(self, stage: StageView) -> None:
+        n, k, vector, lane, channel = stage.loops
+        steps = []
+        if self.channels % STEPS_UNROLLED == 0:
+            channel, step = stage.split(channel, factor=STEPS_UNROLLED)
+            steps = [step]
+        stage.reorder(n, channel, *steps, k, vector, lane)
+        stage.vectorize(lane)
+        for loop in (*steps, k, vector):
+            stage.unroll(loop)
+
+    def _tasks(self) -> tuple[int, int]:
+        """How many tiles make a chunk, which is to stay in the second cache, and panels of filters a share of it."""
+        tile = self.tile
+        tiles, panels = math.ceil(self.vectors / tile.vectors), self.filters // tile.rows
+        size = self.channels * self.attrs.groups * tile.columns * self.dtype.storage_bytes
+        most = max(1, min(tiles // MANY_TASKS, self.target.l2_bytes // (2 * size)))
+        chunk = _near_divisor(tiles, most)
+        shares = math.ceil(MANY_TASKS / math.ceil(tiles / chunk))
+        return chunk, _near_divisor(panels, max(1, panels // shares))
+
+
+def step_cycles(rows: int, vectors: int) -> float:
+    """Cycles for one channel of a tile's sums.
+
+    Products are added two a cycle; a vector comes from the second cache in a cycle and a half; a sum waits four cycles
+    for its last addition. Of a load or broadcast a tenth of a cycle is not hidden behind these; the loop takes one.
+    """
+    return max(rows * vectors / 2, 1.5 * vectors, 4.0) + (rows + vectors) / 10 + 1 / STEPS_UNROLLED
+
+
+def _near_divisor(extent: int, most: int) -> int:
+    """A divisor up to a limit, or the limit if that is far larger: a last part of another size is code of its own."""
+    dividing = max(size for size in range(1, most + 1) if extent % size == 0)
+    return dividing if 2 * dividing >= most else most
+
+
+def _schedule_vectors(stage: StageView, parallel: bool) -> None:
+    """Channel by channel, which reads the source in order."""
+    n, vector, channel, lane = stage.loops
+    stage.reorder(n, channel, vector, lane)
+    stage.vectorize(lane)
+    if parallel:
+        stage.parallel(stage.fuse(n, channel))
+
+
+def packed_pointwise(attrs: ConvAttrs, types: Sequence[Type], target: Target) -> PackedPointwise | None:
+    """The numbers of a convolution of N, C, …, if its window is one element and all extents but N are known."""
+    weight, result = (tensor_argument(kind, "argument") for kind in types[1:])
+    axes = spatial_axes(attrs.rank)
+    extents = attrs.kernel.extents(weight.shape)
+    filters, channels, *window = (const_int(extents[axis]) or 0 for axis in ("O", "I", *axes))
+    outputs = tuple(const_int(extent) or 0 for extent in result.shape[2:])
+    plain = attrs.data is attrs.out is Layout(f"NC{axes}") and not any(attrs.padding)
+    if not plain or set(window) != {1} or not all((filters, channels, *outputs)):
+        return None
+    return PackedPointwise(attrs, outputs, filters, channels, target, result.dtype)
+
+
+def add_packed_pointwise(
+    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
+) -> None:
+    """Offer it for weights in panels of filters, of one group each."""
+    made = packed_pointwise(attrs, (*inputs, result), target)
+    rows = attrs.kernel.factor("O")
+    if made is None or rows == 1 or attrs.kernel is not _panels(attrs.rank, rows) or made.group_filters % rows:
+        return
+    strategy.add_implementation(
+        made.compute, made.schedule, "conv.pointwise_packed", 25, cost=made.cost((*inputs, result))
+    )
+
+
+def pointwise_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule: weights O, I, … in panels of as many filters as a tile has."""
+    attrs: ConvAttrs = call.attrs
+    types = [*(a.type for a in call.args), call.type]
+    kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
+    x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+    if given is not None or attrs.kernel is not kernel or not result.dtype.is_float:
+        return
+    made = packed_pointwise(attrs, types, target) if x.dtype is weight.dtype is result.dtype else None
+    if made is not None and made.tile.rows > 1:
+        panels = Held(kernel, _panels(attrs.rank, made.tile.rows))
+        yield LayoutUse((None, panels), replace(attrs, kernel_layout=str(panels)), None)
+
+
+def _panels(rank: int, rows: int) -> Layout:
+    return Layout(f"OI{spatial_axes(rank)}{rows}o")
