@@ -1,7 +1,8 @@
 """Depthwise convolutions: each channel has filters of its own, so that nothing is summed over channels.
 
 With the spatial axes last, vectors are of neighbours in a row; of channels, where these stand last. A register tile is
-of a few outputs below or beside each other; the window is unrolled, so that they share what they read.
+of a few outputs below or beside each other; they share what they read, as a small window is unrolled. Of a large one a
+column is unrolled: outputs below each other share its weights, too, and all of that fits in registers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from .flat import lanes_for
 MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""
 MOST_UNROLLED = 400
-"""Terms of a tile's sums up to which the window is unrolled as a whole; else only its last axis."""
+"""Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
+MANY_TILES = 8
+"""So many tiles of an image share the cost of its copy."""
 
 
 def add_depthwise(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -83,6 +86,15 @@ class Depthwise:
         a = self.attrs
         return [i * s + tap * d for i, s, tap, d in zip(o, a.strides, taps, a.dilation, strict=True)]
 
+    @property
+    def by_columns(self) -> bool:
+        """Whether to go through the window column by column: it does not fit beside a tile, and the image, which is
+        copied with its border, is large."""
+        height = rows_for(self.outputs[-2]) if len(self.outputs) > 1 else 1
+        tiles = math.ceil(math.prod(self.outputs[-2:]) / (height * self.lanes))
+        crowded = math.prod(self.window) + MOST_ROWS > self.target.vector_registers
+        return crowded and tiles >= MANY_TILES and 1 < math.prod(self.window[:-1]) <= MOST_UNROLLED // MOST_ROWS
+
     # N, C, …: vectors of neighbours in a row
 
     def cost(self, x: TensorType) -> float:
@@ -106,7 +118,8 @@ class Depthwise:
             *o, t, j = (as_index(i) for i in index)
             place = self._place([*o, t * self.lanes + j], taps)
             factor = weight[source_index((as_index(k), ZERO, *map(as_index, taps)), attrs.kernel, kernel)]
-            return te.sum(source[(n, as_index(k) // self.multiplier, *place)] * factor, axis=taps)
+            terms = [taps[-1], *taps[:-1]] if self.by_columns else taps
+            return te.sum(source[(n, as_index(k) // self.multiplier, *place)] * factor, axis=terms)
 
         core = te.compute((*self.result.shape[:-1], tiles, self.lanes), element, name="conv.sums")
 
@@ -142,16 +155,21 @@ class Depthwise:
         stage.vectorize(lane)
         task = stage.fuse(n, c)
         stage.parallel(task)
+        block = task
         if len(o) > 1:
             block, row = stage.split(o[-2], factor=rows_for(self.outputs[-2]))
             stage.reorder(task, filters, *o[:-2], block, t, row, lane)
+            stage.unroll(row)
         schedule[core].compute_at(stage, t)
         *outer, t, lane = schedule[core].loops[: core.ndim]
-        self._schedule_tile(schedule[core], [*outer, t], outer[-1] if len(o) > 1 else None, lane)
-        if attrs.strides[-1] == 1:
+        taps = schedule[core].loops[-len(self.window) :]
+        unrolled = taps[1:] if self.by_columns else self._unrolled(taps)
+        self._schedule_tile(schedule[core], [*outer, t], outer[-1] if len(o) > 1 else None, lane, unrolled)
+        if attrs.strides[-1] == 1 and not self.by_columns:
             schedule[source].compute_inline()
         else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
-            _schedule_copy(schedule[source], stage, task, target)
+            size = math.prod(const_int(extent) or 1 for extent in source.shape[2:]) * source.dtype.storage_bytes
+            _schedule_copy(schedule[source], stage, task if size <= target.l1_bytes else block, target)
         return schedule
 
     # N, …, C: vectors of channels
@@ -191,7 +209,8 @@ class Depthwise:
         schedule[core].compute_at(stage, vector)
         *outer, c = schedule[core].loops[: core.ndim]
         vector, lane = schedule[core].split(c, factor=lanes)
-        self._schedule_tile(schedule[core], [*outer, vector], outer[-1], lane)
+        unrolled = self._unrolled(schedule[core].loops[-len(self.window) :])
+        self._schedule_tile(schedule[core], [*outer, vector], outer[-1], lane, unrolled)
         for copy in copies:
             schedule[copy].compute_inline()
         schedule_stage(schedule[weights], target)
@@ -199,14 +218,24 @@ class Depthwise:
 
     # Both
 
-    def _schedule_tile(self, stage: StageView, outer: Sequence[LoopView], row: LoopView | None, lane: LoopView) -> None:
+    def _unrolled(self, taps: Sequence[LoopView]) -> Sequence[LoopView]:
+        """All loops of a window row by row, or the last one."""
+        return taps if math.prod(self.window) * MOST_ROWS <= MOST_UNROLLED else taps[-1:]
+
+    def _schedule_tile(
+        self,
+        stage: StageView,
+        outer: Sequence[LoopView],
+        row: LoopView | None,
+        lane: LoopView,
+        unrolled: Sequence[LoopView],
+    ) -> None:
         """Keep the tile in registers while the window is gone through."""
         taps = stage.loops[-len(self.window) :]
         rows = [] if row is None else [row]
         stage.reorder(*(loop for loop in outer if loop is not row), *taps, *rows, lane)
         stage.vectorize(lane)
-        whole = math.prod(self.window) * MOST_ROWS <= MOST_UNROLLED
-        for loop in (*(taps if whole else taps[-1:]), *rows):
+        for loop in (*unrolled, *rows):
             stage.unroll(loop)
 
 
