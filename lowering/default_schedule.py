@@ -16,6 +16,7 @@ from .register_tile import register_tile
 from .rules.ragged import has_ragged_loops
 from .schedule import LoopView, Schedule, StageView, create_schedule
 from .state import Inlined, Root, ScheduleState, Stage
+from .streamed_reduction import is_streamed, schedule_streamed
 
 UNKNOWN_EXTENT = 1 << 10
 """What tiles are made for where an extent is symbolic."""
@@ -212,7 +213,10 @@ def _lanes(stage: StageView, target: Target) -> int:
 
 def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None:
     """Keep a tile of sums in registers while the reduction runs: rows, which share vectors, times vectors of lanes."""
-    lanes_axis = _best_lanes(op)
+    lanes_axis, run = _best_lanes(op), _neighbouring(op)
+    if lanes_axis is op.axis[-1] and is_streamed(op, run, target):
+        schedule_streamed(stage, op, run, target)
+        return
     row_axis = _best_rows(op, lanes_axis)
     rows, vectors = _tile(op, lanes_axis, row_axis, target)
     outer, inner, unrolled = [], [], []

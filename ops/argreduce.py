@@ -39,21 +39,29 @@ def _relation(types: Sequence[Type], attrs: ArgReduceAttrs) -> Type:
     return TensorType(reduced_shape(x.shape, (normalize_axis(attrs.axis, x.ndim),), attrs.keepdims), INT64)
 
 
-def _last_of_equals(largest: bool) -> Callable[..., tuple[Expr, ...]]:
-    """As ``te.argmax`` and ``te.argmin``, but the last of equals wins, and the last NaN over all else."""
+def _in_order(largest: bool, last: bool) -> Callable[..., tuple[Expr, ...]]:
+    """The fold of values and their positions, which come in ascending order: so positions need not be compared.
+
+    The first of equals wins, and the first NaN over all else, or the last.
+    """
 
     def combine(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> tuple[Expr, Expr]:
-        better = b[0] > a[0] if largest else b[0] < a[0]
-        wins = better | (b[0] == a[0]) & (b[1] > a[1])
+        upper, lower = (b[0], a[0]) if largest else (a[0], b[0])
+        wins = upper >= lower if last else ~(upper <= lower)  # the second also where one of them is NaN
         if a[0].dtype.is_float:
-            a_nan, b_nan = te.isnan(a[0]), te.isnan(b[0])
-            wins = te.select(a_nan, b_nan & (b[1] > a[1]), b_nan | wins)
+            wins = wins | te.isnan(b[0]) if last else wins & ~te.isnan(a[0])
         return te.select(wins, b[0], a[0]), te.select(wins, b[1], a[1])
 
     def identity(kinds: tuple[DType, ...]) -> tuple[Expr, Expr]:
-        return (te.min_value if largest else te.max_value)(kinds[0]), te.const(-1, kinds[1])
+        return (te.min_value if largest else te.max_value)(kinds[0]), te.const(0, kinds[1])
 
-    return te.reducer("argmax_last" if largest else "argmin_last", combine, identity)
+    name = f"{'last' if last else 'first'}_{'largest' if largest else 'smallest'}"
+    return te.reducer(name, combine, identity)
+
+
+def _position_dtype(extent: Expr) -> DType:
+    """Of positions while they are looked for: as narrow as most values."""
+    return INT32 if (const_int(extent) or _MANY) < _MANY else INT64
 
 
 def _compute(largest: bool) -> Compute:
@@ -68,14 +76,13 @@ def _compute(largest: bool) -> Compute:
         def fold(*i: Axis) -> tuple[Expr, ...]:
             found = x[(*i[:axis], k, *i[axis:])]
             value = te.cast(found, UINT8) if x.dtype is BOOL else found
-            if attrs.select_last_index:
-                return _last_of_equals(largest)((value, te.cast(k.as_expr(), INT64)), axis=k)
-            return (te.argmax if largest else te.argmin)(value, axis=k)
+            place = te.cast(k.as_expr(), _position_dtype(x.shape[axis]))
+            return _in_order(largest, attrs.select_last_index)((value, place), axis=k)
 
         _, position = te.compute(reduced_shape(x.shape, (axis,), keepdims=False), fold, name=f"{name}.fold")
 
         def element(*i: Axis) -> Expr:
-            return position[(*i[:axis], *i[axis + attrs.keepdims :])]
+            return te.cast(position[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
         return te.compute(result.shape, element, name=name)
 
@@ -95,7 +102,7 @@ def _compute_rows(largest: bool) -> Compute:
             return te.cast(x[i], UINT8) if x.dtype is BOOL else x[i]
 
         extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), MAX if largest else MIN, value, by_rows=True)
-        kind = INT32 if (const_int(x.shape[axis]) or _MANY) < _MANY else INT64
+        kind = _position_dtype(x.shape[axis])
         nowhere = te.min_value(kind) if attrs.select_last_index else te.max_value(kind)
 
         def place(i: tuple[Operand, ...]) -> Expr:
