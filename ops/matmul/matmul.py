@@ -26,6 +26,7 @@ from .packed import packed_uses
 from .packed_bytes import packed_byte_uses
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
+from .streamed import add_streamed
 
 # What all products of matrices have.
 
@@ -35,6 +36,7 @@ def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
     product = matrix_product(inputs, result, transposed)
     if product is not None:
         add_paneled(strategy, product, target)
+        add_streamed(strategy, product, target)
         add_bytes(strategy, product, target)
         add_halves(strategy, product, target)
         add_dots(strategy, product, target)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import te
 from ...graph.types import Type
-from ...ir.expr import Axis, Expr
 from ...ir.target import Target
 from ...lowering.schedule import Schedule
 from ..cost import moved
-from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
 from .blocking import Blocking, choose_blocking, pack_panels, schedule_blocked, with_tile
-from .panels import FEW_ROWS, ROWS, MatrixProduct, few_rows_tile, make_panels, read_sums, sum_panels
+from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, sum_in_panels
 
 SCATTERED = 0.5
 """How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
@@ -35,16 +33,7 @@ class Paneled:
     target: Target
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        a, b = inputs
-        kind = tensor_argument(result, "result")
-
-        def right(batch: Sequence[Axis], k: Axis, column: Expr) -> Expr:
-            return b[(*batch, column, k) if self.product.transposed else (*batch, k, column)]
-
-        panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], self.blocking.tile.columns)
-        rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
-        core = sum_panels(rows, panels, kind, lambda x, y: x * y)
-        return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="matmul")
+        return sum_in_panels(inputs, result, self.blocking.tile.columns, self.product.transposed)
 
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         _, panels = anchor[0].op.inputs[0].op.inputs
@@ -61,12 +50,15 @@ class Paneled:
 
 
 def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
-    """Offer it where sums are in the dtype of the result; for few rows, without a copy of the right factor."""
+    """Offer it where sums are in the dtype of the result; without a copy of a right factor that few rows use, or that
+    stays in the first cache."""
     kind = product.result.dtype
     if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
     blocking = choose_blocking(product, target)
-    pack = product.transposed or product.rows >= PACKED_USES * blocking.tile.rows
+    pack = product.transposed or (
+        product.rows >= PACKED_USES * blocking.tile.rows and product.right_bytes > target.l1_bytes // 2
+    )
     paneled = Paneled(product, blocking, pack, target)
     strategy.add_implementation(
         paneled.compute,

@@ -61,6 +61,11 @@ class MatrixProduct:
     def terms(self) -> int:
         return const_int(self.left.shape[-1]) or 0
 
+    @property
+    def right_bytes(self) -> int:
+        """Memory of one matrix on the right."""
+        return self.terms * self.columns * self.right.dtype.storage_bytes
+
     def cycles(self, tile: RegisterTile) -> float:
         """What all steps of all tiles take."""
         tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
@@ -123,6 +128,20 @@ def sum_panels(left: Tensor, panels: Tensor, kind: TensorType, multiply: Callabl
         return te.sum(multiply(factor, panels[(*batch_index(batch, outer), t, r, j)]), axis=r)
 
     return te.compute((*kind.shape[:-1], tiles, width), element, name="matmul.sums")
+
+
+def sum_in_panels(inputs: Tensors, result: Type, width: int, transposed: bool) -> Tensor:
+    """The product of two factors of floats, with panels of so many columns."""
+    a, b = inputs
+    kind = tensor_argument(result, "result")
+
+    def right(batch: Sequence[Axis], k: Axis, column: Expr) -> Expr:
+        return b[(*batch, column, k) if transposed else (*batch, k, column)]
+
+    panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], width)
+    rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
+    core = sum_panels(rows, panels, kind, lambda x, y: x * y)
+    return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="matmul")
 
 
 def schedule_panels(

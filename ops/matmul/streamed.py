@@ -1,0 +1,105 @@
+"""The implementation of nn.matmul and nn.dense for few rows of floats: the right factor goes by once, as it lies.
+
+Few rows do not use panels often enough to pay for the copy; what takes the time is to fetch the right factor. Tiles
+over all terms would jump from row to row of it, to another page each. So the terms are cut, around the columns:
+
+    for task in parallel(columns that are neighbours in memory):
+        for block of terms:
+            for each register tile of rows × columns: its sums, in memory between two blocks, go on
+        what follows the sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ... import te
+from ...graph.types import Type
+from ...ir.expr import const_int
+from ...ir.target import Target
+from ...lowering.register_tile import PAGE_BYTES, RegisterTile, register_tile
+from ...lowering.schedule import Schedule, StageView
+from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
+from ..tile_config import configured_tile
+from ..tiling import schedule_around
+from .panels import ROWS, MatrixProduct, sum_in_panels
+
+MOST_ROWS = 48
+"""With more rows, a copy in panels is used often enough to pay."""
+STREAMS = 16
+"""Rows of the right factor that are read at once: fewer than prefetchers follow, enough to pay for the sums' way to
+memory and back."""
+PART_BYTES = PAGE_BYTES // 2
+"""How much of each row of the right factor a task reads."""
+STEPS_UNROLLED = 2
+"""Steps of the sum between two tests whether it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task."""
+
+    tile: RegisterTile
+    panels: int
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        (core,) = anchor[0].op.inputs
+        rows = next(t for t in core.op.inputs if t.op.name == ROWS)
+        panels = next(t for t in core.op.inputs if t is not rows)
+        schedule, main = schedule_around(anchor[0], outputs, [core, rows, panels], target)
+        for copied in (rows, panels):  # neither is
+            schedule[copied].compute_inline()
+        stage = schedule[main]
+        *outer, row, column = stage.loops[: main.ndim]
+        panel, column = stage.split(column, factor=self.tile.columns)
+        part, panel = stage.split(panel, factor=self.panels)
+        stage.reorder(*outer, part, row, panel, column)
+        _, lane = stage.split(column, factor=self.tile.lanes)
+        stage.vectorize(lane)
+        task = stage.fuse(*outer, part)
+        stage.parallel(task)
+        schedule[core].compute_at(stage, task)
+        self._sum_terms(schedule[core])
+        return schedule
+
+    def _sum_terms(self, stage: StageView) -> None:
+        """Block by block of terms; a tile's sums are in registers while a block goes by."""
+        *outer, row, panel, column, term = stage.loops
+        vector, lane = stage.split(column, factor=self.tile.lanes)
+        block, row = stage.split(row, factor=self.tile.rows)
+        stream, term = stage.split(term, factor=STREAMS)
+        term, step = stage.split(term, factor=STEPS_UNROLLED)
+        stage.reorder(*outer, stream, block, panel, term, step, row, vector, lane)
+        stage.vectorize(lane)
+        for loop in (step, row, vector):
+            stage.unroll(loop)
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` and ``vectors`` of a tuning record."""
+        made = replace(self, tile=configured_tile(config, self.tile))
+        return made.compute, made.schedule
+
+
+def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it for a large right factor whose rows are pages apart, if a copy of it would not be used enough."""
+    kind = product.result.dtype
+    if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
+        return
+    rows, row_bytes = const_int(product.left.shape[-2]), product.columns * kind.storage_bytes
+    if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
+        return
+    tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
+    streamed = Streamed(tile, max(1, PART_BYTES // (tile.columns * kind.storage_bytes)))
+    strategy.add_implementation(
+        streamed.compute,
+        streamed.schedule,
+        "matmul.streamed",
+        plevel=18,
+        configure=streamed.configure,
+        cost=product.cycles(tile) + product.moved(),
+    )

@@ -1,0 +1,70 @@
+"""Products of few rows by a large matrix, which is read once as it lies, against numpy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.selection import select_implementation
+from loopwright.ops.matmul.batch_matmul import batch_matmul
+from loopwright.ops.matmul.matmul import dense, matmul
+
+SMALL_CACHE = 2**16
+TARGETS = ["native", *(["x86-64-v3", "x86-64"] if lw.resolve_target("native").has("avx2") else [])]
+rng = np.random.default_rng(0)
+
+
+def target_of(name):
+    return replace(lw.resolve_target(name), l2_bytes=SMALL_CACHE)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((8, 32), (32, 1024)), ((1, 35), (35, 1030)), ((21, 18), (18, 1100)), ((2, 3, 17), (2, 17, 1025))],
+    ids=str,
+)
+def test_it_is_numpys_product_with_what_follows_in_the_same_nest(ops, a, b, target):
+    resolved = target_of(target)
+    call = matmul(ops.var(a), ops.var(b))
+    chosen, tensors, (product,) = ops.implement(call, resolved)
+    assert chosen.name == "matmul.streamed"
+    bias = te.placeholder(product.shape[-1:], name="bias")
+    out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
+    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
+    wanted = arrays[0].astype(np.float64) @ arrays[1]
+    for outputs in ([out], [product, out]):
+        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), resolved)
+        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
+        lw.build(schedule, [*tensors, bias, *outputs], target=resolved)(*arrays, *found)
+        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=1e-4, atol=1e-4)
+        if outputs[0] is product:
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_interpreter_agrees_on_all_stages(ops):
+    resolved = target_of("x86-64")
+    call = batch_matmul(ops.var((1, 18, 2)), ops.var((1, 18, 1027)), transpose_a=True)
+    a, b = (rng.normal(size=[int(e) for e in arg.type.shape]).astype(np.float32) for arg in call.args)
+    chosen, tensors, (product,) = ops.implement(call, resolved)
+    assert chosen.name == "batch_matmul.streamed"
+    schedule = chosen.schedule(call.attrs, (product,), (product,), resolved)
+    found = np.empty((1, 2, 1027), np.float32)
+    lw.interpret(lw.lower(schedule, [*tensors, product], target=resolved))(a, b, found)
+    np.testing.assert_allclose(found, a.swapaxes(1, 2) @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "rows", "right"),
+    [
+        pytest.param(matmul, 64, (32, 1024), id="many rows use a copy"),
+        pytest.param(matmul, 8, (8, 1024), id="a small factor stays in cache"),
+        pytest.param(matmul, 8, (64, 512), id="rows that share pages"),
+        pytest.param(dense, 20, (1024, 32), id="a factor that must be turned over"),
+    ],
+)
+def test_it_is_for_few_rows_and_a_large_factor(ops, make, rows, right):
+    call = make(ops.var((rows, 32 if make is dense else right[0])), ops.var(right))
+    assert select_implementation(call, target_of("native")).chosen.name != "matmul.streamed"
