@@ -17,7 +17,7 @@ from .program import compile_with_progress
 from .report import make_console
 
 LIBRARY = ".lwlib"
-EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".ll": "llvm"}
+EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".dll": "shared", ".ll": "llvm"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("model", type=Path, help="the model's file")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help=".lwlib, .so (.dylib), .o or .ll"
+        "-o", "--output", type=Path, required=True, metavar="FILE", help=".lwlib, .so (.dylib, .dll), .o or .ll"
     )
     parser.add_argument(
         "--weights", choices=("inside", "beside"), help="of .so and .o: inside the code (default), or in a file beside"

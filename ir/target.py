@@ -15,6 +15,13 @@ from .errors import TargetError
 LLVM = "llvm"
 """The kind of the targets that are ours."""
 
+_SYSTEMS = {"linux": "linux", "darwin": "macos", "macos": "macos", "windows": "windows"}
+
+
+def system_of(triple: str) -> str:
+    """The operating system that a triple names: see ``Target.system``."""
+    return next((system for word, system in _SYSTEMS.items() if word in triple), "other")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -40,6 +47,11 @@ class Target:
     def arch(self) -> str:
         """``"x86_64"``, ``"aarch64"``, …: the first part of the triple."""
         return self.triple.split("-", 1)[0]
+
+    @property
+    def system(self) -> str:
+        """``"linux"``, ``"macos"``, ``"windows"`` or ``"other"``."""
+        return system_of(self.triple)
 
     def has(self, *features: str) -> bool:
         """Whether all these LLVM features are on."""

@@ -26,7 +26,10 @@ class Program:
             self._module.link_in(_parsed(part, context, renamed, self._machine, target))
         _hide(self._module, exported)
         for symbol, name in exported.items():
-            self._module.get_function(symbol).name = name
+            function = self._module.get_function(symbol)
+            function.name = name
+            if target.system == "windows":
+                function.storage_class = "dllexport"
 
     @property
     def text(self) -> str:

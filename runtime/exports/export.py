@@ -44,6 +44,8 @@ from .linker import link_shared
 Kind = Literal["object", "shared", "llvm"]
 Weights = Literal["inside", "beside"]
 
+_SHARED_SUFFIXES = {"macos": ".dylib", "windows": ".dll"}
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -69,7 +71,6 @@ def export_model(
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
     interface = model_interface(model, name)
     target = model.target
-    _check_target(target)
     beside = _is_beside(model, kind, weights)
     image = weights_image(model.constants)
     attach = "weights_beside.ll" if beside else "weights_inside.ll"
@@ -87,7 +88,7 @@ def export_model(
         DESTROY: f"{interface.name}_destroy",
         MESSAGE: f"{interface.name}_message",
     } | ({VERIFY: f"{interface.name}_verify"} if beside else {})
-    program = Program(_with_pool(parts, target), {model.entry: ENTRY}, exported, target)
+    program = Program(_whole(parts, target), {model.entry: ENTRY}, exported, target)
     file = f"{interface.name}.weights" if beside else None
     size = plan_arena(model).size
     header = model_header(interface, target, file, size if isinstance(size, int) else None)
@@ -103,14 +104,13 @@ def export_kernel(
 ) -> Exported:
     """Write a kernel; see ``Kernel.export``."""
     _check_kind(kind)
-    _check_target(code.target)
     if code.options.debug:
         raise LoopwrightError(f"{func.name} is a debug build, whose checks report to Python: export one without debug")
     interface = kernel_interface(func, code.externs, name)
     nest = None if code.source is None else _nest(code.source.text, folder, interface.name)
     parts = [kernel_functions(interface, code.messages, code.target), _in_folder(code.llvm_ir, nest)]
     exported = {RUN: interface.name, MESSAGE: f"{interface.name}_message"}
-    program = Program(_with_pool(parts, code.target), {code.entry: ENTRY}, exported, code.target)
+    program = Program(_whole(parts, code.target), {code.entry: ENTRY}, exported, code.target)
     header = kernel_header(interface, code.target)
     return _write(
         Path(folder), interface, header, program, kind, code.target, weights_image(()), False, [nest] if nest else []
@@ -129,11 +129,6 @@ def _in_folder(llvm_ir: str, nest: NestSource | None) -> str:
 def _check_kind(kind: object) -> None:
     if kind not in get_args(Kind):
         raise RuntimeArgumentError(f"an export is one of {', '.join(get_args(Kind))}, found kind={kind!r}")
-
-
-def _check_target(target: Target) -> None:
-    if "windows" in target.triple:
-        raise TargetError(f"exports need aligned_alloc and pthreads, which {target.triple} lacks")
 
 
 def _is_beside(model: CompiledModel, kind: Kind, weights: object) -> bool:
@@ -173,11 +168,14 @@ def _platform(target: Target) -> str:
     )
 
 
-def _with_pool(parts: Sequence[str], target: Target) -> list[str]:
-    if not any(PARALLEL_FOR in part for part in parts):
-        return list(parts)
-    pool = thread_pool_ir(target.triple) if has_threads(target.triple) else serial_pool_ir()
-    return [*parts, pool]
+def _whole(parts: Sequence[str], target: Target) -> list[str]:
+    """The parts, and what they call: the pool of threads, and what a system lacks."""
+    found = list(parts)
+    if any(PARALLEL_FOR in part for part in parts):
+        found.append(thread_pool_ir(target.triple) if has_threads(target.triple) else serial_pool_ir())
+    if target.system == "windows":
+        found.append(_resource("windows.ll"))
+    return found
 
 
 def _write(
@@ -240,7 +238,7 @@ def _write_weights(path: Path, image: WeightsImage) -> None:
 
 
 def shared_suffix(target: Target) -> str:
-    return ".dylib" if "darwin" in target.triple or "macos" in target.triple else ".so"
+    return _SHARED_SUFFIXES.get(target.system, ".so")
 
 
 def _head(name: str, target: Target) -> str:

@@ -13,19 +13,22 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from ...ir.errors import TargetError
-from ...ir.target import Target
+from ...ir.target import Target, system_of
 
-_ZIG_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos", "macos": "macos"}
+_ZIG_SYSTEMS = {"linux": "linux-gnu", "macos": "macos", "windows": "windows-gnu"}
 
 
 def link_shared(object_file: Path, library: Path, target: Target) -> None:
     """Link an object file to a shared library. Raises ``TargetError`` where there is no linker, or where it fails."""
-    if target.arch.startswith("wasm") or "windows" in target.triple:
+    if target.arch.startswith("wasm") or "msvc" in target.triple:
         raise TargetError(f"shared libraries for {target.triple} are not made; export an object, and link that")
-    command = [*linker_for(target), "-shared", "-o", str(library), str(object_file), "-lm", "-pthread"]
-    if "linux" in target.triple:
-        # A library whose threads sleep in it must not be unmapped by dlclose.
-        command += ["-Wl,-z,nodelete", f"-Wl,-soname,{library.name}"]
+    command = [*linker_for(target), "-shared", "-o", str(library), str(object_file), "-lm"]
+    match target.system:
+        case "linux":
+            # A library whose threads sleep in it must not be unmapped by dlclose.
+            command += ["-pthread", "-Wl,-z,nodelete", f"-Wl,-soname,{library.name}"]
+        case "macos":
+            command += ["-pthread", f"-Wl,-install_name,@rpath/{library.name}"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise TargetError(f"`{shlex.join(command)}` failed:\n{run.stderr.strip()}")
@@ -34,23 +37,19 @@ def link_shared(object_file: Path, library: Path, target: Target) -> None:
 def linker_for(target: Target) -> list[str]:
     """The command of a compiler that links for the target. Raises ``TargetError`` where there is none."""
     host = llvm.get_process_triple()
-    if target.arch == host.split("-", 1)[0] and _system(target.triple) == _system(host):
+    if target.arch == host.split("-", 1)[0] and target.system == system_of(host):
         named = shlex.split(os.environ.get("CC", ""))
         candidates = [named] if named else [["cc"], ["gcc"], ["clang"]]
     else:
-        candidates = [[f"{target.arch}-linux-gnu-gcc"]] if _system(target.triple) == "linux" else []
+        candidates = [[f"{target.arch}-linux-gnu-gcc"]] if target.system == "linux" else []
     for command in candidates:
         if shutil.which(command[0]):
             return command
-    system = _ZIG_SYSTEMS.get(_system(target.triple))
-    if system is not None and find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{target.arch}-{system}"]
+    if target.system in _ZIG_SYSTEMS and find_spec("ziglang") is not None:
+        arch = {"arm64": "aarch64"}.get(target.arch, target.arch)
+        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-{_ZIG_SYSTEMS[target.system]}"]
     tried = ", ".join(command[0] for command in candidates) or "no compiler of the system"
     raise TargetError(
         f"there is no linker for {target.triple}: tried {tried}, and the ziglang wheel (pip install ziglang); "
         'export kind="object" and link it where there is one'
     )
-
-
-def _system(triple: str) -> str:
-    return next((name for name in ("linux", "darwin", "macos", "windows") if name in triple), "other")

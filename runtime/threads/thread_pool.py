@@ -19,6 +19,7 @@ from typing import TypeAlias
 import llvmlite.binding as llvm
 
 from ...ir.errors import TargetError
+from ...ir.target import system_of
 from .fork_lock import ForkLock
 from .resident import load_resident
 
@@ -60,16 +61,11 @@ _PAUSE_DECLARATION: dict[str, str] = {
 
 
 def thread_pool_ir(triple: str) -> str:
-    """The whole LLVM IR of the pool for a 64-bit target with pthreads, without a data layout.
-
-    Raises ``TargetError`` for Windows, which has no pthreads.
-    """
-    if "windows" in triple:
-        raise TargetError(f"the thread pool needs pthreads, which {triple} lacks: build with -threads=1 there")
+    """The whole LLVM IR of the pool for a 64-bit target, without a data layout. It calls pthreads."""
     text = resources.files(__package__).joinpath("thread_pool.ll").read_text(encoding="utf-8")
     arch = triple.split("-", 1)[0]
     # CLOCK_MONOTONIC and SIG_SETMASK have other numbers on macOS.
-    clock, set_mask = (6, 3) if "darwin" in triple or "macos" in triple else (1, 2)
+    clock, set_mask = (6, 3) if system_of(triple) == "macos" else (1, 2)
     return (
         f'target triple = "{triple}"\n{text}\n'
         f"@pool.monotonic = internal constant i32 {clock}\n"
@@ -80,8 +76,8 @@ def thread_pool_ir(triple: str) -> str:
 
 
 def has_threads(triple: str) -> bool:
-    """Whether a target has pthreads, as we know it."""
-    return "windows" not in triple and not triple.startswith("wasm")
+    """Whether a target has threads and mapped files, as we know it."""
+    return not triple.startswith("wasm")
 
 
 def serial_pool_ir() -> str:
@@ -100,7 +96,12 @@ def serial_pool_ir() -> str:
 
 
 def thread_pool_symbols(pool: PoolKey = SHARED_POOL) -> dict[str, int]:
-    """Name → address of what a pool exports, for the JIT linker. The first call compiles it, in about 20 ms."""
+    """Name → address of what a pool exports, for the JIT linker. The first call compiles it, in about 20 ms.
+
+    Raises ``TargetError`` on Windows, whose Python has no pthreads for it.
+    """
+    if system_of(triple := llvm.get_process_triple()) == "windows":
+        raise TargetError(f"the thread pool needs pthreads, which {triple} lacks: build with -threads=1 there")
     with _load_lock.held:
         return dict(_load(pool))
 
