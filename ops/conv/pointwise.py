@@ -19,7 +19,7 @@ from ...ir.dtype import DType
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile
-from ...lowering.schedule import Schedule, StageView
+from ...lowering.schedule import LoopView, Schedule, StageView
 from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
 from ..relations import tensor_argument
@@ -27,10 +27,14 @@ from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, PACKED_USES, schedule_around
 from ..window import spatial_axes
 from .attrs import ConvAttrs
-from .flat import flatten, unflatten
+from .flat import flatten, lanes_for, unflatten
 
 STEPS_UNROLLED = 2
 """Channels between two tests whether the sum ends."""
+WIDE = 4
+"""Tiles side by side, at least: rows of the result are written, and rows of x read, some lines at a time."""
+FEW_TASKS = 4
+"""So many tasks that pack their own vectors are better than more that share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,13 @@ class PackedPointwise:
         return self.filters / tile.rows * (whole * step_cycles(tile.rows, tile.vectors) + last)
 
     @property
+    def strided(self) -> bool:
+        return any(s > 1 for s in self.attrs.strides)
+
+    @property
     def packs(self) -> bool:
         """Whether x is copied to vectors that stand one after the other, channel by channel."""
-        return any(s > 1 for s in self.attrs.strides) or self.group_filters >= PACKED_USES * self.tile.rows
+        return self.strided or self.group_filters >= PACKED_USES * self.tile.rows
 
     def cost(self, types: Sequence[Type]) -> float:
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
@@ -89,10 +97,14 @@ class PackedPointwise:
         kind = tensor_argument(result, "result")
         count, lanes, rows = math.prod(self.outputs), self.tile.lanes, self.tile.rows
 
+        def place(n: Axis, c: Axis, *o: Axis) -> Expr:
+            return x[(n, c, *(i * s for i, s in zip(o, attrs.strides, strict=True)))]
+
+        places = te.compute((*x.shape[:2], *self.outputs), place, name="conv.places") if self.strided else x
+
         def vector(n: Axis, v: Axis, c: Axis, lane: Axis) -> Expr:
             position = v * lanes + lane
-            place = (p * s for p, s in zip(unflatten(position, self.outputs), attrs.strides, strict=True))
-            value = x[(n, c, *place)]
+            value = places[(n, c, *unflatten(position, self.outputs))]
             return value if count % lanes == 0 else te.if_then_else(position < count, value, te.const(0, value.dtype))
 
         source = te.compute((x.shape[0], self.vectors, x.shape[1], lanes), vector, name="conv.vectors")
@@ -117,7 +129,8 @@ class PackedPointwise:
         tile, (chunk, share) = self.tile, self._tasks()
         sums = anchor[0].op.inputs[0]
         source = sums.op.inputs[0]
-        schedule, main = schedule_around(anchor[0], outputs, [sums, source], target)
+        places = [t for t in source.op.inputs if t.op.name == "conv.places"]
+        schedule, main = schedule_around(anchor[0], outputs, [sums, source, *places], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops[: main.ndim]
         vector, lane = stage.split(stage.fuse(*spatial), factor=tile.lanes)
@@ -139,7 +152,11 @@ class PackedPointwise:
         shared = share * tile.rows < self.filters
         if not shared:
             schedule[source].compute_at(stage, task)
-        _schedule_vectors(schedule[source], shared)
+        channel = _schedule_vectors(schedule[source], shared)
+        for tensor in places:
+            schedule[tensor].compute_at(schedule[source], channel)
+            _, lane = schedule[tensor].split(schedule[tensor].loops[-1], factor=lanes_for(self.outputs[-1], tile.lanes))
+            schedule[tensor].vectorize(lane)
         return schedule
 
     def _schedule_sums(self, stage: StageView) -> None:
@@ -158,9 +175,10 @@ class PackedPointwise:
         tile = self.tile
         tiles, panels = math.ceil(self.vectors / tile.vectors), self.filters // tile.rows
         size = self.channels * self.attrs.groups * tile.columns * self.dtype.storage_bytes
-        most = max(1, min(tiles // MANY_TASKS, self.target.l2_bytes // (2 * size)))
-        chunk = _near_divisor(tiles, most)
-        shares = math.ceil(MANY_TASKS / math.ceil(tiles / chunk))
+        most = min(max(tiles // MANY_TASKS, WIDE), tiles, self.target.l2_bytes // (2 * size))
+        chunk = _near_divisor(tiles, max(1, most))
+        chunks = math.ceil(tiles / chunk)
+        shares = 1 if chunks >= FEW_TASKS else math.ceil(MANY_TASKS / chunks)
         return chunk, _near_divisor(panels, max(1, panels // shares))
 
 
@@ -179,13 +197,15 @@ def _near_divisor(extent: int, most: int) -> int:
     return dividing if 2 * dividing >= most else most
 
 
-def _schedule_vectors(stage: StageView, parallel: bool) -> None:
-    """Channel by channel, which reads the source in order."""
+def _schedule_vectors(stage: StageView, parallel: bool) -> LoopView:
+    """Channel by channel, which reads the source in order; gives the loop over these."""
     n, vector, channel, lane = stage.loops
     stage.reorder(n, channel, vector, lane)
     stage.vectorize(lane)
+    channel = stage.fuse(n, channel)
     if parallel:
-        stage.parallel(stage.fuse(n, channel))
+        stage.parallel(channel)
+    return channel
 
 
 def packed_pointwise(attrs: ConvAttrs, types: Sequence[Type], target: Target) -> PackedPointwise | None:
