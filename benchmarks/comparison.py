@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from cases import Bar, Work
+from cases import Bar, Work, chosen_cases
 from report import append_history, print_results, row, svg_chart
 from results import OURS, STRICT, Record, Result
 from rich.console import Console
@@ -56,28 +57,40 @@ def measured_rates(roofline: Contender, rounds: int) -> dict[str, float]:
 
 
 class Comparison:
-    """The contenders with one number of threads. Mutable: their processes, and the times of calls measured so far."""
+    """The contenders with one number of threads; ``callers`` are the same once more, for what their calls take.
+
+    Mutable: their processes, and our efforts so far: the time of each case, in operations that the peak does meanwhile.
+    """
 
     def __init__(self, names: Sequence[str], threads: int, rounds: int, calls: int) -> None:
         script = str(HERE / "contender.py")
         self.threads, self.rounds, self.calls = threads, rounds, calls
-        self.contenders = {n: Contender(script, [n, str(threads)], threads) for n in names}
+        self.contenders, self.callers = (
+            {n: Contender(script, [n, str(threads)], threads) for n in names} for _ in range(2)
+        )
         self.roofline = Contender(str(HERE / "roofline.py"), [str(threads)], threads)
         self.rates: dict[str, float] = {}
-        self._calls: dict[str, Mapping[str, float]] = {}
+        self._efforts: dict[str, float] = {}
+
+    @property
+    def processes(self) -> Sequence[Contender]:
+        return [*self.contenders.values(), *self.callers.values(), self.roofline]
 
     def measure(self, case: Measured, seed: int = 0) -> Result:
         """All contenders on one case."""
         with tempfile.TemporaryDirectory() as folder:
             work = case.write(Path(folder))
-            ready, refused = self._load(folder)
+            ready, refused = self._load(self.contenders, folder)
             errors = {n: difference(Path(folder), n) for n in ready if n != OURS and OURS in ready}
+            callers = self._load_callers(case, ready)
         roof = roof_of(self.rates, work.operations, work.read, work.written, self.threads)
         amount = self.roofline.load(roof.request)["work"]
-        refused |= alternate({**ready, "roofline": self.roofline}, self.rounds, seed, self.calls)
-        medians = {n: contender.median for n, contender in ready.items() if n not in refused}
-        seconds = self._without_overhead(case, medians, refused)
+        overheads = {f"{name} overhead": caller for name, caller in callers.items()}
+        refused |= alternate({**ready, **overheads, "roofline": self.roofline}, self.rounds, seed, self.calls)
         roof_seconds = roof.amount / (amount / self.roofline.median)
+        seconds = {n: contender.median for n, contender in ready.items() if n not in refused}
+        if case.overhead is not None:
+            seconds = without_overhead(seconds, ready, callers, roof_seconds, refused)
         return Result(
             case.group,
             case.name,
@@ -90,12 +103,22 @@ class Comparison:
             roof.place,
             roof_seconds,
             case.bar,
-            self._gain(case, seconds),
+            self._gain(case, seconds, amount / self.roofline.median if roof.request == "peak" else None),
         )
 
-    def _load(self, folder: str) -> tuple[dict[str, Contender], dict[str, str]]:
+    def _load_callers(self, case: Measured, ready: Mapping[str, Contender]) -> Mapping[str, Contender]:
+        """Those that call next to nothing, by the same operator, if the case says what."""
+        if case.overhead is None:
+            return {}
+        with tempfile.TemporaryDirectory() as folder:
+            chosen_cases([case.overhead])[0].write(Path(folder))
+            callers, _ = self._load({n: self.callers[n] for n in ready}, folder)
+        return callers
+
+    @staticmethod
+    def _load(contenders: Mapping[str, Contender], folder: str) -> tuple[dict[str, Contender], dict[str, str]]:
         ready, refused = {}, {}
-        for name, contender in self.contenders.items():
+        for name, contender in contenders.items():
             try:
                 contender.load(folder)
                 ready[name] = contender
@@ -103,24 +126,34 @@ class Comparison:
                 refused[name] = str(reason).replace(folder, "")
         return ready, refused
 
-    def _gain(self, case: Measured, seconds: Mapping[str, float]) -> float | None:
-        other = self._calls.get(case.against or "", {})
-        return other[OURS] / seconds[OURS] if OURS in other and OURS in seconds else None
+    def _gain(self, case: Measured, seconds: Mapping[str, float], peak: float | None) -> float | None:
+        """How much faster ours is than the case it is against. That was measured at another time, when the machine may
+        have been slower: what is compared is each one's time in operations that the peak did in the same rounds."""
+        if OURS not in seconds or peak is None:
+            return None
+        self._efforts[case.full_name] = effort = seconds[OURS] * peak
+        other = self._efforts.get(case.against or "")
+        return other / effort if other is not None else None
 
-    def _without_overhead(
-        self, case: Measured, seconds: Mapping[str, float], refused: dict[str, str]
-    ) -> dict[str, float]:
-        """What is left of a call when one of the same operator on next to nothing is taken off."""
-        self._calls[case.full_name] = seconds
-        if case.overhead is None:
-            return dict(seconds)
-        taken = self._calls[case.overhead]
-        left = {name: s - taken[name] for name, s in seconds.items() if name in taken}
-        for name, rest in list(left.items()):
-            if rest < LEAST_LEFT * taken[name] and name != OURS:
-                refused[name] = "its time is lost in the overhead of its calls"
-                del left[name]
-        return left | {OURS: max(left[OURS], 1e-9)} if OURS in left else left
+
+def without_overhead(
+    seconds: Mapping[str, float],
+    ready: Mapping[str, Contender],
+    callers: Mapping[str, Contender],
+    roof_seconds: float,
+    refused: dict[str, str],
+) -> dict[str, float]:
+    """What is left of calls when those on next to nothing, of the same rounds, are taken off; at least the roofline's
+    time, since less is noise. Notes the peers of which hardly anything is left as refused."""
+    left: dict[str, float] = {}
+    for name in (n for n in seconds if n in callers and len(callers[n].seconds) == len(ready[n].seconds)):
+        pairs = zip(ready[name].seconds, callers[name].seconds, strict=True)
+        rest = statistics.median(whole - overhead for whole, overhead in pairs)
+        if rest < LEAST_LEFT * callers[name].median and name != OURS:
+            refused[name] = "its time is lost in the overhead of its calls"
+        else:
+            left[name] = max(rest, roof_seconds)
+    return left
 
 
 def difference(folder: Path, name: str) -> float:
@@ -155,7 +188,7 @@ def measure_all(
         if not due:
             continue
         comparison = Comparison(names, threads, options.rounds, options.calls)
-        with ended([*comparison.contenders.values(), comparison.roofline]):
+        with ended(comparison.processes):
             comparison.rates = measured_rates(comparison.roofline, options.rounds)
             record.note_rates(threads, comparison.rates)
             for case in due:
@@ -171,7 +204,7 @@ def measure_all(
 def _due(cases: Sequence[Measured], threads: int, record: Record) -> list[Measured]:
     """The cases that the record does not have, and those that these are compared with."""
     missing = [case for case in cases if (case.group, case.name, threads) not in record.results]
-    needed = {name for case in missing for name in (case.overhead, case.against)}
+    needed = {case.against for case in missing}
     return [case for case in cases if case in missing or case.full_name in needed]
 
 

@@ -239,6 +239,11 @@ def main() -> None:
         "the place where its data stays between calls, measured in the same rounds. A bar is met or not; which, and by"
     )
     print("how much, each line says.\n")
+    print(
+        "Of the products in matmul-small, 8×8×8 and larger, the time of a call is taken off: that of the same contender"
+    )
+    print("on 1×1×1, round by round. What is left counts as the roofline's time at least, since no kernel is faster; a")
+    print("peer of which next to nothing is left is left out.\n")
     for path in map(Path, sys.argv[1:]):
         print(markdown(Record(path), path.stem))
 

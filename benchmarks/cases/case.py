@@ -35,8 +35,8 @@ class Case:
     ``float[1,64,56,56] x`` and ``y = Relu (x)``; weights are constants of the model. ``ranges``: the whole numbers from
     low to below high that a tensor holds; else floats are normal, and whole numbers as large as 8 bits hold.
 
-    ``overhead`` names a case whose time is taken off, that of calling nearly nothing. ``against`` names another of our
-    cases, than which this one is to be faster.
+    ``overhead`` names a case, of calling nearly nothing, whose time in the same rounds is taken off. ``against`` names
+    another of our cases, than which this one is to be faster.
     """
 
     group: str

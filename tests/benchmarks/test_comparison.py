@@ -1,0 +1,39 @@
+"""What a kernel's time is, once the overhead of its calls is taken off, and what gains are measured by."""
+
+from types import SimpleNamespace
+
+import pytest
+from comparison import Comparison, without_overhead
+from rounds import Contender
+
+
+def contender(*seconds):
+    made = Contender("none")
+    made.seconds = list(seconds)
+    return made
+
+
+def test_overhead_is_taken_off_round_by_round():
+    ready = {"loopwright": contender(3.0, 6.0, 30.0), "numpy": contender(5.0, 5.0, 5.0)}
+    callers = {"loopwright": contender(1.0, 4.0, 28.0), "numpy": contender(2.0, 1.0, 2.0)}
+    refused = {}
+    seconds = {name: c.median for name, c in ready.items()}
+    left = without_overhead(seconds, ready, callers, 0.5, refused)
+    assert left == {"loopwright": pytest.approx(2.0), "numpy": pytest.approx(3.0)}
+    assert not refused
+
+
+def test_no_kernel_is_faster_than_the_roofline_and_what_is_lost_in_noise_is_left_out():
+    ready = {name: contender(10.2, 10.2) for name in ("loopwright", "numpy")} | {"torch": contender(11.0, 11.0)}
+    callers = {name: contender(10.0, 10.0) for name in ready}
+    refused = {}
+    seconds = {name: c.median for name, c in ready.items()}
+    assert without_overhead(seconds, ready, callers, 2.0, refused) == {"loopwright": 2.0, "torch": 2.0}
+    assert list(refused) == ["numpy"]
+
+
+def test_a_gain_leaves_out_how_fast_the_machine_was_meanwhile():
+    comparison = Comparison([], 1, 1, 1)
+    floats, integers = SimpleNamespace(full_name="f", against=None), SimpleNamespace(full_name="i", against="f")
+    assert comparison._gain(floats, {"loopwright": 8.0}, 1e9) is None
+    assert comparison._gain(integers, {"loopwright": 4.0}, 0.5e9) == pytest.approx(4.0)
