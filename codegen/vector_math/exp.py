@@ -71,18 +71,33 @@ def exp_in_range(x: Float) -> Float:
     return scale(_exp_reduced(r.hi), n)
 
 
-def _thirty_seconds(x: Float, factor: float = 1.0) -> tuple[Float, Float]:
-    """``n``, the nearest to ``x * factor`` in 32nds, and 2 to the power of its fraction, from a table."""
-    addend = magic(32) / 32
-    shifted = x + addend if factor == 1.0 else x.fma(factor, addend)
-    return shifted - addend, avx512.look_up(shifted.as_int(), [2.0 ** (k / 32) for k in range(32)])
+_SHIFT = magic(32) / 32
+"""Added to a number it leaves 32nds, of which the last five bits count those of the fraction."""
+
+
+def _power_of_fraction(shifted: Float, base: float = 2.0) -> Float:
+    """The base to the power of the fraction of a number in 32nds to which ``_SHIFT`` was added."""
+    return avx512.look_up(shifted.as_int(), [base ** (k / 32) for k in range(32)])
+
+
+def _times_exp_near(power: Float, r: Float) -> Float:
+    """power · e^r for |r| ≤ ln2/64."""
+    return power.fma((r * r).fma(r.fma(1 / 6, 0.5), r), power)
 
 
 def _exp_by_table(x: Float) -> Float:
-    n, power = _thirty_seconds(x, LOG2_E)
+    shifted = x.fma(LOG2_E, _SHIFT)
+    n = shifted - _SHIFT
     r = n.fma(-LN2_LO[32], n.fma(-LN2_HI[32], x))
-    small = (r * r).fma(r.fma(1 / 6, 0.5), r)
-    return avx512.scale(power.fma(small, power), n)
+    return avx512.scale(_times_exp_near(_power_of_fraction(shifted), r), n)
+
+
+def exp_of_negative_by_table(x: Float) -> tuple[Float, Float]:
+    """``p, n`` with e^-x = p / 2^floor(n), and p from ½ to 1, or a little beyond; for |x| below 2^16."""
+    shifted = x.fma(LOG2_E, _SHIFT)
+    n = shifted - _SHIFT
+    r = n.fma(LN2_LO[32], n.fma(LN2_HI[32], -x))
+    return _times_exp_near(_power_of_fraction(shifted, base=0.5), r), n
 
 
 def _expm1_reduced(r: Double) -> Float:
@@ -100,7 +115,8 @@ def exp_half(x: Float) -> Float:
 def exp2(x: Float) -> Float:
     x = x.clamp(*_RANGE2[x.bits])
     if avx512.has_tables(x):
-        turns, power = _thirty_seconds(x)
+        shifted = x + _SHIFT
+        turns, power = shifted - _SHIFT, _power_of_fraction(shifted)
         r = x - turns
         return avx512.scale((power * r).fma(polynomial(r, _EXP2_NEAR), power), turns)
     n = nearest(x)

@@ -7,7 +7,7 @@ from functools import cache
 
 from ..lanes import Float, polynomial
 from . import avx512
-from .exp import exp, exp_half, exp_in_range
+from .exp import exp, exp_half, exp_in_range, exp_of_negative_by_table
 from .reduction import quotient, reciprocal
 from .segments import Segments, by_segments, fit
 
@@ -52,8 +52,19 @@ def tanh(x: Float) -> Float:
     return (size < 0.625).select(near, far).copysign(x)
 
 
+# From here on a sigmoid is 1 to the last bit, and there it is 0.
+_SIGMOID_RANGE = (-104.0, 17.5)
+
+
 def sigmoid(x: Float) -> Float:
-    """1 / (1 + e^-x), or e^x / (1 + e^x) for negative x, where the first form would overflow."""
+    """1 / (1 + e^-x), or e^x / (1 + e^x) for negative x, where the first form would overflow.
+
+    From tables: 2^n / (2^n + p), where e^-x = p / 2^n, which serves both signs.
+    """
+    if avx512.has_tables(x):
+        p, n = exp_of_negative_by_table(x.clamp(*_SIGMOID_RANGE))
+        power = avx512.scale(x.same(1.0), n)  # of the whole part of n
+        return power * reciprocal(power + p)
     e = exp(-x.abs())
     return quotient((x < 0.0).select(e, 1.0), e + 1.0)
 
