@@ -24,8 +24,9 @@ TASKS = 64
 """So many tasks share out evenly among the threads of a small machine."""
 CHAINS = 4
 """Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
-INTERLEAVED = 2
-"""Vectors computed side by side where each takes a chain of many operations, such as a polynomial."""
+REGISTERS_A_CHAIN = 8
+"""So many for each of the vectors that are computed side by side where each takes a chain of many operations, such as a
+polynomial: those of its intermediate values, and its part of those that hold constants."""
 COPIED_USES = 4
 """A tensor whose elements are used so often is worth copying into a better order."""
 
@@ -200,11 +201,13 @@ def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Tar
 
 def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int:
     """The lanes of an elementwise stage: a vector, or several of costly elements, unless the loop is too short."""
-    op = stage.op
-    assert isinstance(op, ComputeOp)
     lanes = _lanes(stage, target)
-    several = INTERLEAVED * lanes
-    return several if is_costly(op) and (extent is None or extent >= several) else lanes
+    if not any(map(is_costly, stage.computes)):
+        return lanes
+    several = max(2, target.vector_registers // REGISTERS_A_CHAIN) * lanes
+    while several > lanes and extent is not None and extent < several:
+        several //= 2
+    return several
 
 
 def _lanes(stage: StageView, target: Target) -> int:

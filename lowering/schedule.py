@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
-from ..te.tensor import Operation, Tensor
+from ..te.tensor import ComputeOp, Operation, Tensor
 from .index_map import index_map as parse_index_map
 from .nest.scans import place_scans
 from .primitives import (
@@ -37,7 +37,7 @@ from .primitives import (
     Vectorize,
 )
 from .report import nest_diff, nest_text
-from .state import ScheduleState, Stage, Tail, initial_state
+from .state import Inlined, ScheduleState, Stage, Tail, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace
@@ -211,6 +211,16 @@ class StageView:
     def op(self) -> Operation:
         """The operation that the stage computes: ``op.axis`` and ``op.reduce_axis`` are its first loops."""
         return self._stage.op
+
+    @property
+    def computes(self) -> tuple[ComputeOp, ...]:
+        """The compute of the stage, and those of the stages that are inlined into it."""
+        state = self._schedule.state
+        found = [self._stage]
+        for stage in found:
+            inputs = [state.stage_of(tensor) for tensor in stage.op.inputs]
+            found += [s for s in inputs if isinstance(s.place, Inlined) and s not in found]
+        return tuple(stage.compute for stage in found)
 
     @property
     def loops(self) -> tuple[LoopView, ...]:
