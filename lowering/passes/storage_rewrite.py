@@ -70,11 +70,8 @@ class _Slot:
     def holds_like(self, buffer: Buffer, size: int | None) -> bool:
         """Whether a buffer may join the members, if it fits."""
         first = self.members[0]
-        return first.dtype is buffer.dtype and first.scope == buffer.scope and self._few == _is_few(first, size)
-
-    @property
-    def _few(self) -> bool:
-        return _is_few(self.members[0], self.size)
+        few = _is_few(buffer, size) or _is_few(first, self.size)
+        return first.dtype is buffer.dtype and first.scope == buffer.scope and not few
 
     @property
     def buffer(self) -> Buffer:
@@ -109,7 +106,8 @@ def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int)
 
 
 def _is_few(buffer: Buffer, size: int | None) -> bool:
-    """Whether so few elements are local that LLVM may keep them in registers, if they do not lie in larger memory."""
+    """Whether so few elements are local that LLVM may keep them in registers, if no others lie in their memory, which
+    it would take apart where any of them ends."""
     return buffer.scope == "local" and size is not None and size * buffer.dtype.storage_bytes <= _FEW_BYTES
 
 

@@ -21,7 +21,7 @@ def copy(nest, target, source, n):
     return nest.loop("i", n, lambda i: Store(target, (i,), Load(source, (i,)) + 1))
 
 
-def chain(nest, length, n=6, kind="int32"):
+def chain(nest, length, n=100, kind="int32"):
     """Through ``length`` temporaries, each allocated around what follows."""
     A, B = make_buffer("A", (n,), kind), make_buffer("B", (n,), kind)
     temporaries = [make_buffer(f"T{i}", (n,), kind, scope="local") for i in range(length)]
@@ -97,6 +97,14 @@ def test_what_may_stay_in_registers_does_not_lie_in_larger_memory(nest):
     func = nest.kernel((A, B), Allocate(few, seq(first, Allocate(many, second))))
     done = storage_rewrite(func)
     assert sorted(b.shape[0].value for b in allocations(done)) == [4, 100]
+    nest.same(func, done)
+
+
+def test_what_may_stay_in_registers_shares_no_memory(nest):
+    """LLVM would take it apart where any of those that share it ends."""
+    func = chain(nest, 3, 16)
+    done = storage_rewrite(func)
+    assert len(allocations(done)) == 3
     nest.same(func, done)
 
 
