@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
+import numpy as np
+
 from .. import te
+from ..ir.dtype import DType
 from ..ir.expr import ONE, Axis, Expr, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
@@ -41,6 +44,27 @@ SUM = Fold(te.sum, lambda a, b: a + b)
 PROD = Fold(te.prod, lambda a, b: a * b)
 MAX = Fold(te.max, te.maximum)
 MIN = Fold(te.min, te.minimum)
+
+
+def lowest(kind: DType) -> Expr:
+    """The least finite number: less -inf it is infinite, so that scores that are all -inf have exponentials of 0."""
+    return te.const(float(np.finfo(kind.to_numpy()).min), kind)
+
+
+def _larger(a: Expr, b: Expr) -> Expr:
+    return te.select(b > a, b, a)
+
+
+_peak_of = te.reducer("largest_finite", lambda a, b: (_larger(a[0], b[0]),), lambda kinds: (lowest(kinds[0]),))
+
+
+def peak_of(source: Expr, axis: Axis | Sequence[Axis], where: Expr | None = None) -> Expr:
+    """The maximum that softmax subtracts, one instruction a vector: it leaves out NaNs, which the sum of exponentials
+    does not, and of nothing but -inf it is the lowest number, so that their exponentials are 0."""
+    return _peak_of((source,), axis, where)[0]
+
+
+PEAK = Fold(peak_of, _larger)
 
 
 def fold_rows(

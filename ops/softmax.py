@@ -22,7 +22,7 @@ from .layout_rule import Held, follow_axes, moved_axes, register_layout_rule
 from .reduce import fold_axes
 from .registry import OpPattern, register_op
 from .relations import FLOAT_KINDS, normalize_axes, tensor_argument
-from .rows import MAX, SUM, innermost, long_rows, schedule_rows
+from .rows import PEAK, SUM, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
 
 
@@ -54,7 +54,7 @@ def _compute(name: str, by_rows: bool) -> Compute:
             return te.cast(x[i], kind)
 
         # Without the largest element of its row, no exponential overflows.
-        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, MAX, read, by_rows)
+        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, by_rows)
 
         def exponential(i: tuple[Operand, ...]) -> Expr:
             return te.exp(read(i) - peak[row(i)])

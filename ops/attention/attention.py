@@ -22,8 +22,9 @@ from ...ir.target import Target
 from ..accumulate import accumulator, widened
 from ..registry import Op, OpPattern, register_op
 from ..relations import FLOAT_KINDS, broadcast_shapes, same_dtype, tensor_argument
+from ..rows import lowest
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from .attrs import AttentionAttrs, Extents, extents, lowest, seen, share
+from .attrs import AttentionAttrs, Extents, extents, seen, share
 from .blocks import add_blocks
 
 # 2. Type relation.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-
 from ... import te
 from ...graph.types import TensorType
-from ...ir.dtype import BOOL, DType
+from ...ir.dtype import BOOL
 from ...ir.expr import ZERO, Expr, Operand, as_index, const_int
 from ..accumulate import widened
 from ..attrs import Attrs, attr, one_of
@@ -69,11 +67,6 @@ def seen(
         score = te.select(value, score, hidden) if mask.dtype is BOOL else score + widened(value) * unit
     _, _, query, key = (as_index(i) for i in at)
     return te.select(key <= query, score, hidden) if attrs.causal else score
-
-
-def lowest(kind: DType) -> Expr:
-    """The least finite number: less -inf it is infinite, so that scores that are all -inf have exponentials of 0."""
-    return te.const(float(np.finfo(kind.to_numpy()).min), kind)
 
 
 def share(total: Expr) -> Expr:

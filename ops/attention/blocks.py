@@ -33,9 +33,10 @@ from ...te.tensor import Tensor
 from ..cost import multiplied
 from ..register_transpose import schedule_transposed, transposed
 from ..relations import tensor_argument
+from ..rows import peak_of
 from ..strategy import OpStrategy, Tensors
 from ..tiling import schedule_around
-from .attrs import AttentionAttrs, Extents, extents, lowest, seen, share
+from .attrs import AttentionAttrs, Extents, extents, seen, share
 
 MANY = 256
 """What is assumed of an unknown number of queries or keys."""
@@ -43,15 +44,6 @@ WIDTHS = (4, 3, 2)
 """How many vectors of queries a block may have: a key that is broadcast once serves all of them."""
 EFFICIENCY = 0.7
 """The share of the products in the time it takes, about."""
-
-
-_peak_of = te.reducer(
-    "largest_finite",
-    lambda a, b: (te.select(b[0] > a[0], b[0], a[0]),),
-    lambda kinds: (lowest(kinds[0]),),
-)
-"""The maximum, one instruction a vector: it leaves out NaNs, which the sum of exponentials does not, and of nothing but
--inf it is the lowest number, so that their exponentials are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +68,7 @@ class Blocks:
         scores = self._scores(attrs, inputs, shape, tile)
         t = te.reduce_axis((0, shape.keys), name="t")
         peak = te.compute(
-            (*tile, width), lambda b, h, n, q: _peak_of((scores[b, h, n, t, q],), axis=t)[0], name="attention.peak"
+            (*tile, width), lambda b, h, n, q: peak_of(scores[b, h, n, t, q], axis=t), name="attention.peak"
         )
 
         def weight(b: Axis, h: Axis, n: Axis, k: Axis, q: Axis) -> Expr:

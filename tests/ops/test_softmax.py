@@ -125,3 +125,13 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [softmax, log_softmax])
+@pytest.mark.parametrize("length", [5, 80])
+def test_rows_of_nothing_but_infinity_or_with_nan_are_nan_as_in_numpy(ops, make, length):
+    x = data((5, length))
+    x[1], x[2, 3], x[3, 1:] = -np.inf, np.nan, -np.inf
+    with np.errstate(all="ignore"):
+        wanted = oracle(x, 1, make is log_softmax)
+    np.testing.assert_allclose(ops.apply(make, x, axis=1, native=True), wanted, rtol=1e-6, atol=1e-6)
