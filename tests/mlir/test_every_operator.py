@@ -19,8 +19,6 @@ import programs
 import tools
 
 TARGET = lw.resolve_target("native")
-XDSL_CHARACTERS = 12_000
-"""Longer modules are left to mlir-opt: xDSL reads 50 kB in a second."""
 
 
 class Kernels(SimpleNamespace):
@@ -67,11 +65,9 @@ def verify(made):
     """By all tools that are here."""
     from xdsl_tools import verify_by_xdsl
 
-    short = {title: text for title, text in made.modules.items() if len(text) < XDSL_CHARACTERS}
-    verify_by_xdsl(short)
+    verify_by_xdsl(made.modules)
     if not tools.tool("mlir-opt"):
-        left_out = f"but {len(made.modules) - len(short)} of {XDSL_CHARACTERS} characters or more"
-        pytest.skip(f"xDSL has verified all {left_out}; mlir-opt (mlir-19-tools) is not there, which would run them")
+        pytest.skip("xDSL has verified all; mlir-opt (mlir-19-tools) is not there, which would run them")
     tools.verify_by_mlir_opt({title: text for title, text in made.modules.items() if title not in made.arguments})
 
 
