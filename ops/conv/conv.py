@@ -3,8 +3,8 @@
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
 In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
-stand in files of their own: ``flat`` and ``pointwise`` for N, C, …; ``channels_last`` for N, …, C; ``batch_last`` for
-…, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
+stand in files of their own: ``flat``, ``pointwise`` and ``few_channels`` for N, C, …; ``channels_last`` for N, …, C;
+``batch_last`` for …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
+from .few_channels import add_few_channels, few_channel_uses
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
@@ -147,7 +148,15 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
     empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
     if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
-        for add in (add_flat, add_packed_pointwise, add_blocked, add_channels_last, add_batch_last, add_depthwise):
+        for add in (
+            add_flat,
+            add_packed_pointwise,
+            add_blocked,
+            add_few_channels,
+            add_channels_last,
+            add_batch_last,
+            add_depthwise,
+        ):
             add(strategy, attrs, inputs, result, target)
     if is_byte(x.dtype) and not empty:
         add_byte_conv(strategy, attrs, inputs, result, target)
@@ -157,6 +166,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     yield from pointwise_uses(call, given, target)
     yield from blocked_uses(call, given, target)
+    yield from few_channel_uses(call, given, target)
     yield from winograd_uses(call, given, target)
 
 

@@ -152,7 +152,7 @@ def channel_tile(rows: int, columns: int, blocks: int, registers: int, panel: in
     for side in sides:
         most = (registers - 1) // side - 1
         for tile in _tiles(rows, columns, side, most):
-            cost = blocks // side * _cycles(rows, columns, tile)
+            cost = blocks // side * tile_cycles(rows, columns, tile)
             if best is None or (cost, side) < best[:2]:
                 best = cost, side, tile
     assert best is not None
@@ -167,7 +167,7 @@ def _tiles(rows: int, columns: int, side: int, most: int) -> Iterator[ChannelTil
         yield ChannelTile(height, columns, side)
 
 
-def _cycles(rows: int, columns: int, tile: ChannelTile) -> float:
+def tile_cycles(rows: int, columns: int, tile: ChannelTile) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
     Products are added two a cycle; weights come from the second cache, one vector in a cycle and a half; a sum waits
@@ -242,7 +242,7 @@ class Blocked:
         slowdown = UNBLOCKED if channels > self.block and not self.attrs.data.is_blocked else 1.0
         copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
         *outer, rows, columns = self.grid
-        steps = math.prod(outer) * _cycles(rows, columns, tile)
+        steps = math.prod(outer) * tile_cycles(rows, columns, tile)
         return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -310,7 +310,7 @@ class Blocked:
         for tensor in borders:
             if self.depthwise:  # no other task needs the same channels
                 schedule[tensor].compute_at(stage, task)
-            _schedule_padded(schedule[tensor], attrs.data.is_blocked, target, not self.depthwise)
+            schedule_padded(schedule[tensor], attrs.data.is_blocked, target, not self.depthwise)
         self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
         return schedule
 
@@ -347,7 +347,7 @@ class Blocked:
         return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
 
 
-def _schedule_padded(stage: StageView, blocked: bool, target: Target, parallel: bool) -> None:
+def schedule_padded(stage: StageView, blocked: bool, target: Target, parallel: bool) -> None:
     *outer, last = stage.loops
     lane = last
     if not blocked:

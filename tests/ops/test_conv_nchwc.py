@@ -59,6 +59,37 @@ def test_blocked_convolutions_are_right_native(ops, case):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+FEW_CHANNELS = {
+    "uneven rows": ((2, 3, 21, 19), (1, 3, 3, 3, 32), 1, (1, 0, 2, 1), 1, 1, "NCHW OIHW32o NCHW"),
+    "strided": ((1, 3, 43, 40), (3, 3, 7, 5, 16), 2, (3, 2, 3, 2), 1, 1, "NCHW OIHW16o NCHW"),
+    "one axis, dilated": ((2, 2, 261), (2, 2, 3, 32), 2, (1, 2), 2, 1, "NCW OIW32o NCW"),
+    "three axes": ((1, 1, 4, 9, 18), (2, 1, 2, 3, 3, 16), 1, (1, 1, 1, 0, 1, 1), 1, 1, "NCDHW OIDHW16o NCDHW"),
+}
+
+
+@pytest.mark.parametrize("case", FEW_CHANNELS)
+def test_results_of_few_channels_need_not_be_blocked_native(ops, case):
+    x, w, strides, padding, dilation, groups, layouts = FEW_CHANNELS[case]
+    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    rank = len(padding) // 2
+    call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
+    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.few_channels"
+    found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
+    wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_planner_leaves_a_single_first_layer_unblocked():
+    a, w, bias = (rng.normal(size=s).astype(np.float32) for s in ((1, 3, 40, 40), (32, 3, 3, 3), (32, 1, 1)))
+    x = lw.var("x", a.shape)
+    y = lw.nn.relu(lw.nn.add(conv2d(x, lw.const(w), strides=2, padding=1), lw.const(bias)))
+    library = lw.compile(lw.Function([x], y))
+    assert [f.choices[0].implementation for f in library.functions] == ["conv.few_channels"]
+    (found,) = lw.Engine(library)([a])
+    wanted = windows.conv(a, w, (2, 2), (1,) * 4, (1, 1), 1) + bias
+    np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+
+
 def test_what_follows_is_computed_in_the_tile():
     x, w = lw.var("x", (1, 2, 8, 8, 16)), rng.normal(size=(2, 2, 3, 3, 16, 16)).astype(np.float32)
     bias, other = rng.normal(size=(1, 2, 1, 1, 16)).astype(np.float32), lw.var("y", (1, 2, 8, 8, 16))

@@ -511,6 +511,7 @@ CASES = {
         layout_case((2, 1, 3, 5, 8), (1, 1, 1, 1, 8, 8), "NCHW8c OIHW8i8o NCHW8c"),
         layout_case((1, 4, 5, 5), (2, 2, 3, 3, 4), "NCHW OIHW4o NCHW4c", strides=(2, 2), groups=2),
         layout_case((2, 4, 5, 7), (5, 4, 1, 1, 4), "NCHW OIHW4o NCHW"),
+        layout_case((1, 2, 6, 7), (1, 2, 2, 3, 8), "NCHW OIHW8o NCHW", strides=(2, 1), padding=(0, 1, 1, 0)),
         layout_case((1, 4, 5, 7), (2, 2, 1, 1, 2), "NCHW OIHW2o NCHW", strides=(2, 1), groups=2),
         layout_case((1, 2, 4, 5, 4), (2, 1, 3, 3, 4), "NCHW4c OIHW4o NCHW4c", padding=(1, 1, 1, 1), groups=8),
     ],

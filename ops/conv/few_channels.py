@@ -1,0 +1,201 @@
+"""An implementation of convolutions of few channels to N, C, …, such as first layers of networks.
+
+As for blocked channels, a vector is of filters, and a tile of sums, places of a row times vectors, stays in registers
+while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their distance
+does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
+written channel by channel: long pieces of few channels at a time are what memory is quick with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ... import te
+from ...graph.layout import Layout
+from ...graph.node import Call
+from ...graph.types import TensorType, Type
+from ...ir.dtype import DType
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.target import Target
+from ...lowering.schedule import Schedule
+from ..cost import elements, moved
+from ..layout_rule import Held, LayoutUse
+from ..register_transpose import schedule_transposed, transposed
+from ..relations import tensor_argument
+from ..strategy import OpStrategy, Tensors
+from ..tiling import MANY_TASKS, schedule_around
+from ..window import known_window, padded, spatial_axes
+from .attrs import ConvAttrs
+from .flat import flatten, unflatten
+from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
+
+TRANSPOSED_CYCLES = 0.4
+"""To transpose an element: of 16 lanes, four shuffles, a load and a store for sixteen."""
+
+
+def add_few_channels(
+    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
+) -> None:
+    """Offer it for x and a result in N, C, …, and weights in panels of some vectors of filters."""
+    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    made = _numbers(attrs, x, weight, kind, target)
+    panel = attrs.kernel.factor("O")
+    if made is None or attrs.kernel is not kernel_layout(attrs.rank, 1, panel, False) or panel % made.lanes:
+        return
+    vectors = panel // made.lanes
+    if 1 <= vectors <= target.vector_registers // 4:
+        tile = channel_tile(1, made.outputs[-1], made.filters // made.lanes, target.vector_registers, vectors)
+        made = replace(made, tile=tile)
+        cost = made.cost([x, weight, kind])
+        strategy.add_implementation(made.compute, made.schedule, "conv.few_channels", plevel=20, cost=cost)
+
+
+def few_channel_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule: x and the result are as they are, only the weights are in panels."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
+    made = _numbers(attrs, x, weight, result, target) if attrs.kernel is kernel and given is None else None
+    if made is not None:
+        weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width, False))
+        yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
+
+
+def _numbers(
+    attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target
+) -> FewChannels | None:
+    """Of a convolution with fewer channels than a vector has lanes, whose filters are whole vectors; None of others."""
+    plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
+    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
+    if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
+        return None
+    weights = attrs.kernel.extents(weight.shape)
+    channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
+    window = known_window([weights[axis] for axis in spatial_axes(attrs.rank)])
+    outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
+    known = len(outputs) == attrs.rank and 0 not in outputs
+    if not known or filters % lanes or not 0 < channels < lanes or math.prod(window) == 1:
+        return None
+    tile = channel_tile(1, outputs[-1], filters // lanes, target.vector_registers)
+    return FewChannels(attrs, window, outputs, channels, filters, lanes, tile, target, result.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class FewChannels:
+    """The numbers of such a convolution."""
+
+    attrs: ConvAttrs
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    channels: int
+    filters: int
+    lanes: int
+    tile: ChannelTile
+    target: Target
+    dtype: DType
+
+    @property
+    def width(self) -> int:
+        """How many filters stand beside each other in the weights: those of a tile."""
+        return self.tile.blocks * self.lanes
+
+    def cost(self, types: Sequence[Type]) -> float:
+        """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
+        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+        rows = elements(result) // (self.filters * self.outputs[-1]) * (self.filters // self.width)
+        steps = self.channels * math.prod(self.window) * tile_cycles(1, self.outputs[-1], self.tile)
+        copied = [x, x] if any(self.attrs.padding) else []
+        return rows * steps + TRANSPOSED_CYCLES * elements(result) + moved([x, weight, result, *copied])
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        """Sums with filters in vectors; squares of places and filters of these, transposed; and the result."""
+        x, weight = inputs
+        kind, lanes = tensor_argument(result, "result"), self.lanes
+        source = padded(x, attrs.data, attrs.padding, "conv.padded")
+        c = te.reduce_axis((0, self.channels), name="c")
+        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
+
+        def element(n: Axis, block: Axis, *index: Axis) -> Expr:
+            *output, lane = index
+            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+            k = block * lanes + lane
+            return te.sum(source[(n, c, *place)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps])
+
+        shape = (kind.shape[0], self.filters // lanes, *self.outputs, lanes)
+        sums = te.compute(shape, element, name="conv.sums")
+
+        def load(*index: Axis) -> Expr:
+            *before, square, at = map(as_index, index)
+            place = square * lanes + at // lanes
+            value = sums[(*before, *unflatten(place, self.plane), at % lanes)]
+            known = math.prod(self.plane) % lanes == 0
+            return value if known else te.if_then_else(place < math.prod(self.plane), value, te.const(0, x.dtype))
+
+        squares = math.ceil(math.prod(self.plane) / lanes)
+        rows = te.compute((*shape[: -1 - len(self.plane)], squares, lanes * lanes), load, name="conv.rows")
+        made, *_ = transposed(rows, lanes, "conv")
+
+        def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
+            before, places = index[: -len(self.plane)], index[-len(self.plane) :]
+            place = flatten([as_index(i) for i in places], self.plane)
+            return made[(n, k // lanes, *before, place // lanes, k % lanes * lanes + place % lanes)]
+
+        return te.compute(kind.shape, unfold, name="conv")
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
+        stages = [*anchor[0].op.inputs]
+        while stages[-1].op.name != "conv.rows":
+            stages.append(*stages[-1].op.inputs)
+        (sums,) = stages[-1].op.inputs
+        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
+        schedule, main = schedule_around(anchor[0], outputs, [*stages, sums, *borders], target)
+        stage = schedule[main]
+        n, k, *spatial = stage.loops
+        panel, k = stage.split(k, factor=self.width)
+        block, channel = stage.split(k, factor=self.lanes)
+        outer, plane = spatial[: -len(self.plane)], spatial[-len(self.plane) :]
+        place = stage.fuse(*plane) if len(plane) > 1 else plane[0]
+        chunk, place = stage.split(place, factor=self._chunk)
+        square, lane = stage.split(place, factor=self.lanes)
+        stage.reorder(n, *outer, chunk, panel, block, square, channel, lane)
+        stage.unroll(channel)
+        stage.vectorize(lane)
+        task = stage.fuse(n, *outer, chunk, panel)
+        stage.parallel(task)
+        schedule_transposed(schedule, stages, stage, square, self.lanes)
+        schedule[sums].compute_at(stage, task)
+        for tensor in borders:
+            schedule_padded(schedule[tensor], False, target, True)
+        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
+        return schedule
+
+    @property
+    def plane(self) -> tuple[int, ...]:
+        """The last two axes of the result, or the only one: their places follow each other in memory."""
+        return self.outputs[-2:]
+
+    @property
+    def _chunk(self) -> int:
+        """How many places wait together: whole rows and squares, in a quarter of the second cache if that can be."""
+        row = math.prod(self.plane[1:])
+        whole = self.lanes // math.gcd(row, self.lanes)
+        most = self.target.l2_bytes // (4 * row * self.width * self.dtype.storage_bytes)
+        chunks = max(math.ceil(self.plane[0] / max(most, 1)), math.ceil(MANY_TASKS * self.width / self.filters))
+        return math.ceil(self.plane[0] / (chunks * whole)) * whole * row
+
+    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        stage = schedule[sums]
+        n, block, *outer, place, lane = stage.loops[: sums.ndim]
+        terms = stage.loops[sums.ndim :]
+        across, column = stage.split(place, factor=self.tile.columns)
+        stage.reorder(n, *outer, across, *terms, column, block, lane)
+        stage.vectorize(lane)
+        stage.unroll(column)
+        stage.unroll(block)
+        panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
+        if panel > self.target.l1_bytes // 4:
+            stage.prefetch(sums.op.inputs[1], terms[-1], STEPS_AHEAD)
