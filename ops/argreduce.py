@@ -15,10 +15,12 @@ from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .condition import clause
 from .reduce import fold_axes, reduced_shape
 from .registry import OpPattern, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
-from .rows import MAX, MIN, long_rows, schedule_rows
+from .rows import MAX, MIN, RowFold, fold_rows, long_rows, schedule_rows
+from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
 _MANY = 1 << 31
@@ -89,7 +91,7 @@ def _compute(largest: bool) -> Compute:
     return compute
 
 
-def _compute_rows(largest: bool) -> Compute:
+def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
     """First the extreme of a row, then the first place where it stands: both are folded in lanes."""
     name = "argmax" if largest else "argmin"
 
@@ -101,7 +103,7 @@ def _compute_rows(largest: bool) -> Compute:
         def value(i: tuple[Operand, ...]) -> Expr:
             return te.cast(x[i], UINT8) if x.dtype is BOOL else x[i]
 
-        extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), MAX if largest else MIN, value, by_rows=True)
+        extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), MAX if largest else MIN, value, by_rows)
         kind = _position_dtype(x.shape[axis])
         nowhere = te.min_value(kind) if attrs.select_last_index else te.max_value(kind)
 
@@ -113,7 +115,7 @@ def _compute_rows(largest: bool) -> Compute:
             return te.select(stands, te.cast(as_expr(i[axis]), kind), nowhere)
 
         nearest = MAX if attrs.select_last_index else MIN
-        places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows=True)
+        places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)
 
         def element(*i: Axis) -> Expr:
             return te.cast(places[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
@@ -137,10 +139,16 @@ def _register(largest: bool) -> Callable[..., Call]:
     @register_strategy(op)
     def strategy(attrs: ArgReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         x = tensor_argument(inputs[0], "x")
+        axis = normalize_axis(attrs.axis, x.ndim)
         made = OpStrategy()
         made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
-        with made.specialized(long_rows((normalize_axis(attrs.axis, x.ndim),), x.shape)):
-            made.add_implementation(_compute_rows(largest), _schedule_rows, f"{name}.rows", plevel=15)
+        with made.specialized(long_rows((axis,), x.shape)):
+            made.add_implementation(_compute_rows(largest, fold_rows), _schedule_rows, f"{name}.rows", plevel=15)
+        with made.specialized(clause("rows of a few vectors", are_short_rows((axis,), x.shape))):
+            folded = folding_short_rows(target.lanes(_position_dtype(x.shape[axis])))
+            made.add_implementation(
+                _compute_rows(largest, folded), schedule_short_rows, f"{name}.short_rows", plevel=15
+            )
         return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:

@@ -1,7 +1,7 @@
 """Pooling over all spatial axes at once: ``nn.global_max_pool``, ``nn.global_avg_pool``, ``nn.global_lp_pool``.
 
 The result has the layout of x. Where the spatial axes are last, sums are kept in ``LANES`` parts that are added up in
-the end, so that they vectorize along them; else vectors are of channels.
+the end, so that they vectorize along them; small planes are folded side by side. Else vectors are of channels.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from ..graph.layout import Layout
 from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ONE, Axis, Expr, as_index
+from ..ir.expr import ONE, Axis, Expr, Operand, as_index
 from ..ir.simplify import simplify
+from ..ir.target import Target
 from .accumulate import accumulator, widened
 from .attrs import Attrs, attr, positive
+from .condition import clause
 from .layout_rule import follow_layout, register_layout_rule
+from .pattern_schedules import reduce_schedule
 from .pool import power_of_magnitude, root
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
-from .strategy import Compute, Tensors, register_compute, register_reduce_schedule
+from .rows import MAX, SUM, Fold, RowFold, extent_of, unravel
+from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from .strategy import Compute, OpStrategy, Tensors, register_strategy
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 LANES = 16
@@ -58,21 +63,34 @@ def _float_relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType
     return result
 
 
-Fold = Callable[..., Expr]
-
-
 def _fold(
-    attrs: GlobalPoolAttrs, x: te.Tensor, result: TensorType, term: Callable[[Expr], Expr], fold: Fold, name: str
+    attrs: GlobalPoolAttrs,
+    x: te.Tensor,
+    result: TensorType,
+    term: Callable[[Expr], Expr],
+    fold: Fold,
+    name: str,
+    by_rows: RowFold | None,
 ) -> te.Tensor:
-    """The terms of all elements of a channel, folded, in the shape of the result."""
+    """The terms of all elements of a channel, folded, in the shape of the result; ``by_rows`` folds planes as rows."""
     layout, axes = _layout(attrs, result)
     if layout is Layout(f"NC{axes}"):
-        parts = _fold_in_lanes(x, term, fold, name)
+
+        def element_of(row: tuple[Operand, ...], k: Expr) -> Expr:
+            return term(x[(*row, *unravel(k, x.shape[2:]))])
+
+        parts = (
+            by_rows(f"{name}.whole", x.shape[:2], extent_of(x.shape[2:]), fold, element_of, ())
+            if by_rows
+            else _fold_in_lanes(x, term, fold, name)
+        )
         return te.compute(result.shape, lambda n, c, *_: parts[n, c], name=f"{name}.all")
     places = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
 
     def element(*index: Axis) -> Expr:
-        return fold(term(x[tuple(places.get(d, i) for d, i in enumerate(index))]), axis=list(places.values()))
+        return fold.reduce(
+            term(x[tuple(places.get(d, i) for d, i in enumerate(index))]), axis=list(places.values()), where=None
+        )
 
     return te.compute(result.shape, element, name=f"{name}.whole")
 
@@ -86,46 +104,52 @@ def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name:
 
     def part(n: Axis, c: Axis, lane: Axis) -> Expr:
         flat = steps * LANES + lane
-        return fold(term(x[(n, c, *_unflatten(flat, x.shape[2:]))]), axis=steps, where=flat < size)
+        return fold.reduce(term(x[(n, c, *unravel(flat, x.shape[2:]))]), axis=steps, where=flat < size)
 
     parts = te.compute((*x.shape[:2], LANES), part, name=f"{name}.parts")
     lane = te.reduce_axis((0, LANES), name="lane")
-    return te.compute(x.shape[:2], lambda n, c: fold(parts[n, c, lane], axis=lane), name=f"{name}.whole")
+    return te.compute(
+        x.shape[:2], lambda n, c: fold.reduce(parts[n, c, lane], axis=lane, where=None), name=f"{name}.whole"
+    )
 
 
-def _unflatten(flat: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Indices of an element by its number, row-major."""
-    found: list[Expr] = []
-    for extent in reversed(shape[1:]):
-        found.append(flat % extent)
-        flat = flat // extent
-    return (flat, *reversed(found))
+def _max(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        whole = _fold(attrs, x, kind, lambda value: value, MAX, "global_max_pool", by_rows)
+        return te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool")
+
+    return compute
 
 
-def _max(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = tensor_argument(result, "result")
-    whole = _fold(attrs, x, kind, lambda value: value, te.max, "global_max_pool")
-    return te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool")
+def _avg(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        whole = _fold(attrs, x, kind, widened, SUM, "global_avg_pool", by_rows)
+        count = as_index(1)
+        layout, axes = _layout(attrs, kind)
+        for axis in axes:
+            count = count * x.shape[layout.position(axis)]
+        count = te.cast(count, accumulator(x.dtype))
+        return te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
+
+    return compute
 
 
-def _avg(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = tensor_argument(result, "result")
-    whole = _fold(attrs, x, kind, widened, te.sum, "global_avg_pool")
-    count = as_index(1)
-    layout, axes = _layout(attrs, kind)
-    for axis in axes:
-        count = count * x.shape[layout.position(axis)]
-    count = te.cast(count, accumulator(x.dtype))
-    return te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
+def _lp(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
 
+        def power(value: Expr) -> Expr:
+            return power_of_magnitude(widened(value), attrs.p)
 
-def _lp(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = tensor_argument(result, "result")
-    whole = _fold(attrs, x, kind, lambda value: power_of_magnitude(widened(value), attrs.p), te.sum, "global_lp_pool")
-    return te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
+        whole = _fold(attrs, x, kind, power, SUM, "global_lp_pool", by_rows)
+        return te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
+
+    return compute
 
 
 # Registration
@@ -137,14 +161,29 @@ def _primal(call: Call) -> Layout:
 
 
 def _register(
-    name: str, description: str, attrs: type[GlobalPoolAttrs], compute: Compute, relation: Callable[..., Type]
+    name: str,
+    description: str,
+    attrs: type[GlobalPoolAttrs],
+    compute: Callable[[RowFold | None], Compute],
+    relation: Callable[..., Type],
 ) -> Op:
     arguments = [("x", "[N, C, spatial…], or in its layout")]
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
     op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
-    register_compute(op, compute)
-    register_reduce_schedule(op)
     register_layout_rule(op, follow_layout(_primal))
+
+    @register_strategy(op)
+    def strategy(attrs: GlobalPoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        x = tensor_argument(inputs[0], "x")
+        layout, axes = _layout(attrs, x)
+        made = OpStrategy()
+        made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
+        planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
+        with made.specialized(clause("planes of a few vectors", planes)):
+            folded = folding_short_rows(target.lanes(x.dtype))
+            made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
+        return made
+
     return op
 
 

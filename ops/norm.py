@@ -18,7 +18,7 @@ from .attrs import Attrs, attr, one_of
 from .reduce import Term, fold_axes
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
-from .rows import SUM, extent_of, long_rows, schedule_rows
+from .rows import SUM, extent_of, fold_rows, long_rows, schedule_rows
 from .strategy import (
     Compute,
     OpStrategy,
@@ -66,7 +66,7 @@ def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> te.
     """The mean of a term over the axes of x from ``first`` on."""
     axes = range(first, x.ndim)
     count = extent_of([x.shape[d] for d in axes])
-    sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, by_rows)
+    sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, fold_rows if by_rows else None)
     return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
 
 

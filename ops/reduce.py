@@ -21,10 +21,12 @@ from .accumulate import accumulator
 from .arguments import PerAxis, axes_of
 from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
+from .condition import clause
 from .layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axes, tensor_argument
-from .rows import MAX, MIN, PROD, SUM, Fold, extent_of, fold_rows, long_rows, row_span, schedule_rows, unravel
+from .rows import MAX, MIN, PROD, SUM, Fold, RowFold, extent_of, fold_rows, long_rows, row_span, schedule_rows, unravel
+from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
 
 Term = Callable[[tuple[Operand, ...]], Expr]
@@ -91,11 +93,11 @@ ALL = Fold(te.all, lambda a, b: a & b)
 
 
 def fold_axes(
-    name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, by_rows: bool
+    name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, by_rows: RowFold | None
 ) -> te.Tensor:
     """The fold of ``term`` over the axes; the result lacks them.
 
-    ``by_rows``: the innermost axes, which are among them, are folded in lanes; see ``rows.py``.
+    ``by_rows`` folds the innermost axes, which are among them, in lanes; see ``rows.py`` and ``short_rows.py``.
     """
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
@@ -118,7 +120,7 @@ def fold_axes(
         def in_row(row: Sequence[Operand], k: Expr) -> Expr:
             return element(row, {**reduced, **dict(zip(span, unravel(k, box), strict=True))})
 
-        return fold_rows(name, kept, extent_of(box), fold, in_row, others)
+        return by_rows(name, kept, extent_of(box), fold, in_row, others)
     return te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
 
 
@@ -127,7 +129,7 @@ def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]
     return tuple(i for d, i in enumerate(indices) if not (attrs.keepdims and d in attrs.axes))
 
 
-def _compute(name: str, reduction: Reduction, by_rows: bool) -> Compute:
+def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Compute:
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
         assert isinstance(result, TensorType)
@@ -151,7 +153,7 @@ def _compute(name: str, reduction: Reduction, by_rows: bool) -> Compute:
     return compute
 
 
-def _log_sum_exp(by_rows: bool) -> Compute:
+def _log_sum_exp(by_rows: RowFold | None) -> Compute:
     """The largest element is taken out of the sum, so that nothing overflows; one that is infinite stays in."""
 
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -184,7 +186,10 @@ def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target
     return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
 
 
-def _register(name: str, description: str, kinds: Sequence[str], compute: Callable[[bool], Compute]) -> Op:
+def _register(
+    name: str, description: str, kinds: Sequence[str], compute: Callable[[RowFold | None], Compute], folds: int = 1
+) -> Op:
+    """``folds``: how many times the compute goes through the elements; short rows are folded once."""
     arguments = [("x", "any shape")]
     op = register_op(
         name, description, arguments, _relation(kinds), OpPattern.COMM_REDUCE, ReduceAttrs, support_level=4
@@ -193,9 +198,14 @@ def _register(name: str, description: str, kinds: Sequence[str], compute: Callab
     @register_strategy(op)
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
-        made.add_implementation(compute(False), schedule_default, f"{name}.generic")
-        with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
-            made.add_implementation(compute(True), _rows_schedule, f"{name}.rows", plevel=15)
+        x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result").dtype
+        made.add_implementation(compute(None), schedule_default, f"{name}.generic")
+        with made.specialized(long_rows(attrs.axes, x.shape)):
+            made.add_implementation(compute(fold_rows), _rows_schedule, f"{name}.rows", plevel=15)
+        if folds == 1:
+            with made.specialized(clause("rows of a few vectors", are_short_rows(attrs.axes, x.shape))):
+                folded = folding_short_rows(target.lanes(kind))
+                made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
         return made
 
     register_layout_rule(op, _layouts)
@@ -250,7 +260,7 @@ log_sum = _reduction(
     Reduction(SUM, after=lambda total, count: te.log(total), accumulate=_float),
 )
 log_sum_exp = _maker(
-    _register("log_sum_exp", "log(sum(exp(x))) over axes, without overflow", NUMBER_KINDS, _log_sum_exp)
+    _register("log_sum_exp", "log(sum(exp(x))) over axes, without overflow", NUMBER_KINDS, _log_sum_exp, folds=2)
 )
 any = _reduction("any", "whether any element over axes is true", Reduction(ANY), ("bool",))
 all = _reduction("all", "whether all elements over axes are true", Reduction(ALL), ("bool",))

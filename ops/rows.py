@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
+from typing import TypeAlias
 
 import numpy as np
 
 from .. import te
 from ..ir.dtype import DType
-from ..ir.expr import ONE, Axis, Expr, const_int
+from ..ir.expr import ONE, Axis, Expr, Operand, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
@@ -39,6 +40,11 @@ class Fold:
     reduce: Callable[..., Expr]
     combine: Callable[[Expr, Expr], Expr]
 
+
+RowFold: TypeAlias = Callable[
+    [str, Sequence[Expr], Expr, Fold, Callable[[tuple[Operand, ...], Expr], Expr], Sequence[Axis]], te.Tensor
+]
+"""Makes a fold of rows, as ``fold_rows`` does."""
 
 SUM = Fold(te.sum, lambda a, b: a + b)
 PROD = Fold(te.prod, lambda a, b: a * b)
@@ -72,7 +78,7 @@ def fold_rows(
     rows: Sequence[Expr],
     extent: Expr,
     fold: Fold,
-    term: Callable[[tuple[Axis, ...], Expr], Expr],
+    term: Callable[[tuple[Operand, ...], Expr], Expr],
     others: Sequence[Axis] = (),
 ) -> te.Tensor:
     """A tensor of shape ``rows``: the fold of ``term(row, k)`` for k below ``extent``, and over the axes ``others``."""

@@ -22,7 +22,7 @@ from .layout_rule import Held, follow_axes, moved_axes, register_layout_rule
 from .reduce import fold_axes
 from .registry import OpPattern, register_op
 from .relations import FLOAT_KINDS, normalize_axes, tensor_argument
-from .rows import PEAK, SUM, innermost, long_rows, schedule_rows
+from .rows import PEAK, SUM, fold_rows, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
 
 
@@ -54,20 +54,20 @@ def _compute(name: str, by_rows: bool) -> Compute:
             return te.cast(x[i], kind)
 
         # Without the largest element of its row, no exponential overflows.
-        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, by_rows)
+        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, fold_rows if by_rows else None)
 
         def exponential(i: tuple[Operand, ...]) -> Expr:
             return te.exp(read(i) - peak[row(i)])
 
         if logarithmic:
-            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, exponential, by_rows)
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, exponential, fold_rows if by_rows else None)
             shift = te.compute(total.shape, lambda *i: te.log(total[i]), name=f"{name}.shift")
 
             def element(*i: Axis) -> Expr:
                 return te.cast(read(i) - peak[row(i)] - shift[row(i)], x.dtype)
         else:
             e = te.compute(x.shape, lambda *i: exponential(i), name=f"{name}.exp")
-            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, lambda i: e[i], by_rows)
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, lambda i: e[i], fold_rows if by_rows else None)
             scale = te.compute(total.shape, lambda *i: te.const(1, kind) / total[i], name=f"{name}.scale")
 
             def element(*i: Axis) -> Expr:

@@ -292,19 +292,25 @@ CASES = {
             for axes, keep, shape in (
                 *((axes, keep, (2, 3, 9)) for axes, keep in (((2,), False), ((0, 1), True), ((0, 1, 2), False))),
                 ((1,), False, (2, 65)),
+                ((1,), False, (5, 18)),
             )
         ]
         for name, oracle in REDUCTIONS.items()
     },
-    "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(*shape)) for shape in ((4, 3), (2, 65))],
-    "all": [(lambda x, d=d: nn.all(x, (d,)), lambda x, d=d: x.all(d), bools(2, 9 + 56 * d)) for d in (0, 1)],
+    "any": [(lambda x: nn.any(x, (1,)), lambda x: x.any(1), bools(*shape)) for shape in ((4, 3), (2, 65), (5, 18))],
+    "all": [
+        (lambda x, d=d: nn.all(x, (d,)), lambda x, d=d: x.all(d), bools(2, extent))
+        for d, extent in ((0, 9), (1, 65), (1, 18))
+    ],
     "argmax": [
         (lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(3, 8, 2)),
         (lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(2, 70)),
+        (lambda x: nn.argmax(x, axis=1), lambda x: x.argmax(1), integers(5, 18)),
     ],
     "argmin": [
         (lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), integers(3, 2, 8)),
         (lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), floats(2, 70)),
+        (lambda x: nn.argmin(x, axis=-1), lambda x: x.argmin(-1), floats(5, 18)),
     ],
     "isnan": [(nn.isnan, np.isnan, np.array([np.nan, 1, np.inf], "f4"))],
     "isinf": [(nn.isinf, np.isinf, np.array([np.nan, 1, np.inf, -np.inf], "f4"))],
@@ -419,7 +425,7 @@ CASES = {
             floats(2, 5, 3),
         )
     ],
-    "transpose": [(lambda x: nn.transpose(x, (1, 0)), np.transpose, floats(17, 18))],
+    "transpose": [(lambda x: nn.transpose(x, (1, 0)), np.transpose, floats(*shape)) for shape in ((17, 18), (3, 20))],
     "layout_transform": [
         (lambda x: nn.layout_transform(x, "NCW", "WCN"), np.transpose, floats(2, 3, 4)),
         *(case for lanes in (4, 8) for case in blocks_there_and_back(lanes)),

@@ -1,0 +1,68 @@
+"""Reductions along rows of a few vectors: chosen where they should be, right for any extents, on any target."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.selection import select_implementation
+from loopwright.ops import argreduce, reduce
+
+TARGETS = ["x86-64", "x86-64-v3", "native"]
+
+
+def run(ops, call, data, target):
+    chosen = select_implementation(call, target).chosen
+    assert chosen.name.endswith(".short_rows")
+    x = te.placeholder(call.args[0].type.shape, call.args[0].type.dtype, name="x")
+    result = chosen.compute(call.attrs, (x,), call.type)
+    found = np.empty(call.type.static_shape, call.type.dtype.to_numpy())
+    schedule = chosen.schedule(call.attrs, (result,), (result,), target)
+    lw.build(schedule, [x, result], target=target, precision="strict")(data, found)
+    return found
+
+
+@pytest.mark.parametrize("cpu", TARGETS)
+@pytest.mark.parametrize("shape", [(3, 11, 16), (5, 37), (32, 7, 7), (1, 63)])
+def test_values_are_numpys(ops, cpu, shape):
+    target = lw.resolve_target(cpu)
+    axes = (1, 2) if shape[1:] == (7, 7) else (len(shape) - 1,)
+    x, data = ops.var(shape), np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    np.testing.assert_allclose(run(ops, reduce.sum(x, axes), data, target), data.sum(axes), rtol=1e-5, atol=1e-5)
+    kept = reduce.mean(x, axes, keepdims=True)
+    np.testing.assert_allclose(run(ops, kept, data, target), data.mean(axes, keepdims=True), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(run(ops, reduce.min(x, axes), data, target), data.min(axes))
+
+
+@pytest.mark.parametrize("kind", ["float64", "int8", "bool"])
+def test_other_dtypes(ops, kind):
+    data = (np.random.default_rng(0).normal(size=(19, 21)) * 9).astype(kind)
+    x, target = ops.var(data.shape, kind), lw.resolve_target("native")
+    if kind == "bool":
+        np.testing.assert_array_equal(run(ops, reduce.all(x, 1), data, target), data.all(1))
+    else:
+        found = run(ops, reduce.sum(x, 1), data, target)
+        np.testing.assert_allclose(found, data.sum(1, dtype=kind), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cpu", TARGETS)
+def test_positions_of_extremes_with_ties_and_nan(ops, cpu):
+    target = lw.resolve_target(cpu)
+    data = np.random.default_rng(1).integers(0, 5, (33, 50)).astype(np.float32)
+    data[4, [7, 30]] = np.nan
+    x = ops.var(data.shape)
+    np.testing.assert_array_equal(run(ops, argreduce.argmax(x, 1), data, target), data.argmax(1))
+    last = run(ops, argreduce.argmin(x, 1, select_last_index=True), data, target)
+    np.testing.assert_array_equal(last, 49 - data[:, ::-1].argmin(1))
+
+
+def test_rows_are_loaded_and_stored_as_vectors(ops):
+    target = lw.resolve_target("x86-64-v4")
+    call = reduce.max(ops.var((64, 56)), 1)
+    x = te.placeholder((64, 56), name="x")
+    chosen = select_implementation(call, target).chosen
+    result = chosen.compute(call.attrs, (x,), call.type)
+    kernel = lw.build(chosen.schedule(call.attrs, (result,), (result,), target), [x, result], target=target)
+    assert "gather" not in kernel.llvm_ir
+    assert "scatter" not in kernel.llvm_ir
+    assert kernel.assembly.count("vpermt2ps") >= 16
