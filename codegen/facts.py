@@ -147,6 +147,11 @@ def lane_offsets(value: Expr) -> tuple[Expr, tuple[int, ...]] | None:
             if left is None or right is None:
                 return None
             return add(left[0], right[0]), tuple(map(operator.add, left[1], right[1]))
+        case Binary("*", a, Broadcast(by, _)):
+            place, factor = lane_offsets(a), const_int(by)
+            if place is None or factor is None:
+                return None
+            return multiply(place[0], by), tuple(factor * offset for offset in place[1])
         case Binary("//" | "%" as op, a, Broadcast(by, _)):
             place, divisor = lane_offsets(a), const_int(by)
             start = None if place is None else const_int(place[0])

@@ -163,7 +163,7 @@ class MemoryEmitter:
         ramp = as_ramp(index)
         stride = const_int(ramp[1]) if ramp is not None else None
         near = lane_offsets(index) if ramp is None and mask is None else None
-        if near is not None and max(near[1]) - min(near[1]) < lanes:
+        if near is not None and max(near[1]) - min(near[1]) < MAX_SHUFFLED_STRIDE * lanes:
             return self._load_near(buffer, *near)
         if ramp is None or stride is None or (mask is not None and abs(stride) != 1):
             return self._gather(buffer, index, mask)
@@ -179,12 +179,24 @@ class MemoryEmitter:
         return self._reverse(forward) if stride < 0 else forward
 
     def _load_near(self, buffer: Buffer, base: Expr, offsets: Sequence[int]) -> llvm_ir.Value:
-        """Lanes at known distances that one vector spans, such as each element twice: one load, and a shuffle."""
-        first = min(offsets)
-        pointer, align = self._address(buffer, add(base, _index_constant(first)), inbounds=True)
-        kind = llvm_ir.VectorType(memory_element(buffer.dtype), max(offsets) - first + 1)
+        """Lanes at known distances that a few vectors span, such as each element twice: their loads, and shuffles."""
+        lanes = len(offsets)
+        begin = _first_whole_vector(buffer, base, offsets)
+        if begin is None:
+            begin, size = min(offsets), max(offsets) - min(offsets) + 1
+        else:
+            size = lanes
+        pointer, align = self._address(buffer, add(base, _index_constant(begin)), inbounds=True)
+        kind = llvm_ir.VectorType(memory_element(buffer.dtype), size)
         loaded = self.builder.load(pointer, align=align, typ=kind)
-        return shuffle(self.builder, loaded, loaded, [offset - first for offset in offsets])
+        wanted = [offset - begin for offset in offsets]
+        result = shuffle(self.builder, loaded, loaded, [at if at < size else 0 for at in wanted])
+        for start in range(size, max(wanted) + 1, size):
+            where = self.builder.gep(pointer, [llvm_ir.Constant(I64, start)], inbounds=True, source_etype=kind.element)
+            piece = self.builder.load(where, align=math.gcd(align, size * buffer.dtype.storage_bytes), typ=kind)
+            order = [lanes + at - start if start <= at < start + lanes else lane for lane, at in enumerate(wanted)]
+            result = shuffle(self.builder, result, piece, order)
+        return result
 
     def _load_forward(
         self, buffer: Buffer, base: Expr, stride: int, lanes: int, mask: llvm_ir.Value | None
@@ -264,6 +276,15 @@ def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
 
 def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:
     return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))
+
+
+def _first_whole_vector(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> int | None:
+    """Where the whole vectors of a buffer that have all these elements begin, seen from ``base``, if that is known."""
+    at, extent, lanes = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None, len(offsets)
+    if at is None or extent is None:
+        return None
+    begin, end = (at + min(offsets)) // lanes * lanes, (at + max(offsets)) // lanes * lanes + lanes
+    return begin - at if end <= extent else None
 
 
 def _whole_vectors(buffer: Buffer, base: Expr, stride: int, lanes: int) -> int | None:

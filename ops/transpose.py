@@ -28,6 +28,9 @@ from .tiling import schedule_around
 MOST_LANES = 16
 """Of narrow elements, vectors are shorter than they could be: tiles of whole ones would be many instructions."""
 
+MOST_INTERLEAVED = 4
+"""So many vectors at most are shuffled into each one that is written."""
+
 
 @dataclass(frozen=True)
 class TransposeAttrs(Attrs):
@@ -118,6 +121,65 @@ class TiledTranspose:
         return schedule
 
 
+@dataclass(frozen=True, slots=True)
+class InterleavedTranspose:
+    """Few long rows become the elements of many short ones, as channels of an image do: a vector of each row is read,
+    and as many vectors are written, whose elements come from all of them in turn. ``runs`` are as in TiledTranspose;
+    the last one of the result is the one of the rows, and the last but one runs along them.
+    """
+
+    runs: tuple[range, ...]
+    axes: tuple[int, ...]
+    lanes: int
+
+    def serves(self, result: TensorType) -> bool:
+        if len(self.runs) < 2 or self.axes[self.runs[-2][-1]] != len(self.axes) - 1:
+            return False
+        length, rows = (const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in self.runs[-2:])
+        return rows is not None and 1 < rows <= MOST_INTERLEAVED and (length is None or length >= self.lanes)
+
+    def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        order = sorted(self.runs, key=lambda run: self.axes[run[0]])
+        *outer, length, rows = (math.prod(_extents(result, run), start=ONE) for run in self.runs)
+
+        def load(*index: te.Axis) -> Expr:
+            *place, block, element = map(as_index, index)
+            place += [block * self.lanes + element % self.lanes, element // self.lanes]
+            indices = {run: unflat(i, _extents(result, run)) for run, i in zip(self.runs, place, strict=True)}
+            value = x[tuple(i for run in order for i in indices[run])]
+            return te.if_then_else(place[-2] < length, value, te.const(0, x.dtype))
+
+        shape = (*outer, (length + (self.lanes - 1)) // self.lanes, rows * self.lanes)
+        vectors = te.compute([simplify(extent) for extent in shape], load, name="transpose.rows")
+
+        def element(*i: te.Axis) -> Expr:
+            *place, at, row = (flat([as_index(i[k]) for k in run], _extents(result, run)) for run in self.runs)
+            return vectors[(*place, at // self.lanes, row * self.lanes + at % self.lanes)]
+
+        return te.compute(result.shape, element, name="transpose")
+
+    def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        (rows,) = anchor[0].op.inputs
+        schedule, main = schedule_around(anchor[0], outputs, [rows], target)
+        stage = schedule[main]
+        first = self.runs[-2][0]
+        outer, inner = stage.loops[:first], stage.loops[first:]
+        block, within = stage.split(stage.fuse(*inner), factor=const_int(rows.shape[-1]))
+        vector, lane = stage.split(within, factor=self.lanes)
+        stage.unroll(vector)
+        stage.vectorize(lane)
+        task = stage.fuse(*outer, block)
+        stage.parallel(task)
+        read = schedule[rows]
+        read.compute_at(stage, task)
+        vector, lane = read.split(read.loops[-1], factor=self.lanes)
+        read.unroll(vector)
+        read.vectorize(lane)
+        return schedule
+
+
 def _extents(result: TensorType, run: range) -> list[Expr]:
     return [result.shape[k] for k in run]
 
@@ -148,6 +210,9 @@ def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, targe
         tiled = TiledTranspose(_runs(attrs.axes), attrs.axes, min(target.lanes(kind.dtype), MOST_LANES))
         with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
             strategy.add_implementation(tiled.compute, tiled.schedule, "transpose.tiled", plevel=20)
+        interleaved = InterleavedTranspose(tiled.runs, tiled.axes, tiled.lanes)
+        with strategy.specialized(clause("few long rows", interleaved.serves(kind))):
+            strategy.add_implementation(interleaved.compute, interleaved.schedule, "transpose.interleaved", plevel=20)
     return strategy
 
 

@@ -71,6 +71,26 @@ def test_lanes_at_known_distances_are_one_load_and_touch_nothing_beyond(native, 
         agree(kernel, func, sample(kind, length), sample(kind, times * lanes, 2))
 
 
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lanes_from_a_few_vectors_in_turn_are_whole_loads_and_shuffles(native, kind, lanes):
+    """Three vectors interleaved; where the place is not known, all that lies between is loaded at once."""
+    span, i = 3 * lanes, index_var("i")
+    A, C = make_buffer("A", [2 * span], kind), make_buffer("C", [2 * span], kind)
+
+    def interleaved(part, base):
+        at = Ramp(idx(part * lanes), ONE, lanes)
+        place = at % Broadcast(idx(3), lanes) * Broadcast(idx(lanes), lanes) + at // Broadcast(idx(3), lanes)
+        return Store(C, (Ramp(base + part * lanes, ONE, lanes),), Load(A, (Broadcast(base, lanes) + place,)))
+
+    known = seq(*(interleaved(part, idx(span)) for part in range(3)))
+    varying = For(i, ZERO, ONE, "serial", seq(*(interleaved(part, i * span) for part in range(3))))
+    func = PrimFunc("interleaved", (A, C), seq(varying, known), (C,))
+    kernel = native(func, opt_level=1)
+    assert "masked.gather" not in kernel.code.llvm_ir
+    agree(kernel, func, sample(kind, 2 * span), sample(kind, 2 * span, 2))
+
+
 @pytest.mark.parametrize("lanes", [2, 3, 8, 16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_gather_and_scatter_with_and_without_masks(native, kind, lanes):

@@ -47,6 +47,34 @@ def test_transpose_by_tiles(target, shape, axes, kind):
     np.testing.assert_array_equal(lw.Engine(library)([x])[0], x.transpose(axes))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "kind"),
+    [
+        ((1, 3, 9, 16), (0, 2, 3, 1), np.float32),
+        ((2, 3, 37), (0, 2, 1), np.float32),
+        ((3, 50), (1, 0), np.int16),
+        ((3, 2, 33), (1, 2, 0), np.uint8),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "native"])
+def test_few_long_rows_are_interleaved(target, shape, axes, kind):
+    x = numbers(*shape, kind=kind)
+    parameter = lw.var("x", shape, np.dtype(kind).name)
+    library = lw.compile(lw.Function([parameter], transpose(parameter, axes)), target=target, jobs=1)
+    (function,) = library.functions
+    assert function.choices[0].implementation == "transpose.interleaved"
+    np.testing.assert_array_equal(lw.Engine(library)([x])[0], x.transpose(axes))
+
+
+def test_interleaving_channels_is_loads_shuffles_and_stores_of_whole_vectors():
+    x = lw.var("x", (1, 3, 8, 32))
+    (function,) = lw.compile(lw.Function([x], transpose(x, (0, 2, 3, 1))), target="x86-64-v4", jobs=1).functions
+    assert function.choices[0].implementation == "transpose.interleaved"
+    assert "gather" not in function.llvm_ir
+    assert "scatter" not in function.llvm_ir
+
+
 def test_transpose_by_tiles_of_open_extents_with_what_follows():
     n, m = te.var("n"), te.var("m")
     x = lw.var("x", (n, m, 3))
