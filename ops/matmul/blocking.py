@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const_int
@@ -31,17 +31,21 @@ STREAMING = 0.25
 """Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
 STEPS_AHEAD = 8
 """Steps of the sum that a line takes from the second cache, and some more."""
+FEW_BLOCKS = 16
+"""For so many blocks of rows, panels that go to memory and come back cost more than columns that are read in parts."""
 STEPS_UNROLLED = 2
 """Steps of the sum between two tests whether it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """A register tile; how many panels make a chunk; whether the left factor's rows are copied."""
+    """A register tile; how many panels make a chunk; whether the left factor's rows are copied; whether a task has a
+    chunk for all rows, and makes its panels, if they are made at run time."""
 
     tile: RegisterTile
     chunk: int
     copies_rows: bool
+    packs_chunks: bool = False
 
 
 def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
@@ -58,11 +62,28 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     kind = product.result.dtype
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
-    panel_bytes = product.terms * tile.columns * kind.storage_bytes
-    most = max(1, min(panels, target.l2_bytes // 2 // panel_bytes, tasks // MANY_TASKS))
-    dividing = max(size for size in range(1, most + 1) if panels % size == 0)
-    chunk = dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
+    chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
     return Blocking(tile, chunk, tile.rows > WAYS * _places(product.terms, kind))
+
+
+def packed_by_chunks(product: MatrixProduct, blocking: Blocking, target: Target) -> Blocking:
+    """The cuts for panels that are made at run time: for few blocks of rows, by the task that has a chunk, which finds
+    them in the second cache then. More blocks of rows are tasks of their own, and all panels are made before."""
+    tile = blocking.tile
+    panels, blocks = math.ceil(product.columns / tile.columns), math.ceil(product.rows / tile.rows)
+    known = const_int(product.left.shape[-2]) is not None
+    if product.batch > 1 or product.transposed or not known or blocks > FEW_BLOCKS or panels < MANY_TASKS:
+        return blocking
+    return replace(blocking, chunk=_chunk(product, tile, target, panels // MANY_TASKS), packs_chunks=True)
+
+
+def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int) -> int:
+    """How many panels are a chunk, at most so many, that stays in half of the second cache."""
+    panels = math.ceil(product.columns / tile.columns)
+    panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
+    most = max(1, min(panels, target.l2_bytes // 2 // panel_bytes, most))
+    dividing = max(size for size in range(1, most + 1) if panels % size == 0)
+    return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
 
 
 def _places(terms: int, kind: DType) -> int:
@@ -94,9 +115,12 @@ def schedule_blocked(
     if main is anchor:  # stored from where they are summed
         stage.unroll(vector)
         stage.unroll(row)
-    task = stage.fuse(*outer, chunk, block)
+    packs_chunks = blocking.packs_chunks and panels in keep
+    task = stage.fuse(*outer, chunk) if packs_chunks else stage.fuse(*outer, chunk, block)
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
+    if packs_chunks:
+        schedule[panels].compute_at(stage, task)
     if blocking.copies_rows and not rows.op.inputs[0].op.inputs:
         _copy_rows(schedule[rows], tile, target)
     else:
@@ -136,13 +160,15 @@ def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
     stage.parallel(stage.fuse(*outer, block))
 
 
-def pack_panels(stage: StageView, tile: RegisterTile) -> None:
+def pack_panels(stage: StageView, blocking: Blocking) -> None:
     """Copy to panels row by row, which reads the source in order."""
     *outer, panel, term, column = stage.loops
-    vector, lane = stage.split(column, factor=tile.lanes)
+    vector, lane = stage.split(column, factor=blocking.tile.lanes)
     stage.reorder(*outer, term, panel, vector, lane)
     stage.vectorize(lane)
-    stage.parallel(stage.fuse(*outer, term))
+    stage.unroll(vector)
+    if not blocking.packs_chunks:
+        stage.parallel(stage.fuse(*outer, term))
 
 
 def _bytes(shape: Sequence[Expr], kind: DType) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ... import te
@@ -14,7 +14,7 @@ from ..cost import moved
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
-from .blocking import Blocking, choose_blocking, pack_panels, schedule_blocked, with_tile
+from .blocking import Blocking, choose_blocking, pack_panels, packed_by_chunks, schedule_blocked, with_tile
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, sum_in_panels
 
 SCATTERED = 0.5
@@ -39,14 +39,18 @@ class Paneled:
         _, panels = anchor[0].op.inputs[0].op.inputs
         schedule = schedule_blocked(anchor[0], panels, outputs, self.blocking, target, [panels] if self.pack else [])
         if self.pack:
-            pack_panels(schedule[panels], self.blocking.tile)
+            pack_panels(schedule[panels], self.blocking)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         tile, pack = configured_panels(config, self.blocking.tile, self.pack)
-        made = replace(self, blocking=with_tile(self.product, tile, self.target), pack=pack)
+        made = _paneled(self.product, with_tile(self.product, tile, self.target), pack, self.target)
         return made.compute, made.schedule
+
+
+def _paneled(product: MatrixProduct, blocking: Blocking, pack: bool, target: Target) -> Paneled:
+    return Paneled(product, packed_by_chunks(product, blocking, target) if pack else blocking, pack, target)
 
 
 def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
@@ -59,7 +63,7 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
     pack = product.transposed or (
         product.rows >= PACKED_USES * blocking.tile.rows and product.right_bytes > target.l1_bytes // 2
     )
-    paneled = Paneled(product, blocking, pack, target)
+    paneled = _paneled(product, blocking, pack, target)
     strategy.add_implementation(
         paneled.compute,
         paneled.schedule,
