@@ -222,8 +222,7 @@ class Engine:
         dims = bind(self.library.model, [array.shape for array in arrays])
 
         def run(executor: Executor) -> Result:
-            with executor.steps(arrays) as (calls, slots):
-                return look(Steps(self.library.model, dims, calls, slots))
+            return executor.by_steps(arrays, lambda calls, slots: look(Steps(self.library.model, dims, calls, slots)))
 
         return self._ready().use(run)
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from .steps import step_calls, time_steps
 from .threads.thread_pool import PoolLease
 
 _CONTEXT = struct.Struct("q")
+Result = TypeVar("Result")
 
 
 class Executor:
@@ -105,36 +105,34 @@ class Executor:
 
     def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
         """Seconds that each step takes by itself."""
-        with self.steps(inputs) as (calls, _):
-            return time_steps(calls)
+        return self.by_steps(inputs, lambda calls, _: time_steps(calls))
 
-    @contextmanager
-    def steps(self, inputs: Sequence[Array]) -> Iterator[tuple[list[Callable[[], None]], list[int]]]:
-        """A function for each step, to be called in order, and the addresses in the slots, while outputs live."""
+    def by_steps(
+        self, inputs: Sequence[Array], look: Callable[[Sequence[Callable[[], None]], Sequence[int]], Result]
+    ) -> Result:
+        """What ``look`` gives for a function for each step, to be called in order, and the addresses in the slots."""
         outputs = self.new_outputs(inputs)
         slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
-        calls = step_calls(self._loaded.model, self._loaded.symbols, slots, self._context, self._loaded.fail)
-        with self._on_cores():
-            yield calls, slots
+        calls = step_calls(self._loaded, slots, self._context)
+        found = self._on_cores(lambda: look(calls, slots))
         del outputs  # alive until here, since the steps wrote to them
+        return found
 
     def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
         return self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
 
     def _pinned(self, context: bytes, slots: bytes) -> int:
-        with self._on_cores():
-            return int(self._loaded.entry(context, slots))
+        return self._on_cores(lambda: int(self._loaded.entry(context, slots)))
 
-    @contextmanager
-    def _on_cores(self) -> Iterator[None]:
-        """The calling thread on the executor's cores, if it has any; workers that it makes inherit them."""
+    def _on_cores(self, run: Callable[[], Result]) -> Result:
+        """What ``run`` gives, with the calling thread on the executor's cores, if it has any; workers that it makes
+        inherit them. No context manager: a KeyboardInterrupt on the way into its end would leave the thread there."""
         if not self.config.cores:
-            yield
-            return
+            return run()
         before = os.sched_getaffinity(0)
         try:
             os.sched_setaffinity(0, self.config.cores)
-            yield
+            return run()
         finally:
             os.sched_setaffinity(0, before)
 

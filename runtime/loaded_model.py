@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..codegen.abi import OUT_OF_MEMORY
 from ..codegen.entry import CODE_BITS
@@ -12,7 +11,7 @@ from ..codegen.jit import LoadedCode
 from ..codegen.model import CompiledFunction, CompiledModel
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError
 from .arrays import Array, address_of
-from .functions.host_call import ENTRY, HostCall
+from .functions.host_call import ENTRY, HostCall, watched
 
 _LOW = (1 << CODE_BITS) - 1
 
@@ -47,20 +46,8 @@ class LoadedModel:
             model.entry, objects, model.target, self.symbols, sources=[None, *(f.source for f in own)]
         )
         self._constants = constants
-        self._native: Any = ENTRY(self._code.address())
-        self.entry: Any = self._native if not hosts else self._watched
+        self.entry = watched(ENTRY(self._code.address()), tuple(hosts.values()))
         self.constant_addresses = tuple(map(address_of, constants))
-
-    def _watched(self, context: bytes, slots: bytes) -> int:
-        """The entry, where an interrupt that Python notices on the way into a function of ours is not lost: nobody
-        hears of it there, but the call does not come to its end."""
-        thread = threading.get_ident()
-        before = [host.completed(thread) for host in self.hosts.values()]
-        code = int(self._native(context, slots))
-        after = [host.completed(thread) for host in self.hosts.values()]
-        if code == 0 and any(b == a for b, a in zip(before, after, strict=True)):
-            raise KeyboardInterrupt
-        return code
 
     def fail(self, code: int) -> NoReturn:
         """Raise the error that a result of the entry other than 0 means."""

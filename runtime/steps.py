@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
-from ..codegen.model import CompiledModel
-from .functions.host_call import ENTRY
+from .functions.host_call import ENTRY, watched
+from .loaded_model import LoadedModel
 
 REPEATS = 3
 
 
-def step_calls(
-    model: CompiledModel,
-    symbols: Mapping[str, int],
-    slots: Sequence[int],
-    context: bytes,
-    fail: Callable[[int], None],
-) -> list[Callable[[], None]]:
-    """A function for each step, which runs it; in order, so that each finds its inputs. ``symbols`` are addresses: of
-    what the code calls, and of functions that stand outside of it. ``slots`` are the arguments of the entry; ``fail``
-    is called with an error code as the entry returns it."""
+def step_calls(loaded: LoadedModel, slots: Sequence[int], context: bytes) -> list[Callable[[], None]]:
+    """A function for each step, which runs it; in order, so that each finds its inputs. ``slots`` are the arguments of
+    the entry."""
+    model, symbols = loaded.model, loaded.symbols
     own = [f for f in model.functions if f.symbol not in symbols]
     codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols, sources=[f.source]) for f in own}
     addresses = {**symbols, **{symbol: code.address() for symbol, code in codes.items()}}
-    kernels = {f.symbol: ENTRY(addresses[f.symbol]) for f in model.functions}
 
     def call_of(number: int) -> Callable[[], None]:
         step = model.steps[number]
-        kernel, code = kernels[step.function.symbol], codes.get(step.function.symbol)
+        symbol = step.function.symbol
+        hosts = [loaded.hosts[symbol]] if symbol in loaded.hosts else []
+        kernel, code = watched(ENTRY(addresses[symbol]), hosts), codes.get(symbol)
         arguments = struct.pack(f"{len(step.call.operands)}q", *(slots[k] for k in step.call.operands))
 
         def call(_code: LoadedCode | None = code) -> None:  # keeps the machine code in memory
             if error := kernel(context, arguments):
-                fail((number + 1) << CODE_BITS | (error & ((1 << CODE_BITS) - 1)))
+                loaded.fail((number + 1) << CODE_BITS | (error & ((1 << CODE_BITS) - 1)))
 
         return call
 

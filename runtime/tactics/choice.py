@@ -17,7 +17,7 @@ from ...ir.errors import KernelError, RuntimeArgumentError, TargetError
 from ..arrays import addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig
-from ..functions.host_call import ENTRY, HostCall
+from ..functions.host_call import ENTRY, HostCall, watched
 from ..functions.symbols import extern_addresses
 from .records import TacticRecords
 from .tactic import Creator, TacticRegistry
@@ -141,7 +141,7 @@ class TacticChoice:
             run = ENTRY(code.address())
         else:
             host = _host_call(function, call, candidate.creator)
-            run = ENTRY(host.address)
+            run = watched(ENTRY(host.address), [host])
         context = context_of(threads)
 
         def seconds() -> float:
@@ -191,5 +191,7 @@ def _seconds(run: Callable[[], int], name: str, host: HostCall | None) -> float:
         error = host.take_error() if host is not None else None
         if error is not None and not isinstance(error, Exception):
             raise error  # what is to end the program
+        if error is None and host is not None:
+            raise KeyboardInterrupt  # on the way into the tactic
         raise KernelError(f"the tactic {name} failed when it was measured: {error or f'code {code}'}") from error
     return max(seconds, 1e-9)

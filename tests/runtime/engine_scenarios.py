@@ -242,31 +242,48 @@ def check_calling_each_other(submits):
         assert says_that_it_would_wait(partial(ask, engine, ONES, submits))
 
 
-def interrupts_of_functions_leave_all_executors_free(count):
-    """At any moment, in the function and in what engines do around it."""
-    engine = calling_engine("test.copy", lambda x, y: np.copyto(y, x))
+def interrupts(call, count):
+    """Calls again and again, interrupted at any moment, so many times: yields each interrupt when it has come out."""
     moments = random.Random(3)
     alarms = []
 
     def interrupt(*_):
         alarms.append(None)
-        assert len(alarms) == 1, "the call hung, or the interrupt was lost"
         raise KeyboardInterrupt
 
     def call_until_interrupted():
         alarms.clear()
-        signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-4 * moments.random(), 10)
+        signal.setitimer(signal.ITIMER_REAL, 2e-4 + 3e-4 * moments.random())
         while True:
-            engine([ONES])
+            call()
+            assert not alarms, "the interrupt was lost"
 
     signal.signal(signal.SIGALRM, interrupt)
     for _ in range(count):
         try:
             call_until_interrupted()
-        except KeyboardInterrupt:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt as error:
+            yield error
+
+
+def interrupts_of_functions_leave_all_executors_free(count):
+    """In the function, and in what engines do around it."""
+    engine = calling_engine("test.copy", lambda x, y: np.copyto(y, x))
+    for _ in interrupts(lambda: engine([ONES]), count):
         assert engine._executors._idle.qsize() == 1
     np.testing.assert_array_equal(engine([2 * ONES])[0], 2 * ONES)
+
+
+def interrupts_leave_the_thread_on_its_cores(count):
+    """Whoever keeps the interrupt, as the interactive interpreter does, keeps all frames that it came through."""
+    before = os.sched_getaffinity(0)
+    executors = [lw.ExecutorConfig(cores=(min(before),))]
+    x = lw.var("x", (4,))
+    engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.relu(x)), jobs=1), executors=executors).init()
+    kept = []
+    for number, error in enumerate(interrupts(lambda: engine([ONES]), count)):
+        kept.append(error)
+        assert os.sched_getaffinity(0) == before, f"after interrupt {number}"
 
 
 def child_that_began_in_a_function():

@@ -1,6 +1,7 @@
 """Engines under threads, forks and interrupts, and the memory of many: each scenario in a process of its own, so that a
 hang or a crash is one failed test."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,11 @@ def test_engines_are_safe(scenario):
 
 def test_engines_of_functions_are_safe_from_interrupts():
     run("interrupts_of_functions_leave_all_executors_free", 400)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or os.cpu_count() == 1, reason="needs cores to choose from")
+def test_interrupts_leave_threads_on_the_cores_that_they_had():
+    run("interrupts_leave_the_thread_on_its_cores", 400)
 
 
 def test_eight_threads_on_two_executors_get_the_right_results():

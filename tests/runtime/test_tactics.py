@@ -1,6 +1,7 @@
 """Tactics: the registry, what an engine chooses and by what, and what tactics of Python are given."""
 
 import json
+import sys
 import threading
 import time
 from typing import ClassVar
@@ -10,6 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.codegen.extents import evaluate
+from loopwright.runtime.functions.host_call import HostCall
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
@@ -180,6 +182,24 @@ def test_an_interrupt_while_tactics_are_measured_is_not_wrapped(library):
 
     with pytest.raises(KeyboardInterrupt):
         lw.Engine(library, tactics=registry_of(("test.leaving", Leaving, 0))).init(select="measure")
+
+
+def test_an_interrupt_on_the_way_into_a_measured_tactic_is_not_lost(library, monkeypatch):
+    """Python notices it at the entry of what native code calls, from where no error comes out."""
+
+    def interrupt(frame, event, arg):
+        if frame.f_code is HostCall._run.__code__:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+    engine = lw.Engine(library, tactics=registry_of(("test.product", Product, 0)))
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            engine.init(select="measure")
+    finally:
+        sys.settrace(before)
 
 
 def test_blas_is_a_tactic_beside_others():
