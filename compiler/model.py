@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -13,6 +12,7 @@ from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
+from ..ir.granted_cpus import granted_cpus
 from ..ir.target import Target
 from .alternatives import alternatives_of, as_alternative
 from .constraints import least_extents
@@ -22,8 +22,8 @@ from .layout_planning import Layouts
 from .placement import Placement, place_values, step_result, tensor_spec
 from .records import NO_RECORDS, TuningRecords
 from .symbols import Symbol, checked_extents, dimension_names
-from .units import Unit, type_of, units_of
-from .views import find_views
+from .units import Unit, Value, type_of, units_of
+from .views import View, find_views
 from .workers import Job, Workers, compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
@@ -68,15 +68,31 @@ def compile_model(
     with Workers(count) as workers:
         workers.start_ahead(handed_on[0])
         graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
-        dims = dimension_names(graph.params)
         units, results = units_of(graph)
         units, views = find_views(units, results)
         work = _work_of(units, target, options, records, alternatives)
         compiled = _compile(work, target, options, workers, progress)
+    names = output_names or tuple(f"output{k}" for k in range(len(results)))
+    return _assemble(name, names, graph, units, results, views, work, compiled, target, options)
+
+
+def _assemble(
+    name: str,
+    output_names: Sequence[str],
+    graph: Function,
+    units: Sequence[Unit],
+    results: Sequence[Value],
+    views: Mapping[Value, View],
+    work: _Work,
+    compiled: Mapping[str, CompiledFunction],
+    target: Target,
+    options: CodegenOptions,
+) -> CompiledModel:
+    """The steps on values that have their places, and the entry that calls them."""
+    dims = dimension_names(graph.params)
     plan = place_values(graph, units, results, views, dims)
     steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, work.keys, strict=True)]
     entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
-    names = output_names or tuple(f"output{k}" for k in range(len(results)))
     return CompiledModel(
         name,
         target,
@@ -84,7 +100,7 @@ def compile_model(
         least_extents(graph, dims),
         checked_extents(graph, dims),
         tuple(tensor_spec(p.name, p.type, dims) for p in graph.params),
-        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(names, results, strict=True)),
+        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(output_names, results, strict=True)),
         plan.constants,
         plan.intermediates,
         plan.slices,
@@ -143,7 +159,7 @@ def _log_choices(functions: Iterable[CompiledFunction]) -> None:
 
 def _job_count(jobs: object) -> int:
     if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return granted_cpus()
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise RuntimeArgumentError(f"jobs should be a whole number of processes, at least 1, found {jobs!r}")
     return jobs

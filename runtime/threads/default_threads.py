@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from ...ir.errors import RuntimeArgumentError
+from ...ir.granted_cpus import granted_cpus
 
 MAX_THREADS = 1024
 
@@ -37,10 +38,9 @@ def check_threads(threads: object) -> int:
 
 
 def _available_cpus() -> int:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota()
     # Rounded down: a quota of 1.5 cpus lets two threads run, and then stops both.
-    return max(1, min(allowed, MAX_THREADS if quota is None else math.floor(quota)))
+    return max(1, min(granted_cpus(), MAX_THREADS if quota is None else math.floor(quota)))
 
 
 def cgroup_quota(root: Path = Path("/")) -> float | None:
