@@ -11,33 +11,23 @@ from ...ir.target import Target
 from ..machine import optimize, target_machine
 
 
-class Program:
-    """An LLVM module for a target, behind LLVM's passes."""
-
-    def __init__(
-        self, parts: Sequence[str], renamed: Mapping[str, str], exported: Mapping[str, str], target: Target
-    ) -> None:
-        """Link parts, each of which is LLVM IR. ``renamed`` are symbols that get others before, ``exported`` those that
-        are seen from outside, and by what names."""
-        self._machine = target_machine(target)
-        context = llvm.create_context()
-        self._module = _parsed(parts[0], context, renamed, self._machine, target)
+def link_program(
+    parts: Sequence[str], renamed: Mapping[str, str], exported: Mapping[str, str], target: Target, as_text: bool
+) -> bytes:
+    """Object code of parts, each of which is LLVM IR; or LLVM IR again, behind its passes. ``renamed`` are symbols that
+    get others before, ``exported`` those that are seen from outside, and by what names."""
+    machine = target_machine(target)
+    # As in compile.py, modules are freed before their context, whoever keeps a frame of this.
+    with llvm.create_context() as context, _parsed(parts[0], context, renamed, machine, target) as module:
         for part in parts[1:]:
-            self._module.link_in(_parsed(part, context, renamed, self._machine, target))
-        _hide(self._module, exported)
+            module.link_in(_parsed(part, context, renamed, machine, target))  # which takes it over
+        _hide(module, exported)
         for symbol, name in exported.items():
-            function = self._module.get_function(symbol)
+            function = module.get_function(symbol)
             function.name = name
             if target.system == "windows":
                 function.storage_class = "dllexport"
-
-    @property
-    def text(self) -> str:
-        """LLVM IR."""
-        return str(self._module)
-
-    def object(self) -> bytes:
-        return bytes(self._machine.emit_object(self._module))
+        return str(module).encode() if as_text else bytes(machine.emit_object(module))
 
 
 def _parsed(
@@ -46,16 +36,24 @@ def _parsed(
     """Optimized before they are linked: a kernel must not be compiled for the hole that its weights will fill."""
     try:
         module = llvm.parse_assembly(text, context)
-        module.triple = target.triple
-        module.data_layout = str(machine.target_data)
+    except RuntimeError as error:
+        raise _rejected(error) from error
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    try:
         module.verify()
     except RuntimeError as error:
-        raise InternalError(f"LLVM rejects a part of an export:\n{error}") from error
+        module.close()
+        raise _rejected(error) from error
     for function in module.functions:
         if function.name in renamed:
             function.name = renamed[function.name]
     optimize(module, machine, 3)
     return module
+
+
+def _rejected(error: RuntimeError) -> InternalError:
+    return InternalError(f"LLVM rejects a part of an export:\n{error}")
 
 
 def _hide(module: llvm.ModuleRef, exported: Mapping[str, str]) -> None:

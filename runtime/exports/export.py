@@ -30,7 +30,7 @@ from ...codegen.export.functions import (
 )
 from ...codegen.export.header import kernel_header, model_header
 from ...codegen.export.interface import Interface, kernel_interface, model_interface
-from ...codegen.export.program import Program
+from ...codegen.export.program import link_program
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string
 from ...codegen.model import CompiledModel
@@ -88,7 +88,7 @@ def export_model(
         DESTROY: f"{interface.name}_destroy",
         MESSAGE: f"{interface.name}_message",
     } | ({VERIFY: f"{interface.name}_verify"} if beside else {})
-    program = Program(_whole(parts, target), {model.entry: ENTRY}, exported, target)
+    program = link_program(_whole(parts, target), {model.entry: ENTRY}, exported, target, kind == "llvm")
     file = f"{interface.name}.weights" if beside else None
     size = plan_arena(model).size
     header = model_header(interface, target, file, size if isinstance(size, int) else None)
@@ -110,7 +110,7 @@ def export_kernel(
     nest = None if code.source is None else _nest(code.source.text, folder, interface.name)
     parts = [kernel_functions(interface, code.messages, code.target), _in_folder(code.llvm_ir, nest)]
     exported = {RUN: interface.name, MESSAGE: f"{interface.name}_message"}
-    program = Program(_whole(parts, code.target), {code.entry: ENTRY}, exported, code.target)
+    program = link_program(_whole(parts, code.target), {code.entry: ENTRY}, exported, code.target, kind == "llvm")
     header = kernel_header(interface, code.target)
     return _write(
         Path(folder), interface, header, program, kind, code.target, weights_image(()), False, [nest] if nest else []
@@ -182,14 +182,14 @@ def _write(
     folder: Path,
     interface: Interface,
     header: str,
-    program: Program,
+    program: bytes,
     kind: Kind,
     target: Target,
     image: WeightsImage,
     beside: bool,
     nests: Sequence[NestSource],
 ) -> Exported:
-    """Write all files aside, then move them into place."""
+    """Write all files aside, then move them into place. ``program`` is LLVM IR, or object code."""
     name = interface.name
     suffix = {"object": ".o", "shared": shared_suffix(target), "llvm": ".ll"}[kind]
     weights = folder / f"{name}.weights" if beside else None
@@ -199,11 +199,10 @@ def _write(
         with _aside(folder) as scratch:
             code = scratch / found.code.name
             if kind == "llvm":
-                code.write_text(_head(name, target) + program.text, encoding="utf-8")
+                code.write_bytes(_head(name, target).encode() + program)
             else:
                 linked = scratch / f"{name}.o"
-                machine_code = program.object()
-                linked.write_bytes(machine_code if beside or not image.arrays else image.fill(machine_code))
+                linked.write_bytes(program if beside or not image.arrays else image.fill(program))
                 if kind == "shared":
                     link_shared(linked, code, target)
             (scratch / found.header.name).write_text(header, encoding="utf-8")
