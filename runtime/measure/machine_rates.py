@@ -105,16 +105,9 @@ def _fma_loop(lanes: int, sums: int) -> str:
     vector = f"<{lanes} x float>"
     return f"""declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})
 
-define i32 @fma_peak(ptr %ctx, ptr %args) {{
-  %slot = getelementptr i64, ptr %args, i64 3
-  %threads = load i64, ptr %slot
-  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @fma_task, ptr %args, i64 %threads)
-  ret i32 %code
-}}
+{_on_threads("fma_peak", 3)}
 
-{_task("fma")}
-
-define internal void @fma_part(ptr %args, i64 %part) {{
+define internal void @fma_peak.part(ptr %args, i64 %part) {{
 entry:
   %data = load ptr, ptr %args
   %out.slot = getelementptr i64, ptr %args, i64 1
@@ -138,16 +131,9 @@ done:
 def _read_loop(lanes: int) -> str:
     """Adds up what it reads; the arguments are data, results, steps of a pass, passes and threads."""
     vector = f"<{lanes} x float>"
-    return f"""define i32 @read_all(ptr %ctx, ptr %args) {{
-  %slot = getelementptr i64, ptr %args, i64 4
-  %threads = load i64, ptr %slot
-  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @read_task, ptr %args, i64 %threads)
-  ret i32 %code
-}}
+    return f"""{_on_threads("read_all", 4)}
 
-{_task("read")}
-
-define internal void @read_part(ptr %args, i64 %part) {{
+define internal void @read_all.part(ptr %args, i64 %part) {{
 entry:
   %data = load ptr, ptr %args
   %out.slot = getelementptr i64, ptr %args, i64 1
@@ -183,14 +169,22 @@ done:
 }}"""
 
 
-def _task(name: str) -> str:
-    """What the pool calls: the parts of a chunk, which are all where it has no thread to spare."""
-    return f"""define internal i32 @{name}_task(ptr %ctx, ptr %args, i64 %begin, i64 %end) {{
+def _on_threads(name: str, count: int) -> str:
+    """A loop's function, which runs a part on each of as many threads as the argument behind the first ``count`` says;
+    and what the pool calls: the parts of a chunk, which are all where it has no thread to spare."""
+    return f"""define i32 @{name}(ptr %ctx, ptr %args) {{
+  %slot = getelementptr i64, ptr %args, i64 {count}
+  %threads = load i64, ptr %slot
+  %code = call i32 @lw_parallel_for(ptr %ctx, ptr @{name}.task, ptr %args, i64 %threads)
+  ret i32 %code
+}}
+
+define internal i32 @{name}.task(ptr %ctx, ptr %args, i64 %begin, i64 %end) {{
 entry:
   br label %loop
 loop:
   %part = phi i64 [%begin, %entry], [%next, %loop]
-  call void @{name}_part(ptr %args, i64 %part)
+  call void @{name}.part(ptr %args, i64 %part)
   %next = add i64 %part, 1
   %more = icmp slt i64 %next, %end
   br i1 %more, label %loop, label %done
