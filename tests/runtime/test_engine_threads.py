@@ -11,7 +11,7 @@ import pytest
 PROGRAM = Path(__file__).with_name("engine_scenarios.py")
 
 
-def run(scenario, *numbers, seconds=60):
+def run(scenario, *numbers, seconds=120):
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", str(PROGRAM), scenario, *map(str, numbers)],
         capture_output=True,
@@ -58,7 +58,7 @@ def test_eight_threads_on_two_executors_get_the_right_results():
 
 @pytest.mark.slow
 def test_eight_threads_on_two_executors_get_the_right_results_for_a_minute():
-    run("eight_threads_on_two_executors", 60, seconds=180)
+    run("eight_threads_on_two_executors", 60, seconds=900)  # of a loaded machine: the program itself tells a hang
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
