@@ -152,7 +152,7 @@ class PackedPointwise:
         shared = share * tile.rows < self.filters
         if not shared:
             schedule[source].compute_at(stage, task)
-        channel = _schedule_vectors(schedule[source], shared)
+        channel = _schedule_vectors(schedule[source], tile.lanes, shared)
         for tensor in places:
             schedule[tensor].compute_at(schedule[source], channel)
             _, lane = schedule[tensor].split(schedule[tensor].loops[-1], factor=lanes_for(self.outputs[-1], tile.lanes))
@@ -197,9 +197,11 @@ def _near_divisor(extent: int, most: int) -> int:
     return dividing if 2 * dividing >= most else most
 
 
-def _schedule_vectors(stage: StageView, parallel: bool) -> LoopView:
-    """Channel by channel, which reads the source in order; gives the loop over these."""
+def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:
+    """Channel by channel, which reads the source in order, to lines at other places of a page; gives the loop over
+    channels."""
     n, vector, channel, lane = stage.loops
+    stage.storage_align(1, 2 * lanes, lanes)
     stage.reorder(n, channel, vector, lane)
     stage.vectorize(lane)
     channel = stage.fuse(n, channel)
