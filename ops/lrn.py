@@ -162,11 +162,14 @@ def _schedule_planes(attrs: LrnAttrs, anchor: Tensors, outputs: Tensors, target:
 
 @dataclass(frozen=True, slots=True)
 class _ChannelRows:
-    """``margin`` zeros, a multiple of the vectors' lanes, stand at both ends of a row of squares."""
+    """A row of squares is made vector by vector, and vectors of zeros stand at both its ends: then a vector is of the
+    same channels as in x."""
 
     data: Layout
     channels: int
+    lanes: int
     margin: int
+    """How many zeros: a multiple of the lanes."""
 
     def compute(self, attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
@@ -176,17 +179,19 @@ class _ChannelRows:
         places = [extents[axis] for axis in primal.names if axis != "C"]
 
         def square(n: Axis, *index: Axis) -> Expr:
-            *o, at = index
-            channel = at - self.margin
+            *o, vector, lane = index
+            channel = vector * self.lanes + lane - self.margin
             value = te.cast(x[source_index((as_index(n), channel, *map(as_index, o)), self.data, primal)], kind)
             return te.if_then_else(te.all(channel >= 0, channel < self.channels), value * value, te.const(0, kind))
 
-        row = te.compute((*places, self.channels + 2 * self.margin), square, name="lrn.row")
+        vectors = -(-(self.channels + 2 * self.margin) // self.lanes)
+        row = te.compute((*places, vectors, self.lanes), square, name="lrn.row")
 
         def squares(index: Sequence[Axis]) -> Expr:
             n, c, *o = source_index([as_index(i) for i in index], primal, self.data)
             first = c + (self.margin - attrs.before)
-            return reduce(operator.add, [row[(n, *o, first + tap)] for tap in range(attrs.size)])
+            near = [first + tap for tap in range(attrs.size)]
+            return reduce(operator.add, [row[(n, *o, at // self.lanes, at % self.lanes)] for at in near])
 
         return _normalised(attrs, x, squares)
 
@@ -202,8 +207,7 @@ class _ChannelRows:
         *tasks, place = outer
         stage.parallel(stage.fuse(*tasks))
         schedule[row].compute_at(stage, place)
-        _, lane = schedule[row].split(schedule[row].loops[-1], factor=target.lanes(row.dtype))
-        schedule[row].vectorize(lane)
+        schedule[row].vectorize(schedule[row].loops[-1])
         return schedule
 
 
@@ -238,7 +242,7 @@ def _strategy(attrs: LrnAttrs, inputs: Sequence[Type], result: Type, target: Tar
         channels = const_int(data.extents(kind.shape)["C"])
         if channels is not None:
             lanes = target.lanes(accumulator(kind.dtype))
-            rows = _ChannelRows(data, channels, -(-attrs.size // lanes) * lanes)
+            rows = _ChannelRows(data, channels, lanes, -(-attrs.size // lanes) * lanes)
             with strategy.specialized(few):
                 strategy.add_implementation(rows.compute, rows.schedule, "nn.lrn.channels", plevel=20, cost=cost)
     elif kind.ndim > 2 and not Layout(attrs.layout or "NC").is_blocked:

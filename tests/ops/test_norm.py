@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.graph.layout import Layout, rearranged
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
@@ -167,3 +168,10 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+def test_local_response_normalisation_reads_blocks_of_channels_as_vectors():
+    x = lw.var("x", (1, 3, 4, 5, 16))
+    (function,) = lw.compile(lw.Function([x], lw.nn.lrn(x, 5, layout="NCHW16c")), "llvm -mcpu=x86-64-v4").functions
+    assert function.choices[0].implementation == "nn.lrn.channels"
+    assert "// broadcast" not in function.loop_ir  # lanes whose places are computed one by one
