@@ -58,6 +58,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.output is not None:
+        _check_output(arguments.output)
     subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments)
     path = arguments.output or Path(f"{subject.name}.html")
     target = resolve_target(arguments.target or "native")
@@ -70,6 +72,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.open and not webbrowser.open(path.resolve().as_uri()):
         print("there is no browser to open it with", file=sys.stderr)
     return 0
+
+
+def _check_output(path: Path) -> None:
+    """Raises ``RuntimeArgumentError`` where no page can stand, before a long compilation rather than after it."""
+    if path.is_dir():
+        raise RuntimeArgumentError(f"the page cannot be written to {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise RuntimeArgumentError(f"the page cannot be written to {path}: there is no folder {path.parent}")
 
 
 def _model_subject(arguments: argparse.Namespace) -> _Subject:
@@ -113,6 +123,10 @@ def _file_subject(arguments: argparse.Namespace) -> _Subject:
 
 def _globals_of(path: Path) -> dict[str, Any]:
     """What a Python file defines when it runs, not as the main program."""
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise RuntimeArgumentError(f"the file {path} cannot be read: {error.strerror}") from error
     sys.path.insert(0, str(path.resolve().parent))
     try:
         return runpy.run_path(str(path), run_name="__explore__")

@@ -86,11 +86,11 @@ class Peer:
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a compute takes by its definition: ``operations``, 0 where that does not tell, on ``bytes`` of arguments.
-    ``unit`` is that of 10⁹ such operations a second."""
+    ``rate_unit`` is that of 10⁹ such operations a second."""
 
     operations: int
     bytes: int
-    unit: RateUnit
+    rate_unit: RateUnit
 
 
 @dataclass(frozen=True, slots=True)

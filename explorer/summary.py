@@ -10,7 +10,7 @@ from .document import Document, Note, ScheduleEntry
 def summary(shown: Document) -> dict[str, Any]:
     """The schedules and peers of a page with their times as JSON values; what was not measured is None.
 
-    ``rate`` is in ``work.unit``; ``of_roofline`` is the least time that the machine could take, divided by the time.
+    ``rate`` is in ``work.rate_unit``; ``of_roofline`` is the least time that the machine could take by that measured.
     """
     data = shown.to_json()
     return {

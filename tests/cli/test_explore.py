@@ -79,7 +79,7 @@ def test_a_file_can_say_which_schedules_and_what_to_compare_with(folder, tmp_pat
     (schedule,) = data["schedules"]
     assert schedule["seconds"] > 0
     assert [peer["name"] for peer in data["peers"]] == ["numpy"]
-    assert data["work"] == {"operations": 96, "bytes": 768, "unit": "GFLOP/s"}
+    assert data["work"] == {"operations": 96, "bytes": 768, "rate_unit": "GFLOP/s"}
     assert data["machine"]["least_seconds"] > 0
 
 
@@ -146,6 +146,18 @@ def test_files_without_schedules_are_refused(tmp_path, capsys, text, message):
     assert not (tmp_path / "page.html").exists()
 
 
+def test_files_that_cannot_be_read_or_written_are_refused_before_anything_runs(folder, tmp_path, capsys):
+    (tmp_path / "folder.py").mkdir()
+    for name, why in (("nowhere.py", "No such file or directory"), ("folder.py", "Is a directory")):
+        assert failure(capsys, tmp_path / name).endswith(f"the file {tmp_path / name} cannot be read: {why}\n")
+    (tmp_path / "loud.py").write_text("print('it ran')\n")
+    for page, why in (("no/page.html", "there is no folder"), (".", "it is a folder")):
+        assert main(["explore", str(tmp_path / "loud.py"), "-o", str(tmp_path / page)]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"the page cannot be written to {tmp_path / page}: {why}" in err
+
+
 def test_options_and_models_that_do_not_fit_are_refused(folder, tmp_path, capsys):
     assert "a Python file: it takes no --function" in failure(capsys, folder / "picked.py", "--function", "x")
     assert "which has no schedules; give the model" in failure(capsys, folder / "small.lwlib")
@@ -153,5 +165,3 @@ def test_options_and_models_that_do_not_fit_are_refused(folder, tmp_path, capsys
     assert "leave out --function" in failure(
         capsys, folder / "small.onnx", "--function", "fused_softmax", "--input", "x=random"
     )
-    line = ["--no-times", "-o", tmp_path / "no" / "page.html"]
-    assert "page.html: No such file or directory" in failure(capsys, folder / "picked.py", *line)

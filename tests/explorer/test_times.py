@@ -52,7 +52,7 @@ def test_the_roofline_is_that_of_floats(kind, known):
     shown = document({"plain": lw.create_schedule(product(kind))}, TARGET, "f")
     assert shown.schedules[0].seconds > 0
     assert (shown.machine is not None) is known
-    assert shown.work.unit == ("GFLOP/s" if known else "Gop/s")
+    assert shown.work.rate_unit == ("GFLOP/s" if known else "Gop/s")
 
 
 def test_the_interpreter_is_not_timed(monkeypatch):
@@ -62,3 +62,8 @@ def test_the_interpreter_is_not_timed(monkeypatch):
     assert shown.subtitle.endswith(
         "no times: f runs in the interpreter (LOOPWRIGHT_INTERPRET), whose time says nothing"
     )
+
+
+def test_a_page_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"the page cannot be written to .*page\.html: No such file or"):
+        lw.explore(lw.create_schedule(product()), tmp_path / "no" / "page.html", measure=False)
