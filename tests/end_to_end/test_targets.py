@@ -44,6 +44,7 @@ def product():
         ("x86_64-unknown-linux-gnu -mcpu=x86-64", b"\x7fELF", 62, r"mulps", r"mulss"),
         ("aarch64-unknown-linux-gnu", b"\x7fELF", 183, r"fmla\s+v\d+\.4s", r"fmadd\s"),
         ("aarch64-unknown-linux-gnu -mcpu=neoverse-v1", b"\x7fELF", 183, r"fmla\s+v\d+\.4s", r"fmadd\s"),
+        ("x86_64-pc-windows-gnu -mcpu=x86-64-v3", b"\x64\x86", None, r"vfmadd\w+ps\s.*ymm", r"vfmadd\w+ss"),
         ("arm64-apple-macosx12.0.0 -mcpu=apple-m1", b"\xcf\xfa\xed\xfe", None, r"fmla\.4s\s+v\d+", r"fmadd\s"),
         ("riscv64-unknown-linux-gnu -mattr=+v", b"\x7fELF", 243, r"vfm(?:acc|add)\.v[vf]", r"fmadd\.s"),
         ("riscv64-unknown-linux-gnu", b"\x7fELF", 243, r"fmadd\.s", r"\bv[a-z]+\.v[vf]"),  # it has no vectors

@@ -103,6 +103,22 @@ def test_arrays_of_dlpack_are_read_and_written_in_place(library):
     check([buffer.numpy() for buffer in buffers])
 
 
+def test_inputs_are_never_written_and_outputs_lie_elsewhere():
+    """Also where a result could take an input's place: of what is elementwise, a view, or the input itself."""
+    x = lw.var("x", (4, 6))
+    results = lw.graph.Tuple([lw.nn.relu(x), lw.nn.reshape(x, (6, 4)), x])
+    engine = lw.Engine(lw.compile(lw.Function([x], results), jobs=1))
+    given = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    before = given.copy()
+    for writeable in (False, True):
+        given.flags.writeable = writeable
+        outputs = engine([given])
+        for found, wanted in zip(outputs, [np.maximum(before, 0), before.reshape(6, 4), before], strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert not np.shares_memory(found, given)
+        np.testing.assert_array_equal(given, before)
+
+
 def test_buffers_have_the_shapes_that_the_inputs_lead_to(matrices):
     engine = lw.Engine(matrices)
     x = np.ones((5, 24), np.float32)
