@@ -46,6 +46,7 @@ class Blocking:
     chunk: int
     copies_rows: bool
     packs_chunks: bool = False
+    steps: int = STEPS_UNROLLED
 
 
 def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
@@ -81,9 +82,14 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
     """How many panels are a chunk, at most so many, that stays in half of the second cache."""
     panels = math.ceil(product.columns / tile.columns)
     panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
-    most = max(1, min(panels, target.l2_bytes // 2 // panel_bytes, most))
+    return whole_chunk(panels, min(target.l2_bytes // 2 // panel_bytes, most))
+
+
+def whole_chunk(panels: int, most: int) -> int:
+    """How many of the panels are a chunk, at most so many: a last chunk of another size is code of its own."""
+    most = max(1, min(panels, most))
     dividing = max(size for size in range(1, most + 1) if panels % size == 0)
-    return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
+    return dividing if 2 * dividing >= most else most
 
 
 def _places(terms: int, kind: DType) -> int:
@@ -123,23 +129,23 @@ def schedule_blocked(
         schedule[panels].compute_at(stage, task)
     if blocking.copies_rows and not rows.op.inputs[0].op.inputs:
         _copy_rows(schedule[rows], tile, target)
-    else:
+    elif rows not in keep:
         schedule[rows].compute_inline()
-    term = _sum_terms(schedule[core], tile, panels.shape[-2])
+    term = _sum_terms(schedule[core], tile, panels.shape[-2], blocking.steps)
     if (panels in keep or not panels.op.inputs) and _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
-        schedule[core].prefetch(panels, term, STEPS_AHEAD // STEPS_UNROLLED)
+        schedule[core].prefetch(panels, term, STEPS_AHEAD // blocking.steps)
     if _bytes(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         stage.prefetch(main, panel, 1)
     return schedule
 
 
-def _sum_terms(stage: StageView, tile: RegisterTile, terms: Expr) -> LoopView:
+def _sum_terms(stage: StageView, tile: RegisterTile, terms: Expr, steps: int) -> LoopView:
     """Keep a tile of sums in registers while the terms go by; gives the loop over these."""
     *outer, row, panel, column, term = stage.loops
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
-    if (const_int(terms) or 1) % STEPS_UNROLLED == 0:
-        term, step = stage.split(term, factor=STEPS_UNROLLED)
+    if steps > 1 and (const_int(terms) or 1) % steps == 0:
+        term, step = stage.split(term, factor=steps)
         inner = [step]
     stage.reorder(*outer, panel, term, *inner, row, vector, lane)
     stage.vectorize(lane)

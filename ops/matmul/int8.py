@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import te
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, as_index
+from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
 from ...lowering.default_schedule import schedule_freely
 from ...lowering.register_tile import RegisterTile, register_tile
@@ -19,6 +20,8 @@ from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
+from ..tiling import MANY_TASKS
+from .blocking import Blocking, pack_panels, schedule_blocked, whole_chunk
 from .panels import (
     FEW_ROWS,
     ROWS,
@@ -88,12 +91,28 @@ def schedule_words(
     """Schedule what ``sum_words`` gives, with the stages that make words of the operands."""
     core, *row_sums = anchor[0].op.inputs
     (rows,) = (t for t in core.op.inputs if t.op.name == ROWS)
-    columns = [t for u in core.op.inputs for t in u.op.inputs if t.op.name == "matmul.columns"]
+    (panels,) = (t for t in core.op.inputs if t is not rows)
+    columns = [t for t in panels.op.inputs if t.op.name == "matmul.columns"]
     alone = [*row_sums, *columns, *([rows] if terms % BYTES else [])]  # whole words are read where they are
-    schedule = schedule_panels(anchor, pack, outputs, tile, target, keep=alone)
+    if (const_int(core.shape[-3]) or 0) * terms > target.l2_bytes // 2:
+        blocking = _word_blocking(core, terms, tile, target)
+        schedule = schedule_blocked(anchor[0], panels, outputs, blocking, target, [*alone, *([panels] if pack else [])])
+        if pack:
+            pack_panels(schedule[panels], blocking)
+    else:  # the left factor streams from the second cache, past each panel
+        schedule = schedule_panels(anchor, pack, outputs, tile, target, keep=alone)
     for tensor in alone:
         schedule_freely(schedule, schedule[tensor].name, target)
     return schedule
+
+
+def _word_blocking(core: te.Tensor, terms: int, tile: RegisterTile, target: Target) -> Blocking:
+    """Cuts for a left factor that is larger than the second cache, and should come by seldom: once for each chunk of
+    panels that stays there."""
+    *batch, rows, panels, _ = (const_int(extent) or MANY_TASKS for extent in core.shape)
+    tasks = math.prod(batch) * math.ceil(rows / tile.rows) * panels
+    most = min(target.l2_bytes // 2 // (count_words(terms) * tile.columns * BYTES), tasks // MANY_TASKS)
+    return Blocking(tile, whole_chunk(panels, most), copies_rows=False, steps=1)
 
 
 def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None) -> RegisterTile:

@@ -1,5 +1,7 @@
 """Products of 8-bit integers against numpy in int64: every pair of signs, awkward extents, extreme values, targets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from loopwright.compiler.selection import get_valid_implementations
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ir.errors import TypeInferenceError
+from loopwright.ops import nn
 from loopwright.ops.matmul.matmul import dense, matmul
+from loopwright.ops.matmul.packed_bytes import WordPanels
 
 HOST = lw.resolve_target("native")
 RUNNABLE = [t for t in ("native", "x86-64-v4", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]
@@ -84,6 +88,26 @@ def test_every_target_gives_the_same(ops, target, signs):
     schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
     a, b, found = extremes((2, 19, 50), signs[0]), extremes((2, 50, 37), signs[1]), np.empty((2, 19, 37), np.int32)
     lw.build(schedule, [*tensors, out], target=resolved, precision="strict")(a, b, found)
+    np.testing.assert_array_equal(found, product(a, b))
+
+
+@pytest.mark.parametrize("target", RUNNABLE)
+@pytest.mark.parametrize("make", [matmul, dense, nn.packed_byte_matmul], ids=["made", "turned", "packed"])
+@pytest.mark.parametrize("terms", [64, 70])
+def test_a_left_factor_beyond_the_second_cache_goes_by_once_for_a_chunk_of_panels(ops, make, terms, target):
+    resolved = replace(lw.resolve_target(target), l2_bytes=2**12)
+    a, b = extremes((45, terms), "uint8"), extremes((terms, 150), "uint8")
+    right = b
+    if make is nn.packed_byte_matmul:
+        right = np.ascontiguousarray(WordPanels(resolved.lanes("int32"), transposed=False)(b))
+        call = make(ops.var(a.shape, "uint8"), ops.var(right.shape, "int32"), 150, "uint8")
+    else:
+        right = np.ascontiguousarray(b.T) if make is dense else b
+        call = make(ops.var(a.shape, "uint8"), ops.var(right.shape, "uint8"))
+    chosen, tensors, (out,) = ops.implement(call, resolved)
+    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    found = np.empty((45, 150), np.int32)
+    lw.build(schedule, [*tensors, out], target=resolved)(a, right, found)
     np.testing.assert_array_equal(found, product(a, b))
 
 
