@@ -109,10 +109,10 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
 
         def place(i: tuple[Operand, ...]) -> Expr:
             found = value(i)
-            stands = found == extreme[(*i[:axis], *i[axis + 1 :])]
+            elsewhere = found != extreme[(*i[:axis], *i[axis + 1 :])]
             if found.dtype.is_float:
-                stands = stands | te.isnan(found)  # where there is a NaN, that is the extreme
-            return te.select(stands, te.cast(as_expr(i[axis]), kind), nowhere)
+                elsewhere = elsewhere & ~te.isnan(found)  # where there is a NaN, that is the extreme
+            return te.select(elsewhere, nowhere, te.cast(as_expr(i[axis]), kind))
 
         nearest = MAX if attrs.select_last_index else MIN
         places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)

@@ -165,7 +165,8 @@ def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], ta
             if axis is not None:
                 loop, trips = _schedule_inside(schedule[stage.name], axis, target)
                 if row is not None:
-                    fetched |= _fetch_next_row(schedule[stage.name], op, loop, trips, target, fetched)
+                    again = _read_by_others(schedule, stage, own)
+                    fetched |= _fetch_next_row(schedule[stage.name], op, loop, trips, target, fetched, again)
             if row is not None:
                 schedule[stage.name].compute_at(output, row)
             inside.add(stage.name)
@@ -226,6 +227,12 @@ def _read_inside(schedule: Schedule, stage: Stage, inside: set[str]) -> bool:
     )
 
 
+def _read_by_others(schedule: Schedule, stage: Stage, own: Collection[str]) -> set[te.Tensor]:
+    """What a stage and others of its operator read, along rows."""
+    others = [s for s in schedule.state.stages if s.name in own and s.name != stage.name]
+    return {tensor for other in others for tensor in other.op.inputs} & set(stage.op.inputs)
+
+
 def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, Expr]:
     """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers.
 
@@ -248,20 +255,32 @@ def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> tuple[Loop
 
 
 def _fetch_next_row(
-    stage: StageView, output: ComputeOp, loop: LoopView, trips: Expr, target: Target, fetched: Collection[te.Tensor]
+    stage: StageView,
+    output: ComputeOp,
+    loop: LoopView,
+    trips: Expr,
+    target: Target,
+    fetched: Collection[te.Tensor],
+    again: Collection[te.Tensor],
 ) -> set[te.Tensor]:
     """While a stage computes a row, the next row of its inputs comes from memory, if they do not stay in cache.
 
-    Gives what is fetched; ``fetched`` is what later stages fetch.
+    Gives what is fetched; ``fetched`` is what later stages fetch, ``again`` what an earlier one goes through as well:
+    then memory would rest while this one does.
     """
-    op, distance, elements = stage.op, const_int(trips), extent_of(output.outputs[0].shape)
+    op, distance = stage.op, const_int(trips)
     assert isinstance(op, ComputeOp)
-    own = [t for t in op.inputs if isinstance(t.op, PlaceholderOp) and extent_of(t.shape) is elements]
-    large = [t for t in own if (const_int(elements) or 0) * t.dtype.storage_bytes > target.l2_bytes]
+    own = [t for t in op.inputs if isinstance(t.op, PlaceholderOp) and (t in again or _fills(t, output))]
+    large = [t for t in own if (const_int(extent_of(t.shape)) or 0) * t.dtype.storage_bytes > target.l2_bytes]
     ahead = [t for t in large if distance and t not in fetched]
     for tensor in ahead:
         stage.prefetch(tensor, loop, distance or 1)
     return set(ahead)
+
+
+def _fills(tensor: te.Tensor, output: ComputeOp) -> bool:
+    """Whether a tensor has as many elements as the output: those of its rows, not of one that all rows share."""
+    return extent_of(tensor.shape) is extent_of(output.outputs[0].shape)
 
 
 def _sums_at_once(op: ComputeOp, target: Target) -> int:

@@ -10,7 +10,7 @@ from loopwright.compiler.lower_function import lower_function
 from loopwright.compiler.partition import partition
 from loopwright.graph.node import Function
 from loopwright.lowering.passes.outline_parallel import outline_parallel
-from loopwright.ops import binary, reduce, softmax, unary
+from loopwright.ops import argreduce, binary, reduce, softmax, unary
 
 
 def normalised(x, axis=-1):
@@ -101,3 +101,10 @@ def test_elements_run_along_all_axes_whose_elements_are_neighbours():
     for result, spread in together:
         text = str(lw.default_schedule(result, lw.resolve_target("x86-64-v3")))
         assert text.startswith(f"for {spread} in parallel("), text
+
+
+def test_a_second_pass_over_a_row_fetches_the_next_one_and_a_single_pass_does_not(ops):
+    x, target = ops.var((1024, 1024)), lw.resolve_target("x86-64-v3")
+    for made, fetches in ((argreduce.argmax(x, 1), True), (reduce.max(x, 1), False)):
+        func, *_ = lower_function(as_function(partition(Function((x,), made))[0]), target, "fused")
+        assert ("prefetch(" in str(func)) is fetches
