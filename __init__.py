@@ -7,7 +7,7 @@ folders at once is tied together here.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -209,6 +209,7 @@ def compile(
     layouts: Layouts = "plan",
     alternatives: bool = False,
     line_tables: bool = False,
+    unfused: Collection[str] = (),
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -219,7 +220,8 @@ def compile(
     ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
     in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
     operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
-    functions. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
+    functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
+    serve. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
     """
@@ -238,6 +240,7 @@ def compile(
         known,
         layouts,
         alternatives,
+        unfused,
     )
     return Library(compiled, source)
 

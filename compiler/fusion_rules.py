@@ -14,7 +14,7 @@ what only moves the rows that it reads may join it (``prologue.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ..graph.node import Call
 from ..graph.types import TensorType, Type
@@ -70,6 +70,12 @@ def obstacle(
     if into is not sink:
         return f"{_membership(sink, anchor_of)}: its function takes in nothing else"
     return alone(sink) if pattern_of(sink) >= OpPattern.TUPLE else f"{describe(sink)}: its operands stay outside"
+
+
+def asked_alone(calls: Sequence[Call], unfused: Collection[str]) -> str | None:
+    """What is said where one of these calls is of an operator that was asked to be fused with nothing."""
+    name = next((call.op.name for call in calls if call.op.name in unfused), None)
+    return None if name is None else f"{name} was asked to be a function of its own"
 
 
 def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callable[[Call], Call]) -> str | None:

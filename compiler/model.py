@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -13,6 +13,7 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.granted_cpus import granted_cpus
+from ..ir.op_names import check_op_name
 from ..ir.target import Target
 from .alternatives import alternatives_of, as_alternative
 from .constraints import least_extents
@@ -50,16 +51,19 @@ def compile_model(
     records: TuningRecords = NO_RECORDS,
     layouts: Layouts = "plan",
     alternatives: bool = False,
+    unfused: Collection[str] = (),
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
     without it that is computed at each run. ``records`` say what implementations cost. ``layouts``: whether they are
     planned. ``alternatives``: whether functions are compiled by all implementations that could serve, for engines to
-    choose. Raises ``ModelError`` for dimensions that the inputs do not tell or operators do not take,
-    ``RuntimeArgumentError`` for ``jobs`` that are no positive number, and for other ``layouts``.
+    choose. ``unfused`` are names of operators whose calls are functions of their own. Raises ``ModelError`` for
+    dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no
+    positive number, and for other ``layouts``, ``LoopwrightError`` for names of ``unfused`` that no operator has.
     """
     count = _job_count(jobs)
+    _check_unfused(unfused)
     if layouts not in get_args(Layouts):
         raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
     name, output_names = function.name, function.output_names
@@ -68,7 +72,7 @@ def compile_model(
     with Workers(count) as workers:
         workers.start_ahead(handed_on[0])
         graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
-        units, results = units_of(graph)
+        units, results = units_of(graph, unfused)
         units, views = find_views(units, results)
         work = _work_of(units, target, options, records, alternatives)
         compiled = _compile(work, target, options, workers, progress)
@@ -155,6 +159,13 @@ def _log_choices(functions: Iterable[CompiledFunction]) -> None:
     for function in functions:
         for choice in function.choices:
             _log.info("%s: %s: %s, %s", function.name, choice.call, choice.implementation, choice.reason)
+
+
+def _check_unfused(unfused: object) -> None:
+    if isinstance(unfused, str) or not isinstance(unfused, Collection):
+        raise RuntimeArgumentError(f"unfused should be a list of names of operators, found {unfused!r}")
+    for name in unfused:
+        check_op_name(name)
 
 
 def _job_count(jobs: object) -> int:

@@ -6,14 +6,14 @@ A call joins the first call that every path from it to the results passes, as in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..graph.dominators import nodes_between, post_dominators
 from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.visit import inputs, post_order, users
 from ..ops.registry import OpPattern
-from .fusion_rules import alone, obstacle, pattern_of
+from .fusion_rules import alone, asked_alone, obstacle, pattern_of
 from .prologue import may_precede
 
 _PHASES = (
@@ -43,13 +43,13 @@ class Fusion:
     stopped: Mapping[Call, str]
 
 
-def partition(function: Function) -> tuple[Group, ...]:
+def partition(function: Function, unfused: Collection[str] = ()) -> tuple[Group, ...]:
     """The groups of a function's body, in order of computation."""
-    return fuse(function).groups
+    return fuse(function, unfused).groups
 
 
-def fuse(function: Function) -> Fusion:
-    """Fuse the calls of a function's body."""
+def fuse(function: Function, unfused: Collection[str] = ()) -> Fusion:
+    """Fuse the calls of a function's body, but for those of the operators whose names are ``unfused``."""
     result = function.body
     order = post_order(result)
     used_by = users(result)
@@ -57,7 +57,7 @@ def fuse(function: Function) -> Fusion:
     calls = [node for node in order if isinstance(node, Call)]
     sets = _Sets(calls)
     stopped = {call: alone(call) for call in calls}
-    _join_prologues(calls, dominator, used_by, sets)
+    _join_prologues(calls, dominator, used_by, sets, unfused)
     for phase in _PHASES:
         for node in calls:
             sink = _sink(node, dominator)
@@ -68,7 +68,7 @@ def fuse(function: Function) -> Fusion:
                 continue
             between = [n for n in nodes_between(node, sink, used_by) if isinstance(n, Call)]
             together = [node, *between, sink]
-            why = obstacle(node, between, sink, sets.anchor, sets.size(together))
+            why = asked_alone(together, unfused) or obstacle(node, between, sink, sets.anchor, sets.size(together))
             if why is None:
                 sets.join(together)
             else:
@@ -77,12 +77,18 @@ def fuse(function: Function) -> Fusion:
 
 
 def _join_prologues(
-    calls: list[Call], dominator: Mapping[Node, Node | None], used_by: Mapping[Node, tuple[Node, ...]], sets: _Sets
+    calls: list[Call],
+    dominator: Mapping[Node, Node | None],
+    used_by: Mapping[Node, tuple[Node, ...]],
+    sets: _Sets,
+    unfused: Collection[str],
 ) -> None:
     """Before all else, so that nothing that costs more than moving rows is computed as they are read."""
     for node in reversed(calls):
         sink = _sink(node, dominator)
-        if sink is not None and used_by[node] == (sink,) and may_precede(node, sink, sets.anchor(sink)):
+        if sink is None or used_by[node] != (sink,) or asked_alone((node, sink), unfused):
+            continue
+        if may_precede(node, sink, sets.anchor(sink)):
             sets.join([node, sink])
 
 

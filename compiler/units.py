@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,10 +38,11 @@ class Unit:
         return found
 
 
-def units_of(function: Function) -> tuple[list[Unit], list[Value]]:
-    """The functions to run in order, and the values of the results, each of which is written by one of them."""
+def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Unit], list[Value]]:
+    """The functions to run in order, and the values of the results, each of which is written by one of them. Calls of
+    the operators ``unfused`` are functions of their own."""
     units = []
-    for group in partition(function):
+    for group in partition(function, unfused):
         closed = as_function(group)
         inputs = tuple(_value(n) for n in group.inputs if not is_inlined_constant(n))
         outputs = tuple(v for node in group.outputs for v in _outputs_of(node))

@@ -57,6 +57,23 @@ def test_two_complex_operators_never_share_a_function():
     assert names(nn.matmul(nn.matmul(X, W), W)) == ["nn_matmul", "nn_matmul"]
 
 
+def test_operators_that_are_asked_to_be_alone_are_fused_with_nothing():
+    """As what is read, as what reads, and on a path between; what is around them is fused as it was."""
+    y = nn.exp(nn.negative(nn.relu(nn.matmul(nn.softmax(nn.reshape(X, (2, 2, 8))), W))))
+    both = nn.add(nn.sigmoid(y), nn.tanh(y))
+
+    def found(unfused):
+        groups = partition(Function((X, W), both), unfused)
+        return sorted(tuple(sorted(call.op.name for call in group.calls)) for group in groups)
+
+    assert ("reshape", "softmax") in found([])
+    for name in ("nn.matmul", "relu", "sigmoid", "add", "reshape", "softmax"):
+        groups = found([name])
+        assert (name,) in groups, name
+        assert not any(name in group and len(group) > 1 for group in groups)
+    assert ("add", "exp", "negative", "sigmoid", "tanh") in found(["relu"])
+
+
 def test_an_epilogue_has_the_shape_of_the_complex_operator_and_elements_as_wide():
     assert stopped(nn.relu(nn.reshape(nn.matmul(X, W), (8, 4)))) == {
         ("nn.matmul", "reshape"): (

@@ -39,6 +39,18 @@ def test_jobs_are_a_number_of_processes(function, jobs):
         lw.compile(function, shapes={"x": (1, 3)}, jobs=jobs)
 
 
+@pytest.mark.parametrize(
+    ("unfused", "error", "message"),
+    [
+        ("nn.matmul", lw.RuntimeArgumentError, "unfused should be a list of names of operators, found 'nn.matmul'"),
+        (["nn.matmull"], lw.LoopwrightError, r"no operator 'nn\.matmull': did you mean nn\.matmul"),
+    ],
+)
+def test_what_is_kept_from_fusion_is_a_list_of_operators(function, unfused, error, message):
+    with pytest.raises(error, match=message):
+        lw.compile(function, shapes={"x": (1, 3)}, unfused=unfused)
+
+
 def test_systems_without_affinity_masks_compile(function, monkeypatch):
     """As macOS is: there are as many processes as cpus."""
     monkeypatch.delattr("os.sched_getaffinity", raising=False)

@@ -156,6 +156,20 @@ def test_records_count_for_runs_of_as_many_threads(library, compiled_name, tmp_p
     assert [record.threads for record in lw.TuningRecords.load(path)] == [1, 1, 1, 1, 2, 2]
 
 
+def test_calls_that_are_kept_from_fusion_are_served_by_tactics_of_python():
+    a, b = lw.var("a", (3, 4)), lw.var("b", (4, 5))
+    function = lw.Function([a, b], lw.nn.relu(lw.nn.negative(lw.nn.matmul(a, b))))
+    registry = registry_of(("test.product", Product, 99))
+    fused = lw.Engine(lw.compile(function, jobs=1), tactics=registry).init()
+    assert list(fused.tactics.values()) == []
+    alone = lw.compile(function, jobs=1, unfused=["nn.matmul"])
+    assert [f.name for f in alone.functions] == ["fused_nn_matmul", "fused_negative_relu"]
+    engine = lw.Engine(alone, tactics=registry).init()
+    assert list(engine.tactics.values()) == ["test.product"]
+    np.testing.assert_allclose(engine([A, -B])[0], A @ B)
+    np.testing.assert_allclose(fused([A, -B])[0], A @ B)
+
+
 def test_symbolic_calls_go_by_priority(tmp_path):
     a, b = lw.var("a", (lw.te.var("n"), 4)), lw.var("b", (4, 5))
     library = lw.compile(lw.Function([a, b], lw.nn.matmul(a, b)), jobs=1)
