@@ -79,10 +79,11 @@ def _frame(interface: Interface, target: Target, body: Sequence[str | None]) -> 
     name, guard = interface.name, f"{interface.name.upper()}_H"
     about = f"{name}, compiled by loopwright {VERSION} for {target.triple}, cpu {target.cpu}: "
     about += ", ".join(sorted(target.features)) or "no features beyond"
+    beside = " and kernel32" if target.system == "windows" else ", its mathematics and its threads"
     needs = [f"     {c_comment(prototype)};" for prototype in interface.externs]
     lines = [
         textwrap.fill(f"/* {about}.", 118, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False),
-        "   It needs the library of C, its mathematics and its threads.",
+        f"   It needs the library of C{beside}.",
         *(["   It calls these, which must be linked as well:", *needs] if needs else []),
         "*/",
         f"#ifndef {guard}",

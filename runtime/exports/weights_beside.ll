@@ -1,5 +1,5 @@
 ; The weights of an exported model lie in a file beside it: mapped, so that all processes share them, and checked by the
-; mark that it begins with. The numbers are the same on Linux and macOS.
+; mark that it begins with. The numbers are the same on Linux and macOS; windows.ll has these functions for Windows.
 
 %Context = type { i64, ptr, i64, ptr, ptr }
 @lw.image.bytes = external constant i64

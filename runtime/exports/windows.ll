@@ -1,5 +1,5 @@
-; What exports call of POSIX and C11, for Windows, which lacks it: by kernel32 and the library of C there. export.py links
-; this into exports for Windows. Each function does what the exports ask of it, and no more.
+; What exports call of POSIX and C11, for Windows, which lacks it: by kernel32 and the library of C there. export.py
+; links this into exports for Windows. Each function does what the exports ask of it, and no more.
 ;
 ; A mutex is an SRWLOCK and a condition a CONDITION_VARIABLE: a pointer each, zero when new.
 
