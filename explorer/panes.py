@@ -153,11 +153,17 @@ class _PanesOf:
 
     def _first_lines(self, loop: int | None, store: str | None) -> tuple[int, ...]:
         """The lines of the nest without steps that a line of a later nest comes from."""
+        if loop is not None and (lines := _lines_with(self.stages.start.loops, self._axes(loop))):
+            return lines
+        stage = store if loop is None else self.stages.loops[loop].stage
+        return () if stage is None else self._stage_lines(self.stages.first_stages[stage])
+
+    def _stage_lines(self, stages: Collection[str]) -> tuple[int, ...]:
+        """The lines of the nest without steps that store what stages compute; the loops of those that store into the
+        memory of another one, as the parts of a scan do."""
         start = self.stages.start
-        if loop is None:
-            return _lines_with(start.stores, () if store is None else self.stages.first_stages[store])
-        lines = _lines_with(start.loops, self._axes(loop))
-        return lines or _lines_with(start.stores, self.stages.first_stages[self.stages.loops[loop].stage])
+        loops = [None if loop is None else self.stages.loops[loop].stage for loop in start.loops]
+        return _lines_with(start.stores, stages) or _lines_with(loops, stages)
 
     def _axes(self, loop: int) -> set[int]:
         """The loops that a loop was made of in the first place."""

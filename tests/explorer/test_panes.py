@@ -127,6 +127,19 @@ def test_lines_of_copies_come_from_what_they_copy_and_those_of_inputs_from_their
     assert not any("ax" in line for line in origins_of(steps, panes, ".split(j, factor=8)")), "it split another loop"
 
 
+def test_lines_of_copies_for_a_scan_come_from_the_loops_of_what_reads_them():
+    X = te.placeholder((8, 4), name="X")
+    state = te.scan_state((8, 4), name="state")
+    first = te.compute((1, 4), lambda _, i: X[0, i], name="first")
+    step = te.compute((8, 4), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    s = lw.create_schedule(te.scan(first, step, state, name="sums"))
+    s.cache_read(X, "local", [step])
+    shown, panes = panes_of(s)
+    nest = panes[shown.schedules[0].nests[-1]]
+    assert origins_of(nest, panes, "X.local[ax0, ax1] =") == ["for i_1 in range(4):"]
+    assert origins_of(nest, panes, "for ax0 in") == ["for i_1 in range(4):"]
+
+
 def test_notes_count_one_thing_in_the_singular_and_leave_out_what_says_nothing():
     shown, panes = panes_of(lw.create_schedule(chain()[1]))
     texts = [note.code for note in panes[shown.schedules[0].nests[-1]].notes]
