@@ -264,6 +264,18 @@ def test_schedules_stand_side_by_side_with_their_times(tab):
     assert "vfmadd231ps" not in tab.evaluate("document.querySelectorAll('.column')[0].innerText")
 
 
+def test_texts_side_by_side_begin_at_one_height_whatever_their_names(product, open_page, tmp_path):
+    names = ("short", "a name that is far too long for the head of one of several columns " * 2)
+    entries = [replace(entry, name=name, seconds=None) for entry, name in zip(product.schedules, names, strict=True)]
+    untimed = replace(product, schedules=tuple(entries), peers=(), work=Work(0, 9216, "GFLOP/s"), machine=None)
+    (tmp_path / "names.html").write_text(page(untimed), encoding="utf-8")
+    tab = open_page(tmp_path / "names.html", width=700)
+    tab.press("c")
+    heights = tab.evaluate("[...document.querySelectorAll('.head')].slice(0, 2).map((head) => head.offsetHeight)")
+    assert heights[0] == heights[1] > 0
+    assert tab.evaluate("document.querySelector('.times').innerText").strip().startswith("short")
+
+
 def test_times_and_roofline_are_shown_where_they_were_measured(tab, product):
     names = tab.evaluate("[...document.querySelectorAll('.times .who')].map((cell) => cell.innerText.trim())")
     assert names[:2] == ["naive", "register tile"]
@@ -306,8 +318,11 @@ def test_rates_of_integers_are_no_flops(product, open_page, tmp_path):
     counted = replace(product, work=Work(49152, 9216, "Gop/s"), machine=None, schedules=tuple(entries))
     (tmp_path / "integers.html").write_text(page(counted), encoding="utf-8")
     tab = open_page(tmp_path / "integers.html")
-    heads = tab.evaluate("[...document.querySelectorAll('.times th')].map((head) => head.textContent)")
-    assert heads == ["", "time", "Gop/s", "", ""]
+    heads = "[...document.querySelectorAll('.times th')].map((head) => head.textContent)"
+    assert tab.evaluate(heads) == ["", "time", "Gop/s", "", ""]
+    uncounted = replace(counted, work=Work(0, 9216, "GFLOP/s"))
+    (tmp_path / "scan.html").write_text(page(uncounted), encoding="utf-8")
+    assert open_page(tmp_path / "scan.html").evaluate(heads) == ["", "time", "", "", ""]
 
 
 def test_narrow_windows_show_one_pane_at_a_time(product_page, open_page):
