@@ -200,13 +200,14 @@ def _sample_convolutions() -> Iterator[Call]:
             yield from (_sample_convolution(axes, data, kernel, groups) for groups in (1, 16))
     yield _sample_convolution("HW", "NCHW8c", "OIHW8i8o", 1)
     yield _sample_convolution("HW", "NCHW8c", "OIHW8o", 16)
+    yield _sample_convolution("HW", "NCHW", "OIHW8o", 1, window=1)
     x, planes = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 2, 8, 8, 8), (2, 6, 6, 16, 8)))
     yield nn.winograd_conv2d(x, planes, size=4, data_layout="NCHW8c")
 
 
-def _sample_convolution(axes: str, data: str, kernel: str, groups: int) -> Call:
+def _sample_convolution(axes: str, data: str, kernel: str, groups: int, window: int = 3) -> Call:
     x = Layout(data).shape({"N": 16, "C": 16, **dict.fromkeys(axes, 8)})
-    weight = Layout(kernel).shape({"O": 16, "I": 16 // groups, **dict.fromkeys(axes, 3)})
+    weight = Layout(kernel).shape({"O": 16, "I": 16 // groups, **dict.fromkeys(axes, window)})
     made = Var("x", tensor_type(x, "float32")), Var("weight", tensor_type(weight, "float32"))
     return nn.conv(*made, groups=groups, data_layout=data, kernel_layout=kernel)
 
