@@ -4,6 +4,7 @@ import pytest
 
 from loopwright.codegen import compile as compile_step
 from loopwright.codegen.compile import compile_text
+from loopwright.codegen.export import program
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.errors import InternalError
@@ -23,3 +24,17 @@ def test_modules_are_freed_with_the_compilation_whoever_keeps_its_frames(monkeyp
     assert all(module.closed for module in kept)
     with pytest.raises(InternalError, match="LLVM rejects the code generated"):
         compile_text(BAD, "f", (), resolve_target("native"), options)
+
+
+def test_modules_of_an_export_are_freed_with_it_or_taken_over(monkeypatch):
+    kept = []
+    monkeypatch.setattr(program, "optimize", lambda module, *_: kept.append(module))
+    target = resolve_target("native")
+    caller = "declare void @f()\ndefine void @g() {\n  call void @f()\n  ret void\n}"
+    text = program.link_program([caller, GOOD], {}, {"g": "shown"}, target, as_text=True).decode()
+    assert "define void @shown()" in text
+    assert "define internal void @f()" in text
+    assert [module.closed for module in kept] == [True, True]
+    with pytest.raises(InternalError, match="LLVM rejects a part of an export"):
+        program.link_program([GOOD, BAD], {}, {}, target, as_text=True)
+    assert [module.closed for module in kept] == [True] * 3

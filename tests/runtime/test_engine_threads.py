@@ -85,4 +85,4 @@ def test_memory_of_what_is_freed_comes_back(scenario, count):
     ("scenario", "count"), [("engines_give_back_their_memory", 500), ("compiled_kernels_give_back_their_memory", 2000)]
 )
 def test_memory_of_many_that_are_freed_comes_back(scenario, count):
-    run(scenario, count, seconds=900)
+    run(scenario, count, seconds=1800)
