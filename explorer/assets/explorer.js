@@ -15,6 +15,7 @@ const KEYS = [
   ["t", "dark, light"],
   ["esc", "clear"],
 ];
+const AMONG_SCHEDULES = ["[ ]", "c"]; // keys that do nothing where there is but one
 const STAGES = { steps: "Schedule", nest: "Loop nest", lowered: "Lowered", llvm: "LLVM IR", assembly: "Assembly" };
 const COLUMNS = ["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"];
 /** What is chosen at first; the address names what differs. `stage` is shown side by side, `pane` is in front. */
@@ -94,7 +95,8 @@ class Explorer {
   showHead() {
     document.querySelector("h1").textContent = this.data.title;
     document.querySelector("#subtitle").textContent = this.data.subtitle;
-    for (const [key, meaning] of KEYS) {
+    const several = this.data.schedules.length > 1;
+    for (const [key, meaning] of KEYS.filter(([key]) => several || !AMONG_SCHEDULES.includes(key))) {
       const entry = element("span");
       entry.append(...key.split(" ").map((name) => element("kbd", "", name)), ` ${meaning}`);
       document.querySelector("#keys").append(entry);

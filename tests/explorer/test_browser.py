@@ -223,6 +223,16 @@ def test_keys_choose_step_pass_difference_and_llvm(tab):
     assert tab.evaluate(label.format(column("LLVM IR"))) != before
 
 
+def test_the_foot_of_a_page_names_the_keys_that_do_something_there(tab, product, open_page, tmp_path):
+    keys = "[...document.querySelectorAll('#keys span')].map((entry) => entry.innerText)"
+    (tmp_path / "one.html").write_text(page(replace(product, schedules=product.schedules[-1:])), encoding="utf-8")
+    one = open_page(tmp_path / "one.html")
+    assert [text for text in tab.evaluate(keys) if text not in one.evaluate(keys)] == ["[] schedule", "c side by side"]
+    one.press("c", "[", "]")
+    assert one.evaluate("explorer.schedule.name") == "register tile"
+    assert one.evaluate(SHOWN) == list(COLUMN)
+
+
 def test_the_address_keeps_what_is_chosen(tab, product_page, open_page):
     tab.press("[")
     tab.click(row("Loop nest", "for r in"))
