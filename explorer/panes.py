@@ -96,15 +96,18 @@ class _PanesOf:
         return panes
 
     def steps(self) -> Pane:
-        """The trace: each step comes from the loops of the last nest that it made, or had a hand in."""
+        """The trace: each step comes from the loops of the last nest that it made, or had a hand in, and from the
+        stores of a stage that it made."""
         lines, origins = [], []
+        made_stages = self._made_stages()
         for number, step in enumerate(self.stages.steps):
             touched = self._became(
                 k for k, loop in enumerate(self.stages.loops) if number in (loop.made_by, *loop.changed_by)
             )
+            stores = _lines_with(self.last.stores, made_stages.get(number, ()))
             for line in step.python.split("\n"):
                 lines.append(line)
-                origins.append(_lines_with(self.last.loops, touched))
+                origins.append((*_lines_with(self.last.loops, touched), *stores))
         return Pane(
             f"{self.prefix}steps", "steps", "Steps", tuple(lines) or ("# no steps",), self._nest, tuple(origins)
         )
@@ -170,6 +173,14 @@ class _PanesOf:
         traced = self.stages.loops[loop]
         of = traced.made_of if traced.copies is None else (traced.copies,)
         return {axis for part in of for axis in self._axes(part)} if of else {loop}
+
+    def _made_stages(self) -> dict[int, list[str]]:
+        """The stages that each step has made, by the step's index: all of their loops are of that step or later."""
+        first: dict[str, int] = {}
+        for loop in self.stages.loops:
+            made = -1 if loop.made_by is None else loop.made_by
+            first[loop.stage] = min(made, first.get(loop.stage, made))
+        return {step: [stage for stage, made in first.items() if made == step] for step in first.values()}
 
     def _became(self, loops: Iterable[int]) -> set[int]:
         """Loops, and all that later steps made of them."""

@@ -121,6 +121,8 @@ def test_lines_of_copies_come_from_what_they_copy_and_those_of_inputs_from_their
     assert origins_of(nest, panes, "Y.local[0, ax1_outer") == ["Y[i, j] = X[i, j] + 1.0"]
     assert origins_of(nest, panes, "for ax1_outer in") == ["for j in range(32):"]
     steps = panes[shown.schedules[0].steps]
+    assert "X.local[0, ax1] = X[i, ax1]" in origins_of(steps, panes, '.cache_read("X"')
+    assert not any("Y[" in line for line in origins_of(steps, panes, ".split(j, factor=8)")), "it made no stage"
     of_copies = origins_of(steps, panes, ".split(ax1, factor=16)")
     assert len(of_copies) == 2
     assert all("ax1_" in line for line in of_copies)
