@@ -114,6 +114,12 @@ class Document:
             "panes": [_pane_json(pane, by_id) for pane in self.panes],
             "schedules": [asdict(schedule) for schedule in self.schedules],
             "peers": [asdict(peer) for peer in self.peers],
+            **self.roofline_json(),
+        }
+
+    def roofline_json(self) -> dict[str, Any]:
+        """The work, and what the machine gives at best."""
+        return {
             "work": self.work and asdict(self.work),
             "machine": self.machine and self._machine_json(self.machine),
         }

@@ -12,12 +12,10 @@ def summary(shown: Document) -> dict[str, Any]:
 
     ``rate`` is in ``work.rate_unit``; ``of_roofline`` is the least time that the machine could take by that measured.
     """
-    data = shown.to_json()
     return {
         "title": shown.title,
         "about": shown.subtitle,
-        "work": data["work"],
-        "machine": data["machine"],
+        **shown.roofline_json(),
         "schedules": [
             {"name": entry.name, **_speed(shown, entry.seconds), "loops": _loops(shown, entry)}
             for entry in shown.schedules

@@ -29,7 +29,8 @@ function timesTable(data, dots) {
   const table = element("table", "times");
   const head = element("tr");
   const measured = dots.some((dot) => dot.seconds);
-  const titles = ["", measured ? "time" : "", measured && data.work?.operations ? data.work.rate_unit : "", data.machine ? "of roofline" : "", ""];
+  const rate = measured && data.work?.operations ? data.work.rate_unit : "";
+  const titles = ["", measured ? "time" : "", rate, data.machine ? "of roofline" : "", ""];
   for (const title of titles) head.append(element("th", "", title));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
