@@ -86,6 +86,10 @@ class InternalError(LoopwrightError):
         self.problem = message
         super().__init__(f"{message}\n{self.request}")
 
+    def __reduce__(self) -> tuple[type[InternalError], tuple[str]]:
+        """Pickled, as between processes that compile, without the request, which is added where it is read again."""
+        return type(self), (self.problem,)
+
 
 class VerificationError(InternalError):
     """A pass produced (or a user built by hand) a program that breaks the rules of the loop IR."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from loopwright.ir.build import index_var, make_buffer
@@ -243,6 +245,12 @@ def test_the_message_says_what_to_do_with_a_program_made_by_hand_and_with_one_of
     assert last.startswith("If you built this program by hand, change what the message names. If loopwright made it, ")
     assert caught.value.problem in str(caught.value)
     assert "loopwright" not in caught.value.problem
+
+
+def test_an_error_from_another_process_says_what_to_do_once():
+    error = VerificationError("j is used, but not bound here")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.problem) == (VerificationError, str(error), error.problem)
 
 
 def test_shared_expressions_take_linear_time():
