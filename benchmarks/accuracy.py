@@ -2,7 +2,7 @@
 
 ``python benchmarks/accuracy.py exp tanh --stride 16 --target x86-64`` takes every 16th bit pattern; without names, all
 functions of one argument; stride 1 is exhaustive, a few minutes a function. ``pow`` takes all x for each of some
-exponents, ``--exponents 1 5 12`` of the 16 (a few minutes each), and ``--pairs`` seeded pairs, a million in about half
+exponents, ``--exponents 1 5 12`` of the 16 (a few minutes each), and ``--pairs`` seeded pairs, a million in about
 a second. References are numpy's float64 functions (scipy's erf), whose own error does not show.
 """
 
