@@ -59,17 +59,21 @@ class PackedPointwise:
 
     @property
     def tile(self) -> RegisterTile:
-        """The tile that takes the least time, of the height that the weights have, if they are in panels."""
+        """The tile that takes the least time."""
+        return min(self.tiles, key=self._steps)
+
+    @property
+    def tiles(self) -> list[RegisterTile]:
+        """Those that fit in the registers: of the height of the panels that the weights are in, if there is one."""
         lanes, registers = self.target.lanes(self.dtype), self.target.vector_registers
         given = self.attrs.kernel.factor("O")
         heights = [h for h in range(1, registers) if self.group_filters % h == 0] if given == 1 else [given]
-        tiles = [
+        return [
             RegisterTile(height, width, lanes)
             for width in range(1, registers // 2)
             for height in heights
             if width * (height + STEPS_UNROLLED) + 1 <= registers or height * width == 1
         ]
-        return min(tiles, key=self._steps)
 
     def _steps(self, tile: RegisterTile) -> float:
         """Cycles for one channel of all sums."""
@@ -226,10 +230,12 @@ def packed_pointwise(attrs: ConvAttrs, types: Sequence[Type], target: Target) ->
 def add_packed_pointwise(
     strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
 ) -> None:
-    """Offer it for weights in panels of filters, of one group each."""
+    """Offer it for weights in panels of filters, of one group each, whose sums fit in the registers."""
     made = packed_pointwise(attrs, (*inputs, result), target)
     rows = attrs.kernel.factor("O")
     if made is None or rows == 1 or attrs.kernel is not _panels(attrs.rank, rows) or made.group_filters % rows:
+        return
+    if not made.tiles:
         return
     strategy.add_implementation(
         made.compute, made.schedule, "conv.pointwise_packed", 25, cost=made.cost((*inputs, result))

@@ -97,6 +97,7 @@ def test_the_planner_puts_constant_weights_in_panels_that_fill_the_registers(tar
         ((1, 8, 4, 4), (1, 4, 1, 1, 8), 2, "NCHW OIHW8o NCHW"),
         ((1, 4, 4, 8), (2, 8, 1, 1, 8), 1, "NHWC OIHW8o NHWC"),
         ((1, 8, 4, 4), (2, 1, 1, 1, 8, 8), 1, "NCHW OIHW8i8o NCHW"),
+        ((1, 8, 4, 4), (1, 8, 1, 1, 32), 1, "NCHW OIHW32o NCHW"),  # more sums than there are registers
     ],
 )
 def test_other_windows_and_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
