@@ -22,6 +22,13 @@ MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
 
 
+def near_divisor(extent: int, most: int) -> int:
+    """A divisor up to a limit, or the limit if that is far larger: a last part of another size is code of its own."""
+    most = max(1, min(extent, most))
+    dividing = max(size for size in range(1, most + 1) if extent % size == 0)
+    return dividing if 2 * dividing >= most else most
+
+
 def schedule_around(
     anchor: Tensor, outputs: Sequence[Tensor], keep: Sequence[Tensor], target: Target
 ) -> tuple[Schedule, Tensor]:

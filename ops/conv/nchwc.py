@@ -27,7 +27,7 @@ from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
-from ..tiling import MANY_TASKS, schedule_around
+from ..tiling import MANY_TASKS, near_divisor, schedule_around
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .flat import flatten, unflatten
@@ -343,8 +343,7 @@ class Blocked:
             image = image * window // (const_int(extent) or 1)
         chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
         most = math.ceil(tiles / min(chunks, tiles))
-        dividing = max(size for size in range(1, most + 1) if tiles % size == 0)
-        return dividing if 2 * dividing >= most else most  # a last chunk of another size is code of its own
+        return near_divisor(tiles, most)
 
 
 def schedule_padded(stage: StageView, blocked: bool, target: Target, parallel: bool) -> None:

@@ -24,7 +24,7 @@ from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
-from ..tiling import MANY_TASKS, PACKED_USES, schedule_around
+from ..tiling import MANY_TASKS, PACKED_USES, near_divisor, schedule_around
 from ..window import spatial_axes
 from .attrs import ConvAttrs
 from .flat import flatten, lanes_for, unflatten
@@ -179,11 +179,11 @@ class PackedPointwise:
         tile = self.tile
         tiles, panels = math.ceil(self.vectors / tile.vectors), self.filters // tile.rows
         size = self.channels * self.attrs.groups * tile.columns * self.dtype.storage_bytes
-        most = min(max(tiles // MANY_TASKS, WIDE), tiles, self.target.l2_bytes // (2 * size))
-        chunk = _near_divisor(tiles, max(1, most))
+        most = min(max(tiles // MANY_TASKS, WIDE), self.target.l2_bytes // (2 * size))
+        chunk = near_divisor(tiles, most)
         chunks = math.ceil(tiles / chunk)
         shares = 1 if chunks >= FEW_TASKS else math.ceil(MANY_TASKS / chunks)
-        return chunk, _near_divisor(panels, max(1, panels // shares))
+        return chunk, near_divisor(panels, panels // shares)
 
 
 def step_cycles(rows: int, vectors: int) -> float:
@@ -193,12 +193,6 @@ def step_cycles(rows: int, vectors: int) -> float:
     for its last addition. Of a load or broadcast a tenth of a cycle is not hidden behind these; the loop takes one.
     """
     return max(rows * vectors / 2, 1.5 * vectors, 4.0) + (rows + vectors) / 10 + 1 / STEPS_UNROLLED
-
-
-def _near_divisor(extent: int, most: int) -> int:
-    """A divisor up to a limit, or the limit if that is far larger: a last part of another size is code of its own."""
-    dividing = max(size for size in range(1, most + 1) if extent % size == 0)
-    return dividing if 2 * dividing >= most else most
 
 
 def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:

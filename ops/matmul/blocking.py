@@ -22,7 +22,7 @@ from ...ir.target import Target
 from ...lowering.register_tile import PAGE_BYTES, RegisterTile, register_tile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
-from ..tiling import MANY_TASKS, schedule_around
+from ..tiling import MANY_TASKS, near_divisor, schedule_around
 from .panels import ROWS, MatrixProduct
 
 WAYS = 8
@@ -82,14 +82,7 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
     """How many panels are a chunk, at most so many, that stays in half of the second cache."""
     panels = math.ceil(product.columns / tile.columns)
     panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
-    return whole_chunk(panels, min(target.l2_bytes // 2 // panel_bytes, most))
-
-
-def whole_chunk(panels: int, most: int) -> int:
-    """How many of the panels are a chunk, at most so many: a last chunk of another size is code of its own."""
-    most = max(1, min(panels, most))
-    dividing = max(size for size in range(1, most + 1) if panels % size == 0)
-    return dividing if 2 * dividing >= most else most
+    return near_divisor(panels, min(target.l2_bytes // 2 // panel_bytes, most))
 
 
 def _places(terms: int, kind: DType) -> int:

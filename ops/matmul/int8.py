@@ -20,8 +20,8 @@ from ..cost import moved
 from ..relations import tensor_argument
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
-from ..tiling import MANY_TASKS
-from .blocking import Blocking, pack_panels, schedule_blocked, whole_chunk
+from ..tiling import MANY_TASKS, near_divisor
+from .blocking import Blocking, pack_panels, schedule_blocked
 from .panels import (
     FEW_ROWS,
     ROWS,
@@ -112,7 +112,7 @@ def _word_blocking(core: te.Tensor, terms: int, tile: RegisterTile, target: Targ
     *batch, rows, panels, _ = (const_int(extent) or MANY_TASKS for extent in core.shape)
     tasks = math.prod(batch) * math.ceil(rows / tile.rows) * panels
     most = min(target.l2_bytes // 2 // (count_words(terms) * tile.columns * BYTES), tasks // MANY_TASKS)
-    return Blocking(tile, whole_chunk(panels, most), copies_rows=False, steps=1)
+    return Blocking(tile, near_divisor(panels, most), copies_rows=False, steps=1)
 
 
 def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None) -> RegisterTile:
