@@ -15,7 +15,7 @@ from .errors import TargetError
 LLVM = "llvm"
 """The kind of the targets that are ours."""
 
-_SYSTEMS = {"linux": "linux", "darwin": "macos", "macos": "macos", "windows": "windows"}
+_SYSTEMS = {"linux": "linux", "darwin": "macos", "macos": "macos", "windows": "windows", "mingw": "windows"}
 
 
 def system_of(triple: str) -> str:

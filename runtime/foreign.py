@@ -12,6 +12,8 @@ def why_not_here(target: Target) -> str | None:
     host = host_target()
     if target.arch != host.arch:
         return f"the kernel was compiled for {target.arch}, but this machine is {host.arch}"
+    if target.system != host.system:  # which calls functions in another way
+        return f"the kernel was compiled for {target.triple}, but this machine is {host.triple}"
     missing = sorted(target.features & set(FEATURES.get(host.arch, ())) - host.features)
     return (
         f"the kernel was compiled for {target.cpu} with {', '.join(missing)}, which this cpu lacks" if missing else None

@@ -283,6 +283,17 @@ def test_code_for_another_machine_can_be_read_but_not_called():
         kernel.bind(*random_arrays((2, 2)))
 
 
+@pytest.mark.parametrize("system", ["pc-windows-gnu", "w64-mingw32", "apple-macosx12.0.0", "unknown-linux-gnu"])
+def test_code_for_another_system_is_not_called(system):
+    host = host_target()
+    target = resolve_target(f"llvm -mtriple={host.arch}-{system}")
+    if target.system == host.system:
+        pytest.skip(f"this system is {host.system}")
+    kernel = kernel_of(add_func(2, 2), target)
+    with pytest.raises(TargetError, match=f"compiled for {target.triple}, but this machine is {host.triple}"):
+        kernel(*random_arrays((2, 2)))
+
+
 def test_threads_of_the_target_are_the_default():
     kernel = kernel_of(add_func(2, 2), host_target().with_threads(3))
     assert "3 threads" in repr(kernel)

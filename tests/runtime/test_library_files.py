@@ -147,6 +147,15 @@ def test_a_library_for_another_machine_is_refused_with_what_is_missing(library, 
         lw.load(tmp_path / "other.lwlib")
 
 
+def test_a_library_for_another_system_is_compiled_once_more(tmp_path):
+    x = lw.var("x", (2, 8))
+    arch = lw.resolve_target("native").arch
+    found = lw.compile(lw.Function([x], lw.nn.relu(x)), f"llvm -mtriple={arch}-pc-windows-gnu", jobs=1)
+    found.save(tmp_path / "other.lwlib")
+    (y,) = lw.Engine(lw.load(tmp_path / "other.lwlib"))([np.full((2, 8), -1, np.float32)])
+    np.testing.assert_array_equal(y, np.zeros((2, 8)))
+
+
 def test_a_failed_save_leaves_the_old_file_alone(library, path):
     before = path.read_bytes()
     broken = replace(library.model, constants=(*library.model.constants, object()))
