@@ -96,11 +96,18 @@ _POSIX = (
 )
 """POSIX.1-2024, what common programs call; ``pthread_`` is refused as a whole."""
 
+_KERNEL32 = (
+    "AcquireSRWLockExclusive CloseHandle CreateFileA CreateFileMappingA CreateThread GetCurrentProcessId GetFileSizeEx "
+    "GetModuleHandleExA MapViewOfFile QueryPerformanceCounter QueryPerformanceFrequency ReleaseSRWLockExclusive "
+    "SleepConditionVariableSRW UnmapViewOfFile WakeAllConditionVariable WakeConditionVariable"
+)
+"""Windows, what exports call of it themselves."""
+
 WORDS = frozenset(f"{KEYWORDS_OF_C} {KEYWORDS_OF_CPP} {MACROS_AND_TYPES} {_LIMITS}".split())
 """No identifier of a header may be one of these."""
 
 FUNCTIONS = frozenset(
-    [f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")] + f"{_STANDARD} {_POSIX}".split()
+    [f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")] + f"{_STANDARD} {_POSIX} {_KERNEL32}".split()
 )
 """Names that a function of an export would take from the program that it is linked to."""
 

@@ -32,7 +32,7 @@ from ...codegen.export.header import kernel_header, model_header
 from ...codegen.export.interface import Interface, kernel_interface, model_interface
 from ...codegen.export.program import link_program
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
-from ...codegen.machine import feature_string
+from ...codegen.machine import feature_string, target_machine
 from ...codegen.model import CompiledModel
 from ...codegen.nest_source import SUFFIX, NestSource
 from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
@@ -71,6 +71,7 @@ def export_model(
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
     interface = model_interface(model, name)
     target = model.target
+    _check_target(target)
     beside = _is_beside(model, kind, weights)
     image = weights_image(model.constants)
     attach = "weights_beside.ll" if beside else "weights_inside.ll"
@@ -104,6 +105,7 @@ def export_kernel(
 ) -> Exported:
     """Write a kernel; see ``Kernel.export``."""
     _check_kind(kind)
+    _check_target(code.target)
     if code.options.debug:
         raise LoopwrightError(f"{func.name} is a debug build, whose checks report to Python: export one without debug")
     interface = kernel_interface(func, code.externs, name)
@@ -129,6 +131,12 @@ def _in_folder(llvm_ir: str, nest: NestSource | None) -> str:
 def _check_kind(kind: object) -> None:
     if kind not in get_args(Kind):
         raise RuntimeArgumentError(f"an export is one of {', '.join(get_args(Kind))}, found kind={kind!r}")
+
+
+def _check_target(target: Target) -> None:
+    """What exports call has other types where addresses have 32 bits; of those only WebAssembly's are known."""
+    if "p:32:32" in str(target_machine(target).target_data) and has_threads(target.triple):
+        raise TargetError(f"exports are for targets whose addresses have 64 bits, and {target.triple} has 32")
 
 
 def _is_beside(model: CompiledModel, kind: Kind, weights: object) -> bool:

@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from ...ir.errors import TargetError
 from ...ir.target import Target, system_of
 
+_CROSS_COMPILERS = {"linux": "linux-gnu-gcc", "windows": "w64-mingw32-gcc"}
 _ZIG_SYSTEMS = {"linux": "linux-gnu", "macos": "macos", "windows": "windows-gnu"}
 
 
@@ -41,7 +42,7 @@ def linker_for(target: Target) -> list[str]:
         named = shlex.split(os.environ.get("CC", ""))
         candidates = [named] if named else [["cc"], ["gcc"], ["clang"]]
     else:
-        candidates = [[f"{target.arch}-linux-gnu-gcc"]] if target.system == "linux" else []
+        candidates = [[f"{target.arch}-{_CROSS_COMPILERS[target.system]}"]] if target.system in _CROSS_COMPILERS else []
     for command in candidates:
         if shutil.which(command[0]):
             return command

@@ -15,6 +15,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.graph.node import Tuple
+from loopwright.runtime.exports.linker import linker_for
 
 HERE = Path(__file__).parent
 ROWS, COLUMNS, WIDTH, DEPTH = 6, 40, 48, 8
@@ -163,6 +164,12 @@ def test_a_kernel_for_windows_brings_the_pool_of_threads(tmp_path):
     assert defined == ["twice", "twice_message"]
     assert "CreateThread" in wanted
     assert [name for name in wanted if name.startswith("pthread_")] == []
+
+
+@pytest.mark.parametrize("triple", ["x86_64-pc-windows-gnu", "x86_64-w64-mingw32"])
+def test_mingw_links_for_windows_where_it_is_installed(monkeypatch, triple):
+    monkeypatch.setattr(shutil, "which", {"x86_64-w64-mingw32-gcc": "/usr/bin/x86_64-w64-mingw32-gcc"}.get)
+    assert linker_for(lw.resolve_target(f"llvm -mtriple={triple}")) == ["x86_64-w64-mingw32-gcc"]
 
 
 @pytest.mark.parametrize(("arch", "cpu"), [("arm64", 0x0100000C), ("x86_64", 0x01000007)])

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,8 @@ def test_options_that_do_not_exist(library, tmp_path, options, message):
         ("x86_64-pc-windows-msvc", {"kind": "shared"}, "for x86_64-pc-windows-msvc are not made; export an object"),
         ("wasm32-unknown-unknown", {"weights": "beside"}, 'which wasm32-unknown-unknown cannot: .* weights="inside"'),
         ("wasm32-unknown-unknown", {"kind": "shared"}, "shared libraries for wasm32-unknown-unknown are not made"),
+        ("i686-pc-windows-gnu", {}, "addresses have 64 bits, and i686-pc-windows-gnu has 32"),
+        ("i686-unknown-linux-gnu", {}, "addresses have 64 bits, and i686-unknown-linux-gnu has 32"),
     ],
 )
 def test_targets_that_cannot_have_it(tmp_path, triple, options, message):
@@ -101,6 +104,13 @@ def test_no_function_takes_the_name_of_one_of_libm():
     plain = {name for name in names if name.isalnum() and not re.search(r"f(16|32|64|128)", name)}  # of one system
     assert len(plain) > 200
     assert sorted(plain - FUNCTIONS) == []
+
+
+def test_no_function_takes_the_name_of_one_that_exports_for_windows_call():
+    text = resources.files("loopwright.runtime.exports").joinpath("windows.ll").read_text()
+    called = re.findall(r"^declare .*@(\w+)\(", text, re.MULTILINE)
+    assert "CloseHandle" in called
+    assert [name for name in called if c_function_name(name) == name] == []
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a compiler of C")
