@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
 
 #if !defined DIMS && (NET_X_1_ELEMENTS != ROWS * COLUMNS || NET_OUTPUT0_ELEMENTS != ROWS * WIDTH)
 #error the header gives other sizes
@@ -52,6 +56,10 @@ int main(int argc, char **argv) {
     pthread_t workers[2];
     int numbers[2] = {0, 1};
     net_context *context = NULL;
+#ifdef _WIN32
+    _setmode(_fileno(stdin), _O_BINARY);
+    _setmode(_fileno(stdout), _O_BINARY);
+#endif
     if (argc < 2 || fread(x, sizeof x, 1, stdin) != 1) return 9;
     threads = atoi(argv[1]);
     path = argc > 2 ? argv[2] : NULL;

@@ -63,20 +63,38 @@ def test_the_code_for_windows_runs_with_another_in_the_place_of_its_system(tmp_p
     command = ["gcc", "-Wall", "-Werror", *macros, *sources, "-o", program, "-lm", "-pthread"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    (tmp_path / "other").write_bytes(b"0" * files.weights.stat().st_size)
+    check_runs([program], tmp_path)
+
+
+def check_runs(program, folder):
+    """It computes what it should on several threads, and says so where the weights are others or none."""
+    (folder / "other").write_bytes(b"0" * (folder / "net.weights").stat().st_size)
 
     def run(threads, weights):
-        arguments = [program, threads, weights]
-        return subprocess.run(arguments, input=X.tobytes(), capture_output=True, check=False, timeout=60)
+        arguments = [*program, threads, weights]
+        return subprocess.run(arguments, input=X.tobytes(), capture_output=True, check=False, timeout=120, cwd=folder)
 
     for threads in ("1", "2", "3"):
-        done = run(threads, files.weights)
+        done = run(threads, "net.weights")
         assert done.returncode == 0, done.stderr
         for found in np.frombuffer(done.stdout, np.float32).reshape(2, -1):
             np.testing.assert_allclose(found, network()[1], rtol=1e-4, atol=1e-5)
     for name in ("other", "missing"):
-        done = run("1", tmp_path / name)
+        done = run("1", name)
         assert (done.returncode, done.stderr.split(b"\n")[0][:31]) == (1, b"-3 the file of weights cannot b")
+
+
+def test_a_library_for_windows_runs_in_wine(tmp_path, monkeypatch):
+    wine, compiler = shutil.which("wine"), shutil.which("x86_64-w64-mingw32-gcc")
+    if not (wine and compiler):
+        pytest.skip("needs wine and x86_64-w64-mingw32-gcc")
+    monkeypatch.setenv("WINEPREFIX", str(tmp_path / "wine"))
+    monkeypatch.setenv("WINEDEBUG", "-all")
+    files = compiled("x86_64-pc-windows-gnu").export(tmp_path, "shared", weights="beside")
+    macros = [f'-DMODEL_HEADER="{files.header}"', "-DBESIDE", *SIZES]
+    command = [compiler, *macros, HERE / "run_export.c", files.code, "-o", tmp_path / "run.exe", "-static", "-lpthread"]
+    subprocess.run(command, check=True)
+    check_runs([wine, "run.exe"], tmp_path)
 
 
 class PortableExecutable:
@@ -121,7 +139,10 @@ class PortableExecutable:
 
 
 def test_a_library_for_windows_shows_its_interface_and_needs_windows_alone(tmp_path):
-    pytest.importorskip("ziglang", reason="the ziglang wheel, which links for Windows, is not installed")
+    try:
+        linker_for(lw.resolve_target("llvm -mtriple=x86_64-pc-windows-gnu"))
+    except lw.TargetError as error:
+        pytest.skip(str(error))
     files = compiled("x86_64-pc-windows-gnu").export(tmp_path, "shared", weights="beside")
     assert files.code == tmp_path / "net.dll"
     found = PortableExecutable(files.code.read_bytes())
