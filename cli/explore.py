@@ -9,6 +9,7 @@ import sys
 import traceback
 import webbrowser
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _check_output(arguments.output)
-    subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments)
-    path = arguments.output or Path(f"{subject.name}.html")
     target = resolve_target(arguments.target or "native")
-    shown = document(subject.schedules, target, subject.name, measure=not arguments.no_times, peers=subject.peers)
+    with redirect_stdout(sys.stderr) if arguments.json else nullcontext():  # a file may print, and its peers
+        subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments)
+        shown = document(subject.schedules, target, subject.name, measure=not arguments.no_times, peers=subject.peers)
+    path = arguments.output or Path(f"{subject.name}.html")
     write_page(shown, path)
     if arguments.json:
         print(json.dumps({"page": str(path)} | summary(shown), indent=2, ensure_ascii=False))

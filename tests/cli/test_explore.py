@@ -100,6 +100,16 @@ def test_json_has_the_times_and_the_verdicts_of_the_page(folder, tmp_path, capsy
     assert "scalar" in untimed["schedules"][0]["loops"][1]["costs"][0]
 
 
+def test_json_stands_alone_where_the_file_prints(folder, tmp_path, capsys):
+    path = tmp_path / "talks.py"
+    path.write_text(f"{SCHEDULES}{PICKED}\nprint('of the file')\npeers['loud'] = lambda x: print('of a peer')\n")
+    assert main(["explore", str(path), "-o", str(tmp_path / "page.html"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["title"] == "talks"
+    assert "of the file" in err
+    assert "of a peer" in err
+
+
 def test_a_target_of_another_machine_is_shown_without_times(folder, tmp_path, capsys):
     page = tmp_path / "page.html"
     target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
