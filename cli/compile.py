@@ -45,6 +45,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="of .lwlib: compile functions by all implementations that could serve, for engines to choose by records",
     )
+    parser.add_argument(
+        "--unfused",
+        action="append",
+        default=[],
+        metavar="OPERATOR",
+        help="leave the calls of an operator, such as nn.matmul, functions of their own, which tactics of Python can "
+        "serve; repeatable",
+    )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -55,7 +63,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     _check_output(arguments.output, arguments.weights, arguments.alternatives)
     start = time.perf_counter()
-    library = compile_with_progress(arguments, dict(arguments.shape), arguments.line_tables, arguments.alternatives)
+    library = compile_with_progress(
+        arguments, dict(arguments.shape), arguments.line_tables, arguments.alternatives, arguments.unfused
+    )
     files = _write(library, arguments.output, arguments.weights)
     seconds, count = time.perf_counter() - start, len(library.functions)
     if arguments.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -93,6 +93,7 @@ def compile_with_progress(
     shapes: Mapping[str, tuple[int, ...]],
     line_tables: bool = False,
     alternatives: bool = False,
+    unfused: Sequence[str] = (),
 ) -> Library:
     """Compile the model that the arguments name. The progress bar shows on a terminal only."""
     hidden = not sys.stderr.isatty()  # rich would take FORCE_COLOR for a terminal
@@ -107,6 +108,7 @@ def compile_with_progress(
                 records=arguments.records,
                 line_tables=line_tables,
                 alternatives=alternatives,
+                unfused=unfused,
             )
         except ModelError as error:
             raise with_advice(error) from error

@@ -66,6 +66,19 @@ def test_compile_keeps_alternatives_where_asked(folder, tmp_path, capsys):
     assert not (tmp_path / "m.o").exists()
 
 
+def test_compile_leaves_operators_alone_that_are_named(tmp_path, capsys):
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["y"])]
+    model = helper.make_model(
+        helper.make_graph(nodes, "chain", [x], [y]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, tmp_path / "chain.onnx")
+    line = ["compile", tmp_path / "chain.onnx", "-o", tmp_path / "m.lwlib", "--json"]
+    assert json.loads(command(capsys, *line))["functions"] == 1
+    assert json.loads(command(capsys, *line, "--unfused", "relu"))["functions"] == 2
+    assert "did you mean relu" in failure(capsys, *line, "--unfused", "rellu")
+
+
 def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--json"))
     assert facts["files"] == {str(tmp_path / "m.lwlib"): (tmp_path / "m.lwlib").stat().st_size}
