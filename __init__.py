@@ -30,6 +30,7 @@ from .compiler.graph_passes import run_graph_passes
 from .compiler.layout_planning import Layouts
 from .compiler.linalg import linalg_text
 from .compiler.model import Progress, compile_model
+from .compiler.partition import check_unfused
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
@@ -338,6 +339,8 @@ def fusion_report(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     target: str | Target | None = "native",
+    unfused: Collection[str] = (),
+    records: TuningRecords | str | os.PathLike[str] | None = None,
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
 
@@ -354,9 +357,12 @@ def fusion_report(
         its shape, with elements as wide, and transpose is injective
     fused_transpose: %3 transpose
     """
+    check_unfused(unfused)
     evaluate = partial(_evaluate, CodegenOptions(), None)
+    known = records_from(records)
     function = _graph_of(model, shapes)
-    return _fusion_report(run_graph_passes(function, resolve_target(target), "standard", evaluate))
+    passed = run_graph_passes(function, resolve_target(target), "standard", evaluate, "plan", known)
+    return _fusion_report(passed, unfused)
 
 
 def _graph_of(

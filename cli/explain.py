@@ -51,4 +51,4 @@ def _explanation(arguments: argparse.Namespace) -> Explanation:
 def _fusion(arguments: argparse.Namespace) -> FusionReport:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    return fusion_report(arguments.model, dict(arguments.shape))
+    return fusion_report(arguments.model, dict(arguments.shape), arguments.target, records=arguments.records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,12 +68,13 @@ def _plain(group: FusedGroup) -> dict[str, Any]:
     return {"name": group.name, "calls": calls, "stopped": stopped}
 
 
-def fusion_report(function: Function) -> FusionReport:
-    """What fusion makes of a graph function as it stands. Calls are numbered as in its text, ``str(function)``."""
+def fusion_report(function: Function, unfused: Collection[str] = ()) -> FusionReport:
+    """What fusion makes of a graph function as it stands, with the operators ``unfused`` kept alone. Calls are numbered
+    as in its text, ``str(function)``."""
     calls = (node for node in post_order(function.body) if isinstance(node, Call))
     names = {call: NumberedCall(number, call.op.name) for number, call in enumerate(calls)}
     used_by = users(function.body)
-    fusion = fuse(function)
+    fusion = fuse(function, unfused)
 
     def edges(group: Group) -> Iterator[StoppedEdge]:
         for call in group.outputs:

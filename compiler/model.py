@@ -13,13 +13,13 @@ from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.granted_cpus import granted_cpus
-from ..ir.op_names import check_op_name
 from ..ir.target import Target
 from .alternatives import alternatives_of, as_alternative
 from .constraints import least_extents
 from .fold_constants import Evaluate
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
+from .partition import check_unfused
 from .placement import Placement, place_values, step_result, tensor_spec
 from .records import NO_RECORDS, TuningRecords
 from .symbols import Symbol, checked_extents, dimension_names
@@ -63,7 +63,7 @@ def compile_model(
     positive number, and for other ``layouts``, ``LoopwrightError`` for names of ``unfused`` that no operator has.
     """
     count = _job_count(jobs)
-    _check_unfused(unfused)
+    check_unfused(unfused)
     if layouts not in get_args(Layouts):
         raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
     name, output_names = function.name, function.output_names
@@ -159,13 +159,6 @@ def _log_choices(functions: Iterable[CompiledFunction]) -> None:
     for function in functions:
         for choice in function.choices:
             _log.info("%s: %s: %s, %s", function.name, choice.call, choice.implementation, choice.reason)
-
-
-def _check_unfused(unfused: object) -> None:
-    if isinstance(unfused, str) or not isinstance(unfused, Collection):
-        raise RuntimeArgumentError(f"unfused should be a list of names of operators, found {unfused!r}")
-    for name in unfused:
-        check_op_name(name)
 
 
 def _job_count(jobs: object) -> int:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from ..graph.dominators import nodes_between, post_dominators
 from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.visit import inputs, post_order, users
+from ..ir.errors import RuntimeArgumentError
+from ..ir.op_names import check_op_name
 from ..ops.registry import OpPattern
 from .fusion_rules import alone, asked_alone, obstacle, pattern_of
 from .prologue import may_precede
@@ -41,6 +43,14 @@ class Fusion:
 
     groups: tuple[Group, ...]
     stopped: Mapping[Call, str]
+
+
+def check_unfused(unfused: object) -> None:
+    """Raise ``RuntimeArgumentError`` for what is no list of names, ``LoopwrightError`` for a name no operator has."""
+    if isinstance(unfused, str) or not isinstance(unfused, Collection):
+        raise RuntimeArgumentError(f"unfused should be a list of names of operators, found {unfused!r}")
+    for name in unfused:
+        check_op_name(name)
 
 
 def partition(function: Function, unfused: Collection[str] = ()) -> tuple[Group, ...]:

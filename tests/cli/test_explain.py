@@ -63,6 +63,12 @@ def test_what_was_fused_is_told_with_what_was_not(path, capsys):
     assert data["groups"][0]["calls"][1] == {"number": 1, "op": "relu"}
 
 
+@pytest.mark.parametrize(("option", "message"), [("--target", "no cpu 'nowhere'"), ("--records", "nowhere")])
+def test_the_fusion_is_that_for_the_target_and_by_the_records(path, capsys, option, message):
+    assert main(["explain", str(path), "--fusion", option, "nowhere"]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_the_fusion_of_a_library_is_not_told(path, capsys, tmp_path):
     lw.compile(path, shapes={"x": (16, 8)}, jobs=1).save(tmp_path / "small.lwlib")
     assert main(["explain", str(tmp_path / "small.lwlib"), "--fusion"]) == 1

@@ -74,6 +74,16 @@ def test_operators_that_are_asked_to_be_alone_are_fused_with_nothing():
     assert ("add", "exp", "negative", "sigmoid", "tanh") in found(["relu"])
 
 
+def test_a_report_says_what_was_asked_to_be_alone():
+    chain = Function((X,), nn.exp(nn.relu(X)))
+    assert len(lw.fusion_report(chain).groups) == 1
+    assert "not with %1 exp: relu was asked to be a function of its own" in str(
+        lw.fusion_report(chain, unfused=["relu"])
+    )
+    with pytest.raises(lw.LoopwrightError, match="no operator 'rellu': did you mean relu"):
+        lw.fusion_report(chain, unfused=["rellu"])
+
+
 def test_an_epilogue_has_the_shape_of_the_complex_operator_and_elements_as_wide():
     assert stopped(nn.relu(nn.reshape(nn.matmul(X, W), (8, 4)))) == {
         ("nn.matmul", "reshape"): (
