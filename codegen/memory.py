@@ -162,8 +162,8 @@ class MemoryEmitter:
         lanes = index.dtype.lanes
         ramp = as_ramp(index)
         stride = const_int(ramp[1]) if ramp is not None else None
-        near = lane_offsets(index) if ramp is None and mask is None else None
-        if near is not None and max(near[1]) - min(near[1]) < MAX_SHUFFLED_STRIDE * lanes:
+        near = shuffled_lanes(index, mask is not None)
+        if near is not None:
             return self._load_near(buffer, *near)
         if ramp is None or stride is None or (mask is not None and abs(stride) != 1):
             return self._gather(buffer, index, mask)
@@ -276,6 +276,13 @@ def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
 
 def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:
     return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))
+
+
+def shuffled_lanes(index: Expr, masked: bool) -> tuple[Expr, tuple[int, ...]] | None:
+    """As ``lane_offsets``, if the lanes are loaded as the few vectors that span them, and shuffled."""
+    near = lane_offsets(index) if not masked and as_ramp(index) is None else None
+    spanned = near is not None and max(near[1]) - min(near[1]) < MAX_SHUFFLED_STRIDE * index.dtype.lanes
+    return near if spanned else None
 
 
 def _first_whole_vector(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> int | None:

@@ -9,7 +9,7 @@ from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
 from ...ir.visit import free_vars
 from ..facts import as_ramp, flat_index
-from ..memory import MAX_SHUFFLED_STRIDE
+from ..memory import MAX_SHUFFLED_STRIDE, shuffled_lanes
 from .lowered import PlacedStore
 
 
@@ -33,7 +33,9 @@ def is_contiguous_store(placed: PlacedStore) -> bool:
 
 def _load_cost(buffer: Buffer, indices: tuple[Expr, ...], masked: bool) -> Iterator[str]:
     stride = _stride(buffer, indices)
-    if stride == "":
+    if stride == "" and shuffled_lanes(flat_index(buffer, indices), masked) is not None:
+        yield f"shuffles: the lanes of {buffer.name} are put together from the vectors that have them"
+    elif stride == "":
         yield f"gather: the lanes of {buffer.name} come from computed places"
     elif stride.lstrip("-").isdigit() and abs(int(stride)) <= (1 if masked else MAX_SHUFFLED_STRIDE):
         if abs(int(stride)) > 1:

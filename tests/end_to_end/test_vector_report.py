@@ -161,6 +161,8 @@ def test_gathers_scatters_and_strides_are_named():
     assert transposed.costs == ("gather: the lanes of X come at a stride of 64, one at a time",)
     picked = became(lambda i, j: X[i, te.minimum(te.maximum(te.cast(I[j], "index"), 0), 63)], AVX512, (X, I))
     assert picked.costs == ("gather: the lanes of X come from computed places",)
+    paired = became(lambda i, j: X[i, j // 2 * 4 + j % 2])
+    assert paired.costs == ("shuffles: the lanes of X are put together from the vectors that have them",)
     assert became(lambda i, j: X[i, 63 - j]).costs == ()
     down = became(lambda i, j: X[i, 0], axis=0)
     assert "scatter: the lanes go to Y at a stride of 32, one at a time" in down.costs
