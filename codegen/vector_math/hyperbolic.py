@@ -52,7 +52,7 @@ def tanh(x: Float) -> Float:
     return (size < 0.625).select(near, far).copysign(x)
 
 
-# From here on a sigmoid is 1 to the last bit, and there it is 0.
+# Down from the one a sigmoid is 0, up from the other it is 1, to the last bit.
 _SIGMOID_RANGE = (-104.0, 17.5)
 
 
