@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import Engine, ModelError, RuntimeArgumentError, Schedule, function_schedules, resolve_target
+from .. import Engine, ModelError, RuntimeArgumentError, Schedule, TargetError, function_schedules, resolve_target
 from ..explorer.explore import document, write_page
 from ..explorer.summary import summary
 from .inputs import add_input_options
@@ -94,7 +94,11 @@ def _model_subject(arguments: argparse.Namespace) -> _Subject:
         program = open_program(arguments)
         if not program.library.functions:
             raise RuntimeArgumentError(f"{arguments.model} computes nothing: it has no function to explore")
-        name = hottest_function(program.library, Engine(program.library).time_steps(program.inputs)).symbol
+        try:
+            seconds = Engine(program.library).time_steps(program.inputs)
+        except TargetError as error:
+            raise TargetError(f"{error}: name the function to explore by --function, instead of measuring") from error
+        name = hottest_function(program.library, seconds).symbol
         shapes = {s.name: tuple(e if isinstance(e, int) else None for e in s.shape) for s in program.library.inputs}
     try:
         schedules = function_schedules(arguments.model, name, arguments.target, shapes, records=arguments.records)

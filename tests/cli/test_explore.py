@@ -119,6 +119,9 @@ def test_a_target_of_another_machine_is_shown_without_times(folder, tmp_path, ca
     assert data["machine"] is None
     assembly = next(pane["text"] for pane in data["panes"] if pane["role"] == "assembly")
     assert re.search(r"\tf(add|mul)\tv\d", assembly)
+    found = failure(capsys, folder / "small.onnx", "-o", page, "--target", target, "--shape", "x=4,8")
+    assert "compiled for aarch64" in found
+    assert "name the function to explore by --function" in found
 
 
 def test_a_model_shows_one_fused_function(folder, tmp_path, capsys):
