@@ -94,8 +94,8 @@ class Library:
 def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
     """Read a library from a file; nothing is compiled, if this cpu has what the library was compiled for.
 
-    Where it lacks some of that, the LLVM IR in the file is compiled once more, unless it names instructions that are
-    missing. The result is right, and slower than a library that was compiled for this cpu.
+    Where it lacks some of that, or runs another system, the LLVM IR in the file is compiled once more, unless it names
+    instructions that are missing. The result is right, and slower than a library that was compiled for this cpu.
 
     Constants are mapped, not read: the system fetches them when they are used, and keeps them once for all processes.
     So the file must stay as it is; ``save`` does not write into one, but puts another in its place. Damage to anything

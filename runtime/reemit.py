@@ -1,4 +1,5 @@
-"""Loading a library where the cpu lacks features of its target: its LLVM IR is compiled once more, for this machine.
+"""Loading a library where the cpu lacks features of its target, or the system is another: its LLVM IR is compiled once
+more, for this machine.
 
 LLVM makes several vectors of one that is too wide. What names instructions of the other cpu cannot be made here.
 """
@@ -15,6 +16,7 @@ from ..codegen.model import CompiledFunction, CompiledModel
 from ..codegen.options import CodegenOptions
 from ..ir.errors import TargetError
 from ..ir.target import Target
+from .foreign import why_not_here
 
 _log = logging.getLogger("loopwright.compile_engine")
 
@@ -44,9 +46,7 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
         missing = sorted(_needs(function, target) - target.features)
         if missing:
             raise TargetError(f"its function {function.name} has instructions of {', '.join(missing)}")
-    _log.warning(
-        "compiling %s once more: it was compiled for %s, this cpu is %s", model.name, model.target.cpu, target.cpu
-    )
+    _log.warning("compiling %s once more: %s", model.name, why_not_here(model.target))
     options = CodegenOptions()
 
     def compiled(f: CompiledFunction) -> CompiledFunction:

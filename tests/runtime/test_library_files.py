@@ -147,13 +147,15 @@ def test_a_library_for_another_machine_is_refused_with_what_is_missing(library, 
         lw.load(tmp_path / "other.lwlib")
 
 
-def test_a_library_for_another_system_is_compiled_once_more(tmp_path):
+def test_a_library_for_another_system_is_compiled_once_more(tmp_path, caplog):
     x = lw.var("x", (2, 8))
     arch = lw.resolve_target("native").arch
     found = lw.compile(lw.Function([x], lw.nn.relu(x)), f"llvm -mtriple={arch}-pc-windows-gnu", jobs=1)
     found.save(tmp_path / "other.lwlib")
     (y,) = lw.Engine(lw.load(tmp_path / "other.lwlib"))([np.full((2, 8), -1, np.float32)])
     np.testing.assert_array_equal(y, np.zeros((2, 8)))
+    assert "once more: the kernel was compiled for" in caplog.text
+    assert "-pc-windows-gnu, but this machine is" in caplog.text
 
 
 def test_a_failed_save_leaves_the_old_file_alone(library, path):
