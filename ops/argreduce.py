@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from .. import te
 from ..graph.node import Call, Node
@@ -41,6 +42,7 @@ def _relation(types: Sequence[Type], attrs: ArgReduceAttrs) -> Type:
     return TensorType(reduced_shape(x.shape, (normalize_axis(attrs.axis, x.ndim),), attrs.keepdims), INT64)
 
 
+@cache
 def _in_order(largest: bool, last: bool) -> Callable[..., tuple[Expr, ...]]:
     """The fold of values and their positions, which come in ascending order: so positions need not be compared.
 
