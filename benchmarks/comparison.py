@@ -157,14 +157,15 @@ def without_overhead(
 
 
 def difference(folder: Path, name: str) -> float:
-    """How far a peer's outputs are from ours, the most, as a part of our largest value."""
+    """How far a peer's outputs are from ours, the most, as a part of our largest finite value; infinities are equal."""
     worst = 0.0
     with np.load(folder / f"{OURS}.npz") as ours, np.load(folder / f"{name}.npz") as theirs:
         for key in ours.files:
             a, b = (np.asarray(x[key], np.float64) for x in (ours, theirs))
             if a.shape != b.shape:
                 return float("inf")
-            apart = float(abs(a - b).max(initial=0.0) / max(abs(a).max(initial=0.0), 1e-30))
+            differing, largest = a != b, abs(a[np.isfinite(a)]).max(initial=1e-30)
+            apart = float(abs(a[differing] - b[differing]).max(initial=0.0) / largest)
             worst = max(worst, float("inf") if np.isnan(apart) else apart)
     return worst
 

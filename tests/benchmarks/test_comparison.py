@@ -2,8 +2,9 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from comparison import Comparison, without_overhead
+from comparison import Comparison, difference, without_overhead
 from rounds import Contender
 
 
@@ -37,3 +38,12 @@ def test_a_gain_leaves_out_how_fast_the_machine_was_meanwhile():
     floats, integers = SimpleNamespace(full_name="f", against=None), SimpleNamespace(full_name="i", against="f")
     assert comparison._gain(floats, {"loopwright": 8.0}, 1e9) is None
     assert comparison._gain(integers, {"loopwright": 4.0}, 0.5e9) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "apart"), [([4.0, -np.inf], 0.0), ([3.0, -np.inf], 0.25), ([4.0, np.inf], np.inf), ([4.0, 1.0], np.inf)]
+)
+def test_equal_infinities_are_no_difference_and_others_a_large_one(tmp_path, theirs, apart):
+    np.savez(tmp_path / "loopwright.npz", y=np.array([4.0, -np.inf], np.float32))
+    np.savez(tmp_path / "peer.npz", y=np.array(theirs, np.float32))
+    assert difference(tmp_path, "peer") == apart
