@@ -95,6 +95,24 @@ def apply(op, *arrays, native=False, **attrs):
     return evaluate(op(*variables, **attrs), feeds, native=native)
 
 
+def check_product_with_epilogue(call, implementation, target, tolerance):
+    """A product with bias and relu in its nest, the product itself an output or not, against numpy."""
+    chosen, tensors, (product,) = implement(call, target)
+    assert chosen.name == implementation
+    bias = te.placeholder(product.shape[-1:], name="bias")
+    out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
+    wanted = arrays[0].astype(np.float64) @ arrays[1]
+    for outputs in ([out], [product, out]):
+        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), target)
+        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
+        lw.build(schedule, [*tensors, bias, *outputs], target=target)(*arrays, *found)
+        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=tolerance, atol=tolerance)
+        if outputs[0] is product:
+            np.testing.assert_allclose(found[0], wanted, rtol=tolerance, atol=tolerance)
+
+
 @pytest.fixture(scope="session")
 def ops():
     """``ops.evaluate(node, feeds)``, ``ops.apply(maker, *arrays, **attrs)``, ``ops.var(shape, dtype)``: see above."""
@@ -102,5 +120,6 @@ def ops():
         evaluate=evaluate,
         apply=apply,
         implement=implement,
+        check_product_with_epilogue=check_product_with_epilogue,
         var=lambda shape, kind="float32", name="x": Var(name, tensor_type(shape, kind)),
     )

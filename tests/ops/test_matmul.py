@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
 from loopwright.compiler.selection import select_implementation
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
@@ -164,19 +163,9 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
 def test_what_follows_is_computed_in_the_same_nest(ops, a, b, target):
     resolved = lw.resolve_target(target)
     call = matmul(ops.var(a), ops.var(b))
-    chosen, tensors, (product,) = ops.implement(call, resolved)
-    assert chosen.name == ("matmul.paneled" if a[-2] > 4 else "matmul.few_rows")
-    bias = te.placeholder(product.shape[-1:], name="bias")
-    out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
-    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
-    wanted = arrays[0].astype(np.float64) @ arrays[1]
-    for outputs in ([out], [product, out]):
-        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), resolved)
-        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
-        lw.build(schedule, [*tensors, bias, *outputs], target=resolved)(*arrays, *found)
-        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=1e-3, atol=1e-3)
-        if outputs[0] is product:
-            np.testing.assert_allclose(found[0], wanted, rtol=1e-3, atol=1e-3)
+    ops.check_product_with_epilogue(
+        call, "matmul.paneled" if a[-2] > 4 else "matmul.few_rows", resolved, tolerance=1e-3
+    )
 
 
 @pytest.mark.parametrize("make", [matmul, dense, lambda x, w: dense(x, w, transposed=False)], ids=["kn", "nk", "dense"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
 from loopwright.compiler.selection import select_implementation
 from loopwright.ops.matmul.batch_matmul import batch_matmul
 from loopwright.ops.matmul.matmul import dense, matmul
@@ -29,19 +28,7 @@ def target_of(name):
 def test_it_is_numpys_product_with_what_follows_in_the_same_nest(ops, a, b, target):
     resolved = target_of(target)
     call = matmul(ops.var(a), ops.var(b))
-    chosen, tensors, (product,) = ops.implement(call, resolved)
-    assert chosen.name == "matmul.streamed"
-    bias = te.placeholder(product.shape[-1:], name="bias")
-    out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
-    arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
-    wanted = arrays[0].astype(np.float64) @ arrays[1]
-    for outputs in ([out], [product, out]):
-        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), resolved)
-        found = [np.empty(wanted.shape, np.float32) for _ in outputs]
-        lw.build(schedule, [*tensors, bias, *outputs], target=resolved)(*arrays, *found)
-        np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=1e-4, atol=1e-4)
-        if outputs[0] is product:
-            np.testing.assert_allclose(found[0], wanted, rtol=1e-4, atol=1e-4)
+    ops.check_product_with_epilogue(call, "matmul.streamed", resolved, tolerance=1e-4)
 
 
 def test_the_interpreter_agrees_on_all_stages(ops):
