@@ -131,7 +131,8 @@ def test_a_model_shows_one_fused_function(folder, tmp_path, capsys):
     assert out == f"{page}: softmax.generic\n"
     assert data_of(page)["title"] == "fused_softmax"
     explored(capsys, *line)
-    assert re.fullmatch(r"(fused_softmax|fused_nn_packed_matmul)_[0-9a-f]{12}", data_of(page)["title"])
+    library = lw.compile(folder / "small.onnx", shapes={"x": (4, 8)}, jobs=1)
+    assert data_of(page)["title"] in {code.symbol for code in library.functions}
 
 
 def test_a_function_for_any_shape_is_shown_without_times(folder, tmp_path, capsys):
