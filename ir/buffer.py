@@ -15,6 +15,9 @@ Scope = Literal["global", "local", "register"]
 indices are all constant in the end, which LLVM keeps in registers."""
 
 ARENA_ALIGNMENT = 64
+PAGE_BYTES = 4096
+"""What the processor fetches ahead ends at a multiple of this. Addresses that differ by a multiple share a set of the
+first cache, which holds 8 of them or a few more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

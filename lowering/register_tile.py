@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..ir.buffer import PAGE_BYTES
 from ..ir.dtype import DType
 from ..ir.target import Target
-
-PAGE_BYTES = 4096
-"""Addresses that differ by a multiple of this share a set of the first cache, which holds 8 of them or a few more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Mutable: the arena and what is laid out in it. Whoever has taken the executor fr
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ import numpy as np
 
 from ..codegen.extents import evaluate
 from ..codegen.model import slots_of
-from ..ir.buffer import ARENA_ALIGNMENT
+from ..ir.aligned import aligned_empty
+from ..ir.buffer import ARENA_ALIGNMENT, PAGE_BYTES
 from ..ir.errors import OutOfMemoryError
 from .arrays import Array, address_of, addresses_of
 from .dimensions import MAX_PLANS, Plans, Shape
@@ -26,6 +28,8 @@ from .steps import step_calls, time_steps
 from .threads.thread_pool import PoolLease
 
 _CONTEXT = struct.Struct("q")
+_LARGE = 4 * PAGE_BYTES
+"""Of smaller outputs, what stores take at any address is less than it takes to find a better one."""
 Result = TypeVar("Result")
 
 
@@ -138,7 +142,7 @@ class Executor:
 
     def _fresh(self) -> list[Array]:
         try:
-            return [np.empty(shape, kind) for shape, kind in self._outputs]
+            return [_new_array(shape, kind) for shape, kind in self._outputs]
         except (MemoryError, ValueError):
             shown = ", ".join(str(shape) for shape, _ in self._outputs)
             raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
@@ -168,3 +172,7 @@ class Executor:
 def context_of(threads: int) -> bytes:
     """What the entry is told of a run: the most threads to use."""
     return _CONTEXT.pack(threads)
+
+
+def _new_array(shape: Shape, kind: np.dtype[Any]) -> Array:
+    return aligned_empty(shape, kind) if math.prod(shape) * kind.itemsize >= _LARGE else np.empty(shape, kind)

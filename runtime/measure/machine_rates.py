@@ -17,6 +17,7 @@ from ...codegen.compile import compile_text
 from ...codegen.jit import LoadedCode
 from ...codegen.machine import data_layout
 from ...codegen.options import CodegenOptions
+from ...ir.aligned import aligned_empty
 from ...ir.target import Target
 from ..threads.thread_pool import thread_pool_symbols
 
@@ -52,7 +53,8 @@ def measure_rates(target: Target, threads: int) -> MachineRates:
     lanes, sums = target.lanes("float32"), _sums(target)
     caches = (target.l2_bytes // 2 * threads, 16 * target.l2_bytes)
     footprints = sorted({*(min(size, _LARGEST) for size in caches), _LARGEST})
-    data = np.ones(footprints[-1] // 4, np.float32)
+    data = aligned_empty((footprints[-1] // 4,), np.dtype(np.float32))
+    data.fill(1)
     out = np.empty(threads * lanes, np.float32)
     seconds = _least_seconds(loops, "fma_peak", threads, [data.ctypes.data, out.ctypes.data, _ROUNDS])
     bandwidths = []

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from loopwright.ir.aligned import aligned
+from loopwright.ir.aligned import MANY_PAGES, aligned
+from loopwright.ir.buffer import PAGE_BYTES
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (4, 7)])
@@ -15,6 +16,13 @@ def test_an_array_anywhere_is_given_on_a_cache_line(shape):
         assert found.ctypes.data % 64 == 0
         assert found.shape == shape
         assert np.array_equal(found, array)
+
+
+def test_a_large_array_is_copied_to_whole_pages():
+    array = np.arange(MANY_PAGES // 4 + 1, dtype=np.float32)[1:]
+    found = aligned(array)
+    assert found.ctypes.data % PAGE_BYTES == 0
+    assert np.array_equal(found, array)
 
 
 def test_an_aligned_array_is_not_copied():

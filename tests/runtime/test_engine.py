@@ -119,6 +119,13 @@ def test_inputs_are_never_written_and_outputs_lie_elsewhere():
         np.testing.assert_array_equal(given, before)
 
 
+def test_large_outputs_begin_on_cache_lines(matrices):
+    rows = np.ones((1000, 24), np.float32)
+    outputs = [lw.Engine(matrices)([rows]) for _ in range(4)]
+    assert not any(output.ctypes.data % 64 for (output,) in outputs)
+    assert all(output.flags.c_contiguous and output.flags.writeable for (output,) in outputs)
+
+
 def test_buffers_have_the_shapes_that_the_inputs_lead_to(matrices):
     engine = lw.Engine(matrices)
     x = np.ones((5, 24), np.float32)
@@ -263,14 +270,14 @@ def test_a_call_makes_few_calls_of_its_own(library):
 def test_results_do_not_depend_on_the_number_of_threads(precision):
     """To the last bit: of a convolution, a product, means, the sum of everything, softmax."""
     rng = np.random.default_rng(0)
-    x = lw.var("x", (2, 16, 14, 14))
+    x = lw.var("x", (2, 16, 28, 28))
     w = lw.const(rng.standard_normal((32, 16, 3, 3)).astype(np.float32))
-    v = lw.const(rng.standard_normal((14, 70)).astype(np.float32))
+    v = lw.const(rng.standard_normal((28, 70)).astype(np.float32))
     y = lw.nn.relu(lw.nn.conv2d(x, w, padding=1))
     product = lw.nn.matmul(y, v)
     results = [lw.nn.softmax(product), lw.nn.mean(product, axes=(2, 3)), lw.nn.sum(product), lw.nn.max(y, axes=(1,))]
     library = lw.compile(lw.Function([x], lw.graph.Tuple(results)), precision=precision)
-    inputs = [rng.standard_normal((2, 16, 14, 14)).astype(np.float32)]
+    inputs = [rng.standard_normal((2, 16, 28, 28)).astype(np.float32)]
     parallel = [function.name for function in library.functions if "lw_parallel_for" in function.llvm_ir]
     assert len(parallel) >= 5, parallel
     alone = lw.Engine(library, threads=1)(inputs)
