@@ -16,12 +16,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...ir.buffer import PAGE_BYTES
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const_int
 from ...ir.target import Target
-from ...lowering.register_tile import PAGE_BYTES, RegisterTile, register_tile
+from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
+from ..cost import moved
 from ..tiling import MANY_TASKS, near_divisor, schedule_around
 from .panels import ROWS, MatrixProduct
 
@@ -65,6 +67,11 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
     return Blocking(tile, chunk, tile.rows > WAYS * _places(product.terms, kind))
+
+
+def copying(product: MatrixProduct, blocking: Blocking) -> float:
+    """Cycles to copy the left factor's rows, if they are copied."""
+    return moved([product.left, product.left]) if blocking.copies_rows else 0.0
 
 
 def packed_by_chunks(product: MatrixProduct, blocking: Blocking, target: Target) -> Blocking:

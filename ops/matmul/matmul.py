@@ -22,6 +22,7 @@ from .cblas import add_cblas
 from .dots import add_dots
 from .halves import add_halves
 from .int8 import add_bytes
+from .long import add_long
 from .packed import packed_uses
 from .packed_bytes import packed_byte_uses
 from .paneled import add_paneled
@@ -36,6 +37,7 @@ def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
     product = matrix_product(inputs, result, transposed)
     if product is not None:
         add_paneled(strategy, product, target)
+        add_long(strategy, product, target)
         add_streamed(strategy, product, target)
         add_bytes(strategy, product, target)
         add_halves(strategy, product, target)

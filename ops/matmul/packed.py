@@ -30,7 +30,7 @@ from ..registry import OpPattern, register_op
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from ..tile_config import configured_tile
-from .blocking import Blocking, choose_blocking, schedule_blocked, with_tile
+from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
 from .panels import ROWS, MatrixProduct, matrix_product, read_sums, sum_panels
 
 # 1. Attributes.
@@ -138,7 +138,7 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
             "packed_matmul.blocked",
             plevel=15,
             configure=made.configure,
-            cost=product.cycles(blocking.tile) + product.moved(),
+            cost=product.cycles(blocking.tile) + product.moved() + copying(product, blocking),
         )
     return strategy
 

@@ -14,7 +14,7 @@ from ..cost import moved
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_panels
 from ..tiling import PACKED_USES
-from .blocking import Blocking, choose_blocking, pack_panels, packed_by_chunks, schedule_blocked, with_tile
+from .blocking import Blocking, choose_blocking, copying, pack_panels, packed_by_chunks, schedule_blocked, with_tile
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, sum_in_panels
 
 SCATTERED = 0.5
@@ -72,6 +72,7 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
         configure=paneled.configure,
         cost=product.cycles(blocking.tile)
         + product.moved()
+        + copying(product, blocking)
         + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
     )
     if not product.transposed:

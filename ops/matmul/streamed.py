@@ -17,10 +17,11 @@ from typing import Any
 
 from ... import te
 from ...graph.types import Type
+from ...ir.buffer import PAGE_BYTES
 from ...ir.expr import const_int
 from ...ir.target import Target
-from ...lowering.register_tile import PAGE_BYTES, RegisterTile, register_tile
-from ...lowering.schedule import Schedule, StageView
+from ...lowering.register_tile import RegisterTile, register_tile
+from ...lowering.schedule import LoopView, Schedule, StageView
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_tile
 from ..tiling import schedule_around
@@ -28,32 +29,32 @@ from .panels import ROWS, MatrixProduct, sum_in_panels
 
 MOST_ROWS = 48
 """With more rows, a copy in panels is used often enough to pay."""
-STREAMS = 16
-"""Rows of the right factor that are read at once: fewer than prefetchers follow, enough to pay for the sums' way to
-memory and back."""
-PART_BYTES = PAGE_BYTES // 2
-"""How much of each row of the right factor a task reads."""
+WAITING_ROWS = 4
+"""So few rows wait for memory, which gives most where few rows of the right factor are read at once, and these long:
+what the processor fetches ahead ends with each page, and goes on in the others meanwhile."""
+STREAMS = 8
+"""Rows of the right factor that are read at once for rows that wait."""
+MANY_STREAMS = 16
+"""Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
+sums' way to memory and back."""
 STEPS_UNROLLED = 2
 """Steps of the sum between two tests whether it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task."""
+    """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task that
+    reads ``streams`` rows of the right factor at once."""
 
     tile: RegisterTile
     panels: int
+    streams: int
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
 
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        (core,) = anchor[0].op.inputs
-        rows = next(t for t in core.op.inputs if t.op.name == ROWS)
-        panels = next(t for t in core.op.inputs if t is not rows)
-        schedule, main = schedule_around(anchor[0], outputs, [core, rows, panels], target)
-        for copied in (rows, panels):  # neither is
-            schedule[copied].compute_inline()
+        schedule, main, core, _ = without_copies(anchor, outputs, target)
         stage = schedule[main]
         *outer, row, column = stage.loops[: main.ndim]
         panel, column = stage.split(column, factor=self.tile.columns)
@@ -64,25 +65,41 @@ class Streamed:
         task = stage.fuse(*outer, part)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        self._sum_terms(schedule[core])
+        sum_blocks_of_terms(schedule[core], self.tile, self.streams)
         return schedule
-
-    def _sum_terms(self, stage: StageView) -> None:
-        """Block by block of terms; a tile's sums are in registers while a block goes by."""
-        *outer, row, panel, column, term = stage.loops
-        vector, lane = stage.split(column, factor=self.tile.lanes)
-        block, row = stage.split(row, factor=self.tile.rows)
-        stream, term = stage.split(term, factor=STREAMS)
-        term, step = stage.split(term, factor=STEPS_UNROLLED)
-        stage.reorder(*outer, stream, block, panel, term, step, row, vector, lane)
-        stage.vectorize(lane)
-        for loop in (step, row, vector):
-            stage.unroll(loop)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` and ``vectors`` of a tuning record."""
         made = replace(self, tile=configured_tile(config, self.tile))
         return made.compute, made.schedule
+
+
+def without_copies(
+    anchor: Tensors, outputs: Tensors, target: Target
+) -> tuple[Schedule, te.Tensor, te.Tensor, te.Tensor]:
+    """A schedule whose products read both factors where they lie, the output to tile, the sums, and the rows of the
+    left factor."""
+    (core,) = anchor[0].op.inputs
+    rows = next(t for t in core.op.inputs if t.op.name == ROWS)
+    panels = next(t for t in core.op.inputs if t is not rows)
+    schedule, main = schedule_around(anchor[0], outputs, [core, rows, panels], target)
+    for copied in (rows, panels):  # neither is
+        schedule[copied].compute_inline()
+    return schedule, main, core, rows
+
+
+def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int) -> LoopView:
+    """So many terms at once; a tile's sums are in registers while these go by. Gives the loop over tiles."""
+    *outer, row, panel, column, term = stage.loops
+    vector, lane = stage.split(column, factor=tile.lanes)
+    tiles, row = stage.split(row, factor=tile.rows)
+    block, term = stage.split(term, factor=terms)
+    term, step = stage.split(term, factor=STEPS_UNROLLED)
+    stage.reorder(*outer, block, tiles, panel, term, step, row, vector, lane)
+    stage.vectorize(lane)
+    for loop in (step, row, vector):
+        stage.unroll(loop)
+    return tiles
 
 
 def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
@@ -94,7 +111,10 @@ def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -
     if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
         return
     tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
-    streamed = Streamed(tile, max(1, PART_BYTES // (tile.columns * kind.storage_bytes)))
+    part, streams = PAGE_BYTES // 2, MANY_STREAMS
+    if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
+        part, streams = (2 * PAGE_BYTES if row_bytes > 2 * PAGE_BYTES else PAGE_BYTES), STREAMS
+    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams)
     strategy.add_implementation(
         streamed.compute,
         streamed.schedule,

@@ -43,6 +43,16 @@ def test_the_interpreter_agrees_on_all_stages(ops):
     np.testing.assert_allclose(found, a.swapaxes(1, 2) @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("columns", [2048, 4096])
+def test_one_row_of_many_pages_is_several_tasks(ops, columns):
+    resolved = target_of("native")
+    call = matmul(ops.var((1, 64)), ops.var((64, columns)))
+    chosen, _, (product,) = ops.implement(call, resolved)
+    nest = str(chosen.schedule(call.attrs, (product,), (product,), resolved))
+    assert chosen.name == "matmul.streamed"
+    assert "in parallel" in nest
+
+
 @pytest.mark.parametrize(
     ("make", "rows", "right"),
     [
