@@ -186,7 +186,7 @@ class ExprEmitter:
                 where = None if mask is None or is_const(mask, 1) else self.value(mask)
                 if self.checks is not None:
                     self.checks.access(node, where)
-                return self.memory.load(buffer, indices, where)
+                return self.memory.load(buffer, indices, where, mask)
             case Ramp():
                 return self._ramp(node)
             case Broadcast(value, lanes):

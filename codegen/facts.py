@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import ZERO, Binary, Broadcast, Cast, Const, Expr, Ramp, Select, Var, broadcast_to, const_int
+from ..ir.expr import ZERO, Binary, Broadcast, Cast, Compare, Const, Expr, Ramp, Select, Var, broadcast_to, const_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,23 @@ def lane_offsets(value: Expr) -> tuple[Expr, tuple[int, ...]] | None:
             return ZERO, tuple(apply(start + offset, divisor) for offset in place[1])
         case _:
             return None
+
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def known_lanes(condition: Expr) -> tuple[bool, ...] | None:
+    """In which lanes a comparison holds, if that can be told."""
+    if not isinstance(condition, Compare) or condition.op not in _COMPARISONS or not condition.a.dtype.is_index:
+        return None
+    left, right = lane_offsets(condition.a), lane_offsets(condition.b)
+    if left is None or right is None:
+        return None
+    start, other = const_int(left[0]), const_int(right[0])
+    if start is None or other is None:
+        return None
+    compare = _COMPARISONS[condition.op]
+    return tuple(compare(start + a, other + b) for a, b in zip(left[1], right[1], strict=True))
 
 
 def _difference(a: Expr, b: Expr) -> Expr:

@@ -11,7 +11,7 @@ from llvmlite import ir as llvm_ir
 from ..ir.buffer import Buffer
 from ..ir.dtype import INDEX, DType
 from ..ir.expr import Const, Expr, Var, const_int
-from .facts import Facts, add, as_ramp, flat_index, lane_offsets, multiply
+from .facts import Facts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lanes import Splat
 from .types import (
     I1,
@@ -53,8 +53,11 @@ class MemoryEmitter:
         self.pointers: dict[Var, llvm_ir.Value | Slots] = {}
         self._value_of = value_of
 
-    def load(self, buffer: Buffer, indices: tuple[Expr, ...], mask: llvm_ir.Value | None) -> llvm_ir.Value:
-        """The value of ``buffer[indices]``, bools as i1; lanes that the mask switches off are zero."""
+    def load(
+        self, buffer: Buffer, indices: tuple[Expr, ...], mask: llvm_ir.Value | None, condition: Expr | None
+    ) -> llvm_ir.Value:
+        """The value of ``buffer[indices]``, bools as i1; lanes that the mask, the value of the condition, switches off
+        are zero."""
         kind = buffer.dtype
         index = flat_index(buffer, indices)
         where = self.pointers[buffer.data]
@@ -63,7 +66,9 @@ class MemoryEmitter:
         elif kind.lanes > 1 or index.dtype.lanes == 1:
             stored = self._load_single(buffer, index, mask)
         else:
-            stored = self._load_vector(buffer, index, mask)
+            near = None if mask is None or condition is None else lanes_behind_mask(buffer, index, condition)
+            stored = self._load_vector(buffer, index, mask) if near is None else self._load_near(buffer, *near)
+            stored = stored if near is None else self.builder.select(mask, stored, same_lanes(stored, 0))
         return self.builder.icmp_unsigned("!=", stored, same_lanes(stored, 0)) if kind.is_bool else stored
 
     def store(
@@ -278,11 +283,35 @@ def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value
     return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))
 
 
+def lanes_behind_mask(buffer: Buffer, index: Expr, condition: Expr) -> tuple[Expr, tuple[int, ...]] | None:
+    """As ``lane_offsets``, of lanes that are no neighbours, so that the mask would make them a gather, if a few vectors
+    span them that may be read all the same: all lanes are inside the buffer, or it is known which ones the mask hides.
+    These are put where one is that it does not hide."""
+    near, ramp, shown = lane_offsets(index), as_ramp(index), known_lanes(condition)
+    if near is None or (ramp is not None and const_int(ramp[1]) in (-1, 0, 1)):
+        return None
+    base, offsets = near
+    if shown is not None and any(shown):
+        seen = offsets[shown.index(True)]
+        offsets = tuple(offset if is_shown else seen for offset, is_shown in zip(offsets, shown, strict=True))
+    elif not _all_inside(buffer, base, offsets):
+        return None
+    return (base, offsets) if _few_vectors_span(offsets) else None
+
+
+def _all_inside(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> bool:
+    start, extent = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
+    return start is not None and extent is not None and 0 <= start + min(offsets) <= start + max(offsets) < extent
+
+
+def _few_vectors_span(offsets: Sequence[int]) -> bool:
+    return max(offsets) - min(offsets) < MAX_SHUFFLED_STRIDE * len(offsets)
+
+
 def shuffled_lanes(index: Expr, masked: bool) -> tuple[Expr, tuple[int, ...]] | None:
     """As ``lane_offsets``, if the lanes are loaded as the few vectors that span them, and shuffled."""
     near = lane_offsets(index) if not masked and as_ramp(index) is None else None
-    spanned = near is not None and max(near[1]) - min(near[1]) < MAX_SHUFFLED_STRIDE * index.dtype.lanes
-    return near if spanned else None
+    return near if near is not None and _few_vectors_span(near[1]) else None
 
 
 def _first_whole_vector(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> int | None:

@@ -9,7 +9,7 @@ from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
 from ...ir.visit import free_vars
 from ..facts import as_ramp, flat_index
-from ..memory import MAX_SHUFFLED_STRIDE, shuffled_lanes
+from ..memory import MAX_SHUFFLED_STRIDE, lanes_behind_mask, shuffled_lanes
 from .lowered import PlacedStore
 
 
@@ -17,7 +17,7 @@ def costly_accesses(placed: PlacedStore) -> Iterator[str]:
     """What of a vector store's memory accesses is not one vector from or to adjacent elements."""
     for load in placed.loads:
         if load.dtype.lanes > 1 and load.buffer.dtype.lanes == 1:
-            yield from _load_cost(load.buffer, load.indices, load.mask is not None)
+            yield from _load_cost(load.buffer, load.indices, load.mask)
     store = placed.store
     if placed.lanes > 1 and not is_contiguous_store(placed):
         stride = _stride(store.buffer, store.indices)
@@ -31,8 +31,9 @@ def is_contiguous_store(placed: PlacedStore) -> bool:
     return buffer.dtype.lanes > 1 or _stride(buffer, placed.store.indices) in ("1", "-1")
 
 
-def _load_cost(buffer: Buffer, indices: tuple[Expr, ...], masked: bool) -> Iterator[str]:
+def _load_cost(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> Iterator[str]:
     stride = _stride(buffer, indices)
+    masked = mask is not None and lanes_behind_mask(buffer, flat_index(buffer, indices), mask) is None
     if stride == "" and shuffled_lanes(flat_index(buffer, indices), masked) is not None:
         yield f"shuffles: the lanes of {buffer.name} are put together from the vectors that have them"
     elif stride == "":

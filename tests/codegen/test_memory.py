@@ -91,6 +91,39 @@ def test_lanes_from_a_few_vectors_in_turn_are_whole_loads_and_shuffles(native, k
     agree(kernel, func, sample(kind, 2 * span), sample(kind, 2 * span, 2))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_masked_lanes_are_shuffled_where_all_that_the_mask_hides_is_there_to_read(native, kind):
+    """Two vectors interleaved, of the second half more and more lanes, of a buffer that has all of them, or not."""
+    lanes, used, i = 8, 5, index_var("i")
+    at = Ramp(idx(lanes), ONE, lanes)
+    place = at % Broadcast(idx(2), lanes) * Broadcast(idx(lanes), lanes) + at // Broadcast(idx(2), lanes)
+    mask = Compare("<", Ramp(ZERO, ONE, lanes), Broadcast(i, lanes))
+    for length, gathers in ((2 * lanes, False), (2 * lanes - 1, True)):
+        A, C = make_buffer("A", [length], kind), make_buffer("C", [used * lanes], kind)
+        store = Store(C, (Ramp(i * lanes, ONE, lanes),), Load(A, (place,), mask))
+        func = PrimFunc("hidden", (A, C), For(i, ZERO, idx(used), "serial", store), (C,))
+        kernel = native(func, opt_level=1)
+        assert ("masked.gather" in kernel.code.llvm_ir) is gathers
+        agree(kernel, func, sample(kind, length), sample(kind, used * lanes, 2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lanes_of_a_known_mask_are_shuffled_from_no_more_than_it_shows(native, kind):
+    """The last elements twice each, or every second one: the buffer ends with the last that is shown."""
+    lanes, used, i = 8, 5, index_var("i")
+    lane = Ramp(ZERO, ONE, lanes)
+    mask = Compare("<", lane, Broadcast(idx(used), lanes))
+    for place, span in ((lane // Broadcast(idx(2), lanes), 3), (Ramp(ZERO, idx(2), lanes), 9)):
+        length = 4 + span
+        A, C = make_buffer("A", [length], kind), make_buffer("C", [5 * lanes], kind)
+        load = Load(A, (Broadcast(i, lanes) + place,), mask)
+        store = Store(C, (Ramp(i * lanes, ONE, lanes),), load)
+        func = PrimFunc("ends", (A, C), For(i, ZERO, idx(5), "serial", store), (C,))
+        kernel = native(func, opt_level=1)
+        assert "masked.gather" not in kernel.code.llvm_ir
+        agree(kernel, func, sample(kind, length), sample(kind, 5 * lanes, 2))
+
+
 @pytest.mark.parametrize("lanes", [2, 3, 8, 16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_gather_and_scatter_with_and_without_masks(native, kind, lanes):
