@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...ir.buffer import Buffer
 from ...ir.dtype import DType
-from ...ir.expr import Expr, Let, Load, Ramp, Var, const_int
+from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var, const_int
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
@@ -31,13 +31,15 @@ class Element:
 class ElementGroup:
     """All that a piece of program accesses of one buffer: disjoint elements, numbered.
 
-    ``always_stored`` are those stored to whenever the piece of program runs; ``needed`` those that it may load before
-    it stores to them. ``origin`` is that of a store among them, for what the registers' own loads and stores come from.
+    ``always_stored`` are those stored to whenever the piece of program runs, ``stored_first`` those that the first
+    iteration of a loop stores to under the condition that it is the first; ``needed`` those that may be loaded before
+    either. ``origin`` is that of a store among them, for what the registers' own loads and stores come from.
     """
 
     buffer: Buffer
     elements: dict[Element, int] = field(default_factory=dict)
     always_stored: set[Element] = field(default_factory=set)
+    stored_first: set[Element] = field(default_factory=set)
     needed: set[Element] = field(default_factory=set)
     stored: bool = False
     origin: int = 0
@@ -81,7 +83,7 @@ def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var
     Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
     what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
     """
-    search = _Search(uses)
+    search = _Search(uses, program if isinstance(program, For) else None)
     if isinstance(program, For):
         search.bound.add(program.var)
         search.visit(program.body, inside_loop(facts, program), True)
@@ -99,9 +101,11 @@ def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var
 
 @dataclass(slots=True)
 class _Search:
-    """``bound`` are the variables that the program binds: complete when all of it has been visited."""
+    """``loop`` is the program, if that is a loop. ``bound`` are the variables that the program binds: complete when all
+    of it has been visited."""
 
     uses: Uses
+    loop: For | None
     bound: set[Var] = field(default_factory=set)
     groups: dict[Var, ElementGroup] = field(default_factory=dict)
     excluded: set[Var] = field(default_factory=set)
@@ -122,6 +126,8 @@ class _Search:
             case If(condition, then, orelse):
                 self._expressions(condition)
                 self.visit(then, facts.with_lasting(condition), False)
+                if always and self._is_first(condition):
+                    self._stored_first(then)
                 if orelse is not None:
                     self.visit(orelse, facts.with_lasting(negate(condition)), False)
             case While(condition, body):
@@ -147,6 +153,20 @@ class _Search:
                     else:
                         self._expressions(child)
 
+    def _is_first(self, condition: Expr) -> bool:
+        """Whether a condition says that this is the loop's first iteration, as that of sums which begin there does."""
+        if self.loop is None or not isinstance(condition, Compare) or condition.op != "==":
+            return False
+        first = const_int(self.loop.min)
+        return first is not None and condition.a is self.loop.var and const_int(condition.b) == first
+
+    def _stored_first(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Seq):
+            for part in stmt.stmts:
+                self._stored_first(part)
+        elif isinstance(stmt, Store):
+            self.groups[stmt.buffer.data].stored_first.add(element_of(stmt))
+
     def _expressions(self, *values: Node) -> None:
         for value in values:
             used = self.uses(value)
@@ -163,7 +183,7 @@ class _Search:
         element = element_of(access)
         group.elements.setdefault(element, len(group.elements))
         if isinstance(access, Load):
-            if element not in group.always_stored:
+            if element not in group.always_stored and element not in group.stored_first:
                 group.needed.add(element)
         else:
             group.stored = True

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Broadcast, Load, Ramp, const
+from loopwright.ir.expr import Broadcast, Compare, Load, Ramp, const
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.flatten_buffers import flatten_buffers
@@ -259,6 +259,42 @@ def test_memory_that_is_stored_before_it_is_loaded_is_not_read_first(nest):
 
     func = nest.kernel((A, C), Allocate(T, nest.loop("i", 6, item)))
     nest.same(func, promote_registers(func))
+
+
+def sums_that_begin_in(T, A, i, k, first):
+    begin = If(Compare("==", k, const(first, "index")), Store(T, (i,), const(0, "int32")))
+    return begin, Store(T, (i,), Load(T, (i,)) * 2 + Load(A, (k,)))
+
+
+def test_memory_that_the_first_iteration_stores_to_is_not_read_before_it(nest):
+    A, C = make_buffer("A", (6,), "int32"), make_buffer("C", (6,), "int32")
+    T = make_buffer("T", (6,), "int32", scope="local")
+
+    def item(i):
+        total = nest.loop("k", 4, lambda k: seq(*sums_that_begin_in(T, A, i, k, 2)), low=2)
+        return seq(total, Store(C, (i,), Load(T, (i,))))
+
+    func = nest.kernel((A, C), Allocate(T, nest.loop("i", 6, item)))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1)]
+    nest.same(func, done)
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_memory_that_counts_before_a_later_iteration_stores_to_it_is_read(nest, before):
+    """Sums that begin in the second iteration, or after what was there is read."""
+    A, C = make_buffer("A", (6,), "int32"), make_buffer("C", (2, 6), "int32")
+    T, zero = make_buffer("T", (6,), "int32"), const(0, "index")
+
+    def step(i, k):
+        found = Store(C, (zero, i), Load(C, (zero, i)) + Load(T, (i,)))
+        return seq(found, *sums_that_begin_in(T, A, i, k, 2))
+
+    loops = nest.loop("i", 6, lambda i: nest.loop("k", 6 - before, lambda k: step(i, k), low=before))
+    func = PrimFunc("kernel", (A, C, T), loops, (C, T))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 1), ("int32", 1)]
+    nest.same(func, done)
 
 
 def test_parallel_loops_inside_cannot_see_registers(nest):
