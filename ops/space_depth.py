@@ -17,15 +17,22 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
+from ..lowering.schedule import Schedule
 from .attrs import Attrs, attr, one_of, positive
+from .condition import clause
+from .conv.flat import lanes_for
 from .cost import elements, moved
 from .layout_rule import follow_layout, register_layout_rule
-from .layout_transform import CYCLES_PER_ELEMENT
 from .pattern_schedules import injective_schedule
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors, register_compute, register_strategy
+from .tiling import schedule_around
+from .transpose import MOST_INTERLEAVED, MOST_LANES
 from .window import axis_extents, checked_layout
+
+CYCLES_PER_ELEMENT = 10
+"""Measured: of each element the place is worked out, with divisions, and it is loaded by itself."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,66 @@ def _depth_to_space_compute(attrs: PixelAttrs, inputs: Tensors, result: Type) ->
 
     def element(*index: Axis) -> Expr:
         n, c, h, w = source_index([as_index(i) for i in index], NCHW, layout)
-        block = h % b * b + w % b
-        source = block * channels + c if attrs.mode == "DCR" else c * (b * b) + block
+        source = _source_channel(attrs, channels, c, h % b * b + w % b)
         return x[source_index((n, source, h // b, w // b), layout, NCHW)]
 
     return te.compute(result.shape, element, name="depth_to_space")
+
+
+def _source_channel(attrs: PixelAttrs, channels: Expr, channel: Expr, pixel: Expr) -> Expr:
+    """The channel that holds a pixel of each block, for one of the ``channels`` of the result."""
+    by_block = attrs.mode == "DCR"
+    return pixel * channels + channel if by_block else channel * attrs.block_size**2 + pixel
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedPixels:
+    """Of NCHW: a row of the result is as many rows of the source as a block is wide, their elements in turn. A vector
+    of each is read, and as many are written, whose elements come from all of them.
+    """
+
+    block: int
+    lanes: int
+
+    def compute(self, attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        b, lanes = self.block, self.lanes
+        batch, channels, height, _ = result.shape
+        width = x.shape[-1]
+
+        def load(*index: Axis) -> Expr:
+            n, c, h, part, at = map(as_index, index)
+            source = _source_channel(attrs, channels, c, h % b * b + at // lanes)
+            column = part * lanes + at % lanes
+            return te.if_then_else(column < width, x[n, source, h // b, column], te.const(0, x.dtype))
+
+        parts = simplify((width + (lanes - 1)) // lanes)
+        vectors = te.compute((batch, channels, height, parts, b * lanes), load, name="depth_to_space.rows")
+
+        def element(n: Axis, c: Axis, h: Axis, w: Axis) -> Expr:
+            column = w // b
+            return vectors[n, c, h, column // lanes, w % b * lanes + column % lanes]
+
+        return te.compute(result.shape, element, name="depth_to_space")
+
+    def schedule(self, attrs: PixelAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        (vectors,) = anchor[0].op.inputs
+        schedule, main = schedule_around(anchor[0], outputs, [vectors], target)
+        stage = schedule[main]
+        n, c, h, w = stage.loops
+        row, _ = stage.split(h, factor=self.block)
+        part, within = stage.split(w, factor=self.block * self.lanes)
+        vector, lane = stage.split(within, factor=self.lanes)
+        stage.unroll(vector)
+        stage.vectorize(lane)
+        stage.parallel(stage.fuse(n, c, row))
+        read = schedule[vectors]
+        read.compute_at(stage, part)
+        vector, lane = read.split(read.loops[-1], factor=self.lanes)
+        read.unroll(vector)
+        read.vectorize(lane)
+        return schedule
 
 
 def _space_to_depth_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
@@ -128,11 +190,19 @@ register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
 @register_strategy(DEPTH_TO_SPACE)
 def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     """Vectors of channels are moved as they are; neighbours in a row come from different places."""
-    strategy = OpStrategy()
-    vectors = Layout(attrs.layout).axes[-1].name == "C"
-    cost = moved([*inputs, result]) if vectors else CYCLES_PER_ELEMENT * elements(result)
+    strategy, layout = OpStrategy(), Layout(attrs.layout)
+    movement = moved([*inputs, result])
+    cost = movement if layout.axes[-1].name == "C" else CYCLES_PER_ELEMENT * elements(result)
     schedule = injective_schedule.for_target(target)
     strategy.add_implementation(_depth_to_space_compute, schedule, "nn.depth_to_space.generic", cost=cost)
+    if layout is NCHW:
+        x = tensor_argument(inputs[0], "x")
+        width = const_int(x.shape[-1])
+        lanes = min(target.lanes(x.dtype), MOST_LANES)
+        made = InterleavedPixels(attrs.block_size, lanes if width is None else lanes_for(width, lanes))
+        with strategy.specialized(clause("small blocks", 1 < attrs.block_size <= MOST_INTERLEAVED)):
+            name = "nn.depth_to_space.interleaved"
+            strategy.add_implementation(made.compute, made.schedule, name, plevel=20, cost=movement)
     return strategy
 
 

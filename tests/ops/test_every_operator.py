@@ -528,6 +528,7 @@ CASES = {
     "nn.winograd_conv2d": [
         winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1)),
         winograd_case((1, 4, 5, 3), (4, 4, 3, 3), 4, 2, (0, 1, 2, 1)),
+        winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1), out="NCHW"),
     ],
     "nn.conv1d_transpose": [transposed_case((1, 2, 5), (2, 3, 3), (2,), (1, 0), (0,))],
     "nn.conv3d_transpose": [transposed_case((1, 2, 2, 3, 2), (2, 1, 2, 2, 3), (1, 2, 1), (0, 1, 0) * 2, (0, 0, 0))],

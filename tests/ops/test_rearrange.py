@@ -162,6 +162,37 @@ def test_blocks_of_pixels(ops, mode):
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize(
+    ("shape", "block", "kind"),
+    [((2, 8, 3, 16), 2, np.float32), ((1, 9, 2, 37), 3, np.float32), ((1, 32, 1, 5), 4, np.int16)],
+    ids=str,
+)
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "native"])
+def test_rows_of_small_blocks_of_pixels_are_interleaved(target, shape, block, kind, mode):
+    x = numbers(*shape, kind=kind)
+    parameter = lw.var("x", shape, np.dtype(kind).name)
+    call = lw.nn.negative(depth_to_space(parameter, block, mode))
+    library = lw.compile(lw.Function([parameter], call), target=target, jobs=1)
+    (function,) = library.functions
+    assert function.choices[0].implementation == "nn.depth_to_space.interleaved"
+    n, c, h, w = shape
+    c //= block * block
+    split = (n, block, block, c, h, w) if mode == "DCR" else (n, c, block, block, h, w)
+    order = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    wanted = x.reshape(split).transpose(order).reshape(n, c, h * block, w * block)
+    np.testing.assert_array_equal(lw.Engine(library)([x])[0], -wanted)
+
+
+@pytest.mark.parametrize("width", [16, 14])
+def test_interleaving_pixels_is_loads_shuffles_and_stores_of_vectors(width):
+    x = lw.var("x", (1, 8, 4, width))
+    (function,) = lw.compile(lw.Function([x], depth_to_space(x, 2)), target="x86-64-v4", jobs=1).functions
+    assert function.choices[0].implementation == "nn.depth_to_space.interleaved"
+    assert "gather" not in function.llvm_ir
+    assert "scatter" not in function.llvm_ir
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_of_pixels_of_channels_in_blocks(ops, mode):
     x = numbers(1, 16, 2, 3)
     wanted = ops.apply(depth_to_space, x, block_size=2, mode=mode)
