@@ -17,22 +17,18 @@ from ...graph.layout import Layout
 from ...graph.node import Call
 from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
-from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.expr import Axis, Expr, const_int
 from ...ir.target import Target
 from ...lowering.schedule import Schedule
 from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
-from ..register_transpose import schedule_transposed, transposed
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, schedule_around
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
-from .flat import flatten, unflatten
 from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
-
-TRANSPOSED_CYCLES = 0.4
-"""To transpose an element: of 16 lanes, four shuffles, a load and a store for sixteen."""
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 
 
 def add_few_channels(
@@ -126,46 +122,24 @@ class FewChannels:
         shape = (kind.shape[0], self.filters // lanes, *self.outputs, lanes)
         sums = te.compute(shape, element, name="conv.sums")
 
-        def load(*index: Axis) -> Expr:
-            *before, square, at = map(as_index, index)
-            place = square * lanes + at // lanes
-            value = sums[(*before, *unflatten(place, self.plane), at % lanes)]
-            known = math.prod(self.plane) % lanes == 0
-            return value if known else te.if_then_else(place < math.prod(self.plane), value, te.const(0, x.dtype))
-
-        squares = math.ceil(math.prod(self.plane) / lanes)
-        rows = te.compute((*shape[: -1 - len(self.plane)], squares, lanes * lanes), load, name="conv.rows")
-        made, *_ = transposed(rows, lanes, "conv")
-
-        def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
-            before, places = index[: -len(self.plane)], index[-len(self.plane) :]
-            place = flatten([as_index(i) for i in places], self.plane)
-            return made[(n, k // lanes, *before, place // lanes, k % lanes * lanes + place % lanes)]
-
-        return te.compute(kind.shape, unfold, name="conv")
+        return unblocked(sums, kind, self.plane, lanes)
 
     def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
-        stages = [*anchor[0].op.inputs]
-        while stages[-1].op.name != "conv.rows":
-            stages.append(*stages[-1].op.inputs)
-        (sums,) = stages[-1].op.inputs
+        squares = squares_of(anchor[0])
+        (sums,) = squares[-1].op.inputs
         borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
-        schedule, main = schedule_around(anchor[0], outputs, [*stages, sums, *borders], target)
+        schedule, main = schedule_around(anchor[0], outputs, [*squares, sums, *borders], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops
         panel, k = stage.split(k, factor=self.width)
         block, channel = stage.split(k, factor=self.lanes)
         outer, plane = spatial[: -len(self.plane)], spatial[-len(self.plane) :]
-        place = stage.fuse(*plane) if len(plane) > 1 else plane[0]
-        chunk, place = stage.split(place, factor=self._chunk)
-        square, lane = stage.split(place, factor=self.lanes)
+        chunk, square, lane = split_places(stage, plane, self._chunk, self.lanes)
         stage.reorder(n, *outer, chunk, panel, block, square, channel, lane)
-        stage.unroll(channel)
-        stage.vectorize(lane)
         task = stage.fuse(n, *outer, chunk, panel)
         stage.parallel(task)
-        schedule_transposed(schedule, stages, stage, square, self.lanes)
+        schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
         schedule[sums].compute_at(stage, task)
         for tensor in borders:
             schedule_padded(schedule[tensor], False, target, True)

@@ -19,6 +19,7 @@ from ... import te
 from ...graph.layout import Layout
 from ...graph.node import Call
 from ...graph.types import TensorType, Type
+from ...ir.buffer import PAGE_BYTES
 from ...ir.dtype import DType
 from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
@@ -34,8 +35,9 @@ from .flat import flatten, unflatten
 
 STEPS_AHEAD = 16
 """How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
-UNBLOCKED = 1.6
-"""How much longer a convolution of many channels takes, as measured, where a step of the sum leads to another plane."""
+FAR_PLANES, NEAR_PLANES = 1.6, 1.15
+"""How much longer a convolution of many unblocked channels takes, as measured, where a step of the sum leads to another
+plane. Near are those of windows of one element at most half a page apart: along such strides caches fetch ahead."""
 
 
 def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -239,7 +241,10 @@ class Blocked:
         terms = channels * math.prod(self.window)
         stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
-        slowdown = UNBLOCKED if channels > self.block and not self.attrs.data.is_blocked else 1.0
+        near = self.flat and math.prod(self.outputs) * self.dtype.storage_bytes <= PAGE_BYTES // 2
+        slowdown = 1.0
+        if channels > self.block and not self.attrs.data.is_blocked:
+            slowdown = NEAR_PLANES if near else FAR_PLANES
         copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
         *outer, rows, columns = self.grid
         steps = math.prod(outer) * tile_cycles(rows, columns, tile)

@@ -175,15 +175,23 @@ class PackedPointwise:
             stage.unroll(loop)
 
     def _tasks(self) -> tuple[int, int]:
-        """How many tiles make a chunk, which is to stay in the second cache, and panels of filters a share of it."""
+        """How many tiles make a chunk, which is to stay in the second cache, and panels of filters a share of it.
+
+        Where vectors are shared, each thread reads what others have packed. All of them stay in cache then, if they
+        can, so that shares are equal; few panels of filters are not shared, but go with tiles one by one.
+        """
         tile = self.tile
         tiles, panels = math.ceil(self.vectors / tile.vectors), self.filters // tile.rows
         size = self.channels * self.attrs.groups * tile.columns * self.dtype.storage_bytes
-        most = min(max(tiles // MANY_TASKS, WIDE), self.target.l2_bytes // (2 * size))
-        chunk = near_divisor(tiles, most)
+        fitting = self.target.l2_bytes // (2 * size)
+        wide = 1 if FEW_TASKS <= tiles <= fitting and panels < MANY_TASKS else WIDE
+        chunk = near_divisor(tiles, min(max(tiles // MANY_TASKS, wide), fitting))
         chunks = math.ceil(tiles / chunk)
-        shares = 1 if chunks >= FEW_TASKS else math.ceil(MANY_TASKS / chunks)
-        return chunk, near_divisor(panels, panels // shares)
+        if chunks >= FEW_TASKS:
+            return chunk, panels
+        if tiles <= fitting:
+            chunk, chunks = tiles, 1
+        return chunk, near_divisor(panels, panels // math.ceil(MANY_TASKS / chunks))
 
 
 def step_cycles(rows: int, vectors: int) -> float:

@@ -9,6 +9,7 @@ of ``winograd_transform.py``, for each tile:
 
 For each of the (m+2)² planes, the sum is a product of matrices: of tiles by channels, and channels by filters. So tiles
 are taken in groups: V of a group stays in the second cache while panels of filters pass by, some for each plane.
+A result in NCHW is written by strips of rows: those of a group wait in blocks, and are transposed (``unblocked.py``).
 ``nn.conv2d`` proposes it to the layout planner (``winograd_weights.py``), which weighs the cost declared here.
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ... import te
-from ...graph.layout import Layout
+from ...graph.layout import NCHW, Layout
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
 from ...ir.errors import TypeInferenceError
@@ -33,7 +34,8 @@ from ..registry import OpPattern, register_op
 from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy
 from ..tiling import MANY_TASKS, schedule_around
-from ..window import axis_extents, check_ranks, given_padding, inside, window_shape
+from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 from .winograd_blocking import Blocking, Products
 from .winograd_transform import SIZES, TAPS, chosen, input_row, output_row, transforms
 
@@ -45,7 +47,7 @@ class WinogradAttrs(Attrs):
     size: int = attr("m: rows and columns of the result in a tile", check=one_of(*SIZES))
     padding: tuple[int, ...] = attr("zeros around H and W: both begins, then both ends", (0,) * 4, all_non_negative)
     data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
-    out_layout: str = attr("layout of the result; empty: that of x", "")
+    out_layout: str = attr("layout of the result, also NCHW; empty: that of x", "")
 
     @property
     def data(self) -> Layout:
@@ -68,7 +70,8 @@ def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
         raise TypeInferenceError(f"x must be of floats, found {x}")
     check_ranks(2, padding=attrs.padding)
     for name, layout in (("data_layout", attrs.data), ("out_layout", attrs.out)):
-        if layout is not Layout(f"NCHW{layout.factor('C')}c"):
+        plain = layout is NCHW and name == "out_layout"
+        if not plain and layout is not Layout(f"NCHW{layout.factor('C')}c"):
             raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
     extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
     if const_int(extents["H"]) is None or const_int(extents["W"]) is None:
@@ -125,6 +128,8 @@ class Winograd:
     tiles: tuple[int, int]  # rows and columns of them
     blocking: Blocking
     width: int
+    lanes: int  # of a vector of filters
+    strip: int  # how many places of the result follow each other that a group makes, if the result is in NCHW
 
     @property
     def groups(self) -> int:
@@ -133,7 +138,7 @@ class Winograd:
     @property
     def parts(self) -> int:
         """How many blocks of the result's channels a panel computes."""
-        return self.width // self.attrs.out.factor("C")
+        return self.width // self.lanes
 
     def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         x, planes = inputs
@@ -179,9 +184,10 @@ class Winograd:
 
     def _result(self, products: te.Tensor, kind: TensorType) -> te.Tensor:
         """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles."""
-        n, blocks, _, _, lanes = kind.shape
+        n, lanes, (height, width) = kind.shape[0], self.lanes, kind.shape[2:4]
         size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
         matrix, parts = transforms(size).outputs, self.parts
+        blocks = products.shape[2] * parts
 
         def by_rows(b: Axis, ko: Axis, g: Axis, t: Axis, i: Axis, j: Axis, ki: Axis) -> Expr:
             column = [products[b, g, ko // parts, r, j, t, ko % parts * lanes + ki] for r in range(points)]
@@ -199,33 +205,33 @@ class Winograd:
             tile = y // size * self.tiles[1] + x // size
             return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
 
-        return te.compute(kind.shape, place, name="winograd")
+        made = te.compute((n, blocks, height, width, lanes), place, name="winograd")
+        return unblocked(made, kind, known_window((height, width)), lanes) if self.attrs.out is NCHW else made
 
     def schedule(self, attrs: WinogradAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
-        made = anchor[0].op.inputs[0]
+        squares = squares_of(anchor[0]) if attrs.out is NCHW else []
+        (result,) = squares[-1].op.inputs if squares else anchor
+        made = result.op.inputs[0]
         half = made.op.inputs[0]
         products = half.op.inputs[0]
         inputs, planes = products.op.inputs
-        stages = [products, inputs, inputs.op.inputs[0], half, made]
+        blocked = [result, *squares] if squares else []
+        stages = [products, inputs, inputs.op.inputs[0], half, made, *blocked]
         schedule, main = schedule_around(anchor[0], outputs, stages, target)
         stage = schedule[main]
-        n, block, row, column, lane = stage.loops
-        panels, part = stage.split(block, factor=self.parts)
-        panels, panel = stage.split(panels, factor=self.blocking.together)
-        down, i = stage.split(row, factor=attrs.size)
-        across, j = stage.split(column, factor=attrs.size)
-        stage.reorder(n, panels, panel, part, down, across, i, j, lane)
-        group, tile = stage.split(stage.fuse(down, across), factor=self.blocking.group)
-        stage.reorder(n, group, panels, panel, tile, part, i, j, lane)
-        stage.vectorize(lane)
-        stage.unroll(j)
-        group = stage.fuse(n, group)
+        if squares:
+            group, panels = self._schedule_strips(schedule, stage, squares)
+            self._schedule_tiles(schedule, schedule[result], made)
+            schedule[result].compute_at(stage, panels)
+        else:
+            n, panel, tile, *inner = self._schedule_tiles(schedule, stage, made)
+            panels, panel = stage.split(panel, factor=self.blocking.together)
+            group, tile = stage.split(tile, factor=self.blocking.group)
+            stage.reorder(n, group, panels, panel, tile, *inner)
+            group = stage.fuse(n, group)
         by_group = self._by_group(anchor[0], planes)
         stage.parallel(group if by_group else panels)
-        _schedule_result(schedule[made], schedule[half])
-        schedule[made].compute_at(stage, i)
-        schedule[half].compute_at(stage, part)
         block, channel = self._schedule_products(schedule[products])
         schedule[products].compute_at(stage, panels)
         _schedule_inputs(schedule, inputs, parallel=not by_group)
@@ -234,6 +240,37 @@ class Winograd:
         schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after these would check them again
         schedule[products].prefetch(inputs, block, 1)
         return schedule
+
+    def _schedule_tiles(self, schedule: Schedule, stage: StageView, made: te.Tensor) -> list[LoopView]:
+        """Tile by tile, all blocks of a panel; its loops. What goes before a tile is computed for each of them."""
+        half = made.op.inputs[0]
+        n, block, row, column, lane = stage.loops
+        panel, part = stage.split(block, factor=self.parts)
+        down, i = stage.split(row, factor=self.attrs.size)
+        across, j = stage.split(column, factor=self.attrs.size)
+        stage.reorder(n, panel, part, down, across, i, j, lane)
+        tile = stage.fuse(down, across)
+        loops = [n, panel, tile, part, i, j, lane]
+        stage.reorder(*loops)
+        stage.vectorize(lane)
+        stage.unroll(j)
+        _schedule_result(schedule[made], schedule[half])
+        schedule[made].compute_at(stage, i)
+        schedule[half].compute_at(stage, part)
+        return loops
+
+    def _schedule_strips(
+        self, schedule: Schedule, stage: StageView, squares: Sequence[te.Tensor]
+    ) -> tuple[LoopView, LoopView]:
+        """Channel by channel, what a group and some panels make: rows in blocks, which wait in the second cache. Gives
+        the loops over groups, and over panels together."""
+        n, k, *plane = stage.loops
+        panels, k = stage.split(k, factor=self.blocking.together * self.width)
+        block, channel = stage.split(k, factor=self.lanes)
+        group, square, lane = split_places(stage, plane, self.strip, self.lanes)
+        stage.reorder(n, group, panels, block, square, channel, lane)
+        schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
+        return stage.fuse(n, group), panels
 
     def _by_group(self, result: te.Tensor, planes: te.Tensor) -> bool:
         """Whether groups run in parallel. Few of them do not come out even between threads, and each thread would fetch
@@ -246,7 +283,7 @@ class Winograd:
         filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
         *outer, panel, i, j, tile, filters, co, ci = stage.loops
         tile, row = stage.split(tile, factor=self.blocking.rows)
-        part, lane = stage.split(filters, factor=self.attrs.out.factor("C"))
+        part, lane = stage.split(filters, factor=self.lanes)
         stage.reorder(*outer, i, j, panel, tile, co, ci, row, part, lane)
         stage.vectorize(lane)
         stage.unroll(row)
@@ -290,11 +327,19 @@ def _schedule_rows(stage: StageView) -> None:
 def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     x, planes, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
     panels, _, _, channels, width = _known_extents(planes)
-    height, columns = (math.ceil((const_int(e) or 0) / attrs.size) for e in kind.shape[2:4])
-    products = Products(attrs.points**2, height * columns, channels, panels * width, width, kind.dtype, target)
-    blocking = products.best()
-    made = Winograd(attrs, (height, columns), blocking, width)
-    cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * (blocking.cycles + products.transforms) + moved([x, kind])
+    rows, columns = (const_int(extent) or 0 for extent in (kind.shape[2:4]))
+    tiles = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
+    products = Products(attrs.points**2, math.prod(tiles), channels, panels * width, width, kind.dtype, target)
+    lanes, unit, written = attrs.out.factor("C"), 1, 0.0
+    if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their places
+        lanes = math.gcd(width, target.lanes(kind.dtype))
+        unit = lanes // math.gcd(attrs.size * columns, lanes) * tiles[1]
+        written = TRANSPOSED_CYCLES * panels * width * rows * columns
+    blocking = products.best(unit)
+    strip = math.ceil(min(blocking.group // tiles[1] * attrs.size, rows) * columns / lanes) * lanes
+    made = Winograd(attrs, tiles, blocking, width, lanes, strip)
+    cycles = blocking.cycles + products.transforms + written
+    cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * cycles + moved([x, kind])
     strategy = OpStrategy()
     strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost)
     return strategy

@@ -69,13 +69,15 @@ def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[La
         data = given.layout.factor("C") if given.layout.is_blocked else data
     if block is None or data is None or channels % data:
         return
-    held, out = Held(NCHW, data_layout(2, data)), Held(NCHW, data_layout(2, block))
+    held, blocked = Held(NCHW, data_layout(2, data)), Held(NCHW, data_layout(2, block))
     for size in SIZES:
         for width in (block * blocks for blocks in PANEL_BLOCKS):
             if channels <= MOST_CHANNELS[size] and filters % width == 0:
                 make = WinogradPlanes(size, width)
-                made = WinogradAttrs(size=size, padding=attrs.padding, data_layout=str(held), out_layout=str(out))
-                yield LayoutUse((held, Packed(make, make.type_of(weight))), made, out, WINOGRAD_CONV2D)
+                for out in (blocked, None):
+                    layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
+                    made = WinogradAttrs(size=size, padding=attrs.padding, **layouts)
+                    yield LayoutUse((held, Packed(make, make.type_of(weight))), made, out, WINOGRAD_CONV2D)
 
 
 def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType) -> bool:

@@ -73,6 +73,15 @@ def test_channels_that_make_blocks_are_turned_before_a_convolution_of_many():
     assert len(calls(planned, "layout_transform")) == 2
 
 
+@pytest.mark.parametrize(("extent", "layout"), [(6, "NCHW16c"), (27, "NCHW")])
+def test_few_filters_are_blocked_over_near_planes_which_are_read_as_they_are(extent, layout):
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
+    x = image(512, extent)
+    planned = plan_layouts(lw.Function([x], conv(x, 32, window=1)), target).function
+    assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW"]
+    assert out_layouts(planned) == [layout]
+
+
 def test_weights_and_biases_are_turned_when_the_model_is_compiled():
     x = image()
     f = lw.Function([x], conv(nn.add(conv(x, 64), weight(64, 1, 1)), 32))
@@ -357,6 +366,19 @@ def test_the_constant_of_a_product_is_packed_whether_its_rows_are_known_or_not(l
     x, w = lw.var("x", (*lead, 256)), lw.const(np.ones((256, 512), np.float32))
     plan = plan_layouts(lw.Function([x], lw.nn.dense(x, w, transposed=False)), TARGET)
     assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
+
+
+def test_rows_that_are_copied_with_panels_and_without_leave_a_large_constant_packed():
+    x, w = lw.var("x", (2048, 2048)), lw.const(np.ones((2048, 2048), np.float32))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
+
+
+@pytest.mark.parametrize(("terms", "expected"), [(1000, "nn.packed_matmul"), (1024, "nn.matmul")])
+def test_a_narrow_constant_is_packed_unless_rows_would_be_copied_for_it(terms, expected):
+    x, w = lw.var("x", (64, terms)), lw.const(np.ones((terms, 64), np.float32))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    assert [made.op.name for made in calls(plan.function)] == [expected]
 
 
 def test_a_constant_is_packed_where_the_operator_for_it_costs_less(add_row):

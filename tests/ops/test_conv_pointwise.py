@@ -1,6 +1,7 @@
 """Pointwise convolutions whose weights stand in panels of filters: values against slow numpy, who takes them, the code
 of the inner loop."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ CASES = {
     "many positions": ((1, 4, 40, 43), (5, 4, 1, 1, 8), 1, 1, "NCHW OIHW8o NCHW"),
     "few filters": ((1, 10, 9, 20), (2, 10, 1, 1, 6), 1, 1, "NCHW OIHW6o NCHW"),
     "one position": ((3, 10, 1, 1), (2, 10, 1, 1, 8), 1, 1, "NCHW OIHW8o NCHW"),
+    "packed by each task for a few panels": ((1, 6, 13, 13), (4, 6, 1, 1, 8), 1, 1, "NCHW OIHW8o NCHW"),
     "strided": ((1, 8, 15, 14), (8, 8, 1, 1, 4), 2, 1, "NCHW OIHW4o NCHW"),
     "grouped": ((2, 12, 7, 9), (10, 6, 1, 1, 4), 1, 2, "NCHW OIHW4o NCHW"),
     "one axis": ((2, 8, 100), (4, 8, 1, 8), 1, 1, "NCW OIW8o NCW"),
@@ -88,6 +90,17 @@ def test_the_planner_puts_constant_weights_in_panels_that_fill_the_registers(tar
     assert rows > 1
     assert 96 % rows == 0
     assert select_implementation(planned, made).chosen.name == "conv.pointwise_packed"
+
+
+@pytest.mark.parametrize(("filters", "loops"), [(32, [4]), (256, [256, 8])])
+def test_few_panels_of_filters_go_with_tiles_one_by_one_and_many_share_the_vectors_equally(filters, loops):
+    """Threads have as much to do as each other: tiles of three vectors of the eleven, or panels for all of them."""
+    x = lw.var("x", (1, 256, 13, 13))
+    w = lw.const(rng.normal(size=(filters // 8, 256, 1, 1, 8)).astype(np.float32))
+    call = conv2d(x, w, **attributes(1, 1, "NCHW OIHW8o NCHW"))
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")
+    text = lw.compile(lw.Function([x], call), target=target).functions[0].loop_ir
+    assert [int(extent) for extent in re.findall(r"parallel\((\d+)\)", text)] == loops
 
 
 @pytest.mark.parametrize(

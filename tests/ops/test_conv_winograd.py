@@ -80,6 +80,10 @@ CASES = {
     "one place of a border": ((1, 16, 1, 1), 16, 2, 16, (1, 1, 1, 1), "NCHW16c NCHW16c"),
     "blocks of other sizes": ((1, 24, 8, 8), 16, 4, 16, (1, 1, 1, 1), "NCHW8c NCHW16c"),
     "several groups of tiles": ((1, 64, 37, 30), 64, 4, 32, (2, 2, 2, 2), "NCHW16c NCHW16c"),
+    "to channels one by one": ((2, 16, 9, 7), 48, 4, 16, (1, 1, 1, 1), "NCHW16c NCHW"),
+    "to channels one by one, several strips": ((1, 64, 61, 28), 64, 4, 32, (1, 1, 1, 1), "NCHW16c NCHW"),
+    "to channels one by one, several strips of odd rows": ((1, 64, 57, 55), 64, 4, 16, (1, 1, 1, 1), "NCHW16c NCHW"),
+    "to channels one by one, that make no vectors": ((1, 16, 6, 5), 12, 2, 12, (1, 0, 1, 1), "NCHW16c NCHW"),
 }
 
 
@@ -137,6 +141,16 @@ def test_values_are_those_of_a_convolution_by_shorter_vectors(target, width):
     call = of_planes(data, w, 4, width, (1,) * 4, layout, layout)
     (found,) = lw.Engine(lw.compile(lw.Function([data], call), target=target))([blocked])
     assert error(windows.rearranged(found, layout, "NCHW"), convolved(x, w, (1,) * 4)) < 1e-5
+
+
+def test_a_result_in_nchw_is_transposed_in_registers_and_sums_stay_in_them():
+    x, w, bias = lw.var("x", (1, 32, 56, 56), "float32"), normal(32, 32, 3, 3), normal(32, 1, 1)
+    body = lw.nn.add(lw.nn.conv2d(x, lw.const(w), padding=1), lw.const(bias))
+    library = lw.compile(lw.Function([x], body), target=AVX512)
+    function = library.functions[-1]
+    assert function.name == "fused_nn_winograd_conv2d_add"
+    allocated = [line.split(":")[0].strip() for line in function.loop_ir.splitlines() if "allocate" in line]
+    assert {"winograd.products_reg", "conv.bit3_reg"} <= set(allocated)
 
 
 def test_bias_activation_and_residual_are_computed_in_its_tiles():
