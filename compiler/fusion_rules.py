@@ -5,7 +5,8 @@ A call may join its post-dominator, the *sink*, with all calls on the paths betw
   - a complex operator (``OUT_ELEMENTWISE_FUSABLE``) with elementwise and broadcasting ones, if all results have its
     result's shape, and elements as wide: they are its *epilogue*, computed tile by tile as its schedule goes;
   - a reduction with elementwise and broadcasting ones, if all results have its result's shape;
-  - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there.
+  - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there;
+  - elementwise and broadcasting ones with a pool that reads each element once.
 
 So there is at most one complex operator or reduction in a function. An opaque operator is a function of its own, and
 operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first; but
@@ -20,6 +21,7 @@ from ..graph.node import Call
 from ..graph.types import TensorType, Type
 from ..ops.memory_view import RunsOfResult, memory_view
 from ..ops.registry import Op, OpPattern
+from .prologue import reads_once
 
 MAX_CALLS = 48
 """Most calls in one function: bounds the depth of expressions and the time to compile them."""
@@ -66,6 +68,8 @@ def obstacle(
             return f"{_membership(call, anchor_of)}, and {where}"
     into = anchor_of(sink)
     if pattern_of(into) <= OpPattern.COMM_REDUCE:
+        return None
+    if into is sink and reads_once(sink) and pattern_of(anchor) <= OpPattern.BROADCAST:
         return None
     if into is not sink:
         return f"{_membership(sink, anchor_of)}: its function takes in nothing else"

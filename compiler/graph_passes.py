@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..codegen.options import Precision
 from ..graph.node import Function
 from ..ir.target import Target
+from .average_first import average_first
 from .constraints import settle_dimensions
 from .convolve_transposed import convolve_transposed
 from .fold_constants import Evaluate, fold_constants
@@ -30,7 +31,7 @@ def run_graph_passes(
     if evaluate is not None:
         function = fold_constants(function, evaluate)
     if precision != "strict":
-        function = convolve_transposed(fuse_attention(function))
+        function = average_first(convolve_transposed(fuse_attention(function)))
     function = split_products(function)
     if layouts == "plan":
         function = plan_layouts(function, target, precision, records).function

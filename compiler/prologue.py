@@ -1,14 +1,17 @@
 """What is computed as a complex operator reads it: reshapes and transposes that only move whole rows, such as a channel
-shuffle before a depthwise convolution. A row is then read from where it lies, instead of being copied first.
+shuffle before a depthwise convolution. A row is then read from where it lies, instead of being copied first. And what
+is elementwise before a pool whose windows do not overlap, so that nothing is computed twice.
 """
 
 from __future__ import annotations
 
 from ..graph.node import Call, Node, tensor_of
+from ..ops.pool import AVG_POOL, LP_POOL, MAX_POOL
 from ..ops.registry import get_op
 from ..ops.row_reads import axes_of_rows
 
 RESHAPE, TRANSPOSE = get_op("reshape"), get_op("transpose")
+POOLS = (AVG_POOL, LP_POOL, MAX_POOL)
 
 
 def may_precede(node: Call, sink: Call, anchor: Call) -> bool:
@@ -32,3 +35,12 @@ def _moves_rows(node: Node, rank: int) -> bool:
     if node.op is TRANSPOSE:
         return bool(node.attrs.axes[-rank:] == tuple(range(after.ndim))[-rank:])
     return all(a is b for a, b in zip(before.shape[-rank:], after.shape[-rank:], strict=True))
+
+
+def reads_once(call: Call) -> bool:
+    """Whether a call is a pool that reads no element of its operand twice."""
+    if call.op not in POOLS:
+        return False
+    attrs = call.attrs
+    windows = zip(attrs.strides, attrs.window, attrs.dilation, strict=True)
+    return all(step > (extent - 1) * spread for step, extent, spread in windows)

@@ -1,4 +1,5 @@
-"""What only moves rows is computed where a depthwise convolution reads them; other operands stay outside."""
+"""What only moves rows is computed where a depthwise convolution reads them, what is elementwise where a pool reads it
+once; other operands stay outside."""
 
 import numpy as np
 import pytest
@@ -58,3 +59,40 @@ def test_shuffled_rows_give_what_copies_of_them_give(stride):
     fused = lw.Engine(lw.compile(Function((X,), depthwise(shuffled(X), strides=stride)), jobs=1))
     plain = lw.Engine(lw.compile(Function((X,), depthwise(X, strides=stride)), jobs=1))
     np.testing.assert_array_equal(fused([x])[0], plain([moved])[0])
+
+
+def affine(x=X):
+    scale, shift = (lw.const(np.linspace(low, 2, 12, dtype=np.float32).reshape(12, 1, 1)) for low in (0.5, -2))
+    return nn.relu(nn.add(nn.multiply(x, scale), shift))
+
+
+def test_what_is_elementwise_is_computed_as_a_pool_reads_it_once():
+    assert names(nn.avg_pool(affine(), 2, strides=2)) == ["multiply_add_relu_nn_avg_pool"]
+    assert names(nn.relu(nn.max_pool(affine(), (2, 3), strides=(2, 3)))) == ["multiply_add_relu_nn_max_pool_relu"]
+
+
+def test_what_a_pool_or_others_read_again_stays_outside():
+    assert names(nn.avg_pool(affine(), 3, strides=2)) == ["multiply_add_relu", "nn_avg_pool"]
+    assert names(nn.avg_pool(affine(), 2, strides=2, dilation=2)) == ["multiply_add_relu", "nn_avg_pool"]
+    read = affine()
+    assert (
+        names(nn.multiply(nn.avg_pool(read, 5, strides=5), nn.sum(read, (2, 3), keepdims=True)))[0]
+        == "multiply_add_relu"
+    )
+
+
+def test_an_epilogue_stays_with_its_convolution():
+    pooled = nn.max_pool(nn.relu(depthwise(X)), 2, strides=2)
+    assert names(pooled) == ["nn_conv2d_relu", "nn_max_pool"]
+
+
+@pytest.mark.parametrize("window", [(2, 3), (17, 18)], ids=["axis by axis", "by loops"])
+@pytest.mark.parametrize("pool", [nn.avg_pool, nn.max_pool])
+def test_a_pool_gives_what_it_gives_of_copies(pool, window):
+    x = np.random.default_rng(0).standard_normal((1, 12, 19, 20)).astype(np.float32)
+    source = lw.var("x", x.shape)
+    options = {"strides": window, "padding": 1, "ceil_mode": True}
+    apart = lw.Engine(lw.compile(Function((source,), affine(source)), jobs=1))([x])[0]
+    plain = lw.Engine(lw.compile(Function((source,), pool(source, window, **options)), jobs=1))
+    fused = lw.Engine(lw.compile(Function((source,), pool(affine(source), window, **options)), jobs=1))
+    np.testing.assert_allclose(fused([x])[0], plain([apart])[0], rtol=1e-6)

@@ -141,7 +141,8 @@ def test_elementwise_calls_on_a_concatenation_join_what_computes_its_parts():
     x = lw.var("x", X.shape)
     whole = nn.relu(nn.negative(nn.concatenate([pooled(x), pooled(nn.negative(x))], axis=1)))
     steps, (found,), _ = run(Function([x], pooled(whole)), X)
-    assert sorted(steps) == ["fused_negative", *["fused_nn_max_pool"], *["fused_nn_max_pool_negative_relu"] * 2]
+    parts = ["fused_negative_nn_max_pool_negative_relu", "fused_nn_max_pool_negative_relu"]
+    assert sorted(steps) == [parts[0], "fused_nn_max_pool", parts[1]]
     np.testing.assert_array_equal(found, np.maximum(np.concatenate([-X, X], axis=1), 0))
 
 
