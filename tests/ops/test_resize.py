@@ -6,6 +6,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.ops.repeat import repeat
 from loopwright.ops.resample import resample
@@ -50,6 +51,18 @@ def test_sizes_and_scales_are_of_the_spatial_axes_unless_axes_are_given(ops):
     np.testing.assert_array_equal(found, [[[0, 1, 2, 3, 4]]])
     cropped = {"coordinates": "tf_crop_and_resize", "regions": [(0.5, 1.5)], "extrapolation_value": 9.0}
     np.testing.assert_array_equal(ops.apply(resize, data, sizes=(3,), mode="linear", **cropped), [[[2, 4, 9]]])
+
+
+@pytest.mark.parametrize("sizes", [(0, 16), (16, 0), (3, 0)], ids=str)
+def test_an_axis_may_be_resized_to_nothing(ops, sizes):
+    assert ops.apply(resize, np.ones((1, 2, 32, 32), np.float32), sizes=sizes, mode="linear").shape == (1, 2, *sizes)
+
+
+def test_a_region_of_which_nothing_is_inside_is_filled(ops):
+    beyond = {"coordinates": "tf_crop_and_resize", "regions": [(2.0, 3.0)] * 2, "extrapolation_value": 7.0}
+    x = np.ones((1, 1, 32, 32), np.float32)
+    found = ops.apply(resize, x, sizes=(16, 16), mode="linear", exclude_outside=True, **beyond)
+    np.testing.assert_array_equal(found, np.full((1, 1, 16, 16), 7, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -145,3 +158,16 @@ def test_resampling_needs_indices_and_weights_alike(ops):
         resample(x, indices, ops.var((4, 2)), 1)
     with pytest.raises(TypeInferenceError, match="of one float, found float32 and float64"):
         resample(x, indices, ops.var((2, 4), "float64"), 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"),
+    [("linear", lambda x: x.reshape(2, 3, 5, 2, 32, 2).mean((3, 5))), ("nearest", lambda x: x[..., ::2, ::2])],
+)
+def test_half_the_size_is_one_function_that_gathers_nothing(mode, wanted):
+    x = lw.var("x", (2, 3, 10, 64))
+    library = lw.compile(lw.Function([x], resize(x, scales=0.5, mode=mode)), target="native", jobs=1)
+    (function,) = library.functions
+    assert "gather" not in function.llvm_ir
+    image = np.random.default_rng(0).standard_normal((2, 3, 10, 64)).astype(np.float32)
+    np.testing.assert_allclose(lw.Engine(library)([image])[0], wanted(image), rtol=1e-6, atol=1e-6)
