@@ -23,6 +23,7 @@ from ..ir.expr import Var as Dim
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
+from ..lowering.passes.short_loops import run_short_loops_alone
 from .function_cache import function_cache
 from .lower_function import lower_function
 from .op_call import op_call
@@ -34,7 +35,8 @@ def compile_function(
 ) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
-    func, choices, work, _ = lower_function(function, target, symbol, options.precision, records)
+    nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records)
+    func = run_short_loops_alone(nest)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
     heap = heap_use(func)

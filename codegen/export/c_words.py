@@ -99,7 +99,7 @@ _POSIX = (
 _KERNEL32 = (
     "AcquireSRWLockExclusive CloseHandle CreateFileA CreateFileMappingA CreateThread GetCurrentProcessId GetFileSizeEx "
     "GetModuleHandleExA MapViewOfFile QueryPerformanceCounter QueryPerformanceFrequency ReleaseSRWLockExclusive "
-    "SleepConditionVariableSRW UnmapViewOfFile WakeAllConditionVariable WakeConditionVariable"
+    "SleepConditionVariableSRW SwitchToThread UnmapViewOfFile WakeAllConditionVariable WakeConditionVariable"
 )
 """Windows, what exports call of it themselves."""
 

@@ -20,6 +20,7 @@ define void @free(ptr %memory) {
 ; --- threads -------------------------------------------------------------------------------------------------------
 
 declare i32 @GetCurrentProcessId()
+declare i32 @SwitchToThread()
 declare i32 @QueryPerformanceCounter(ptr)
 declare i32 @QueryPerformanceFrequency(ptr)
 declare void @AcquireSRWLockExclusive(ptr)
@@ -34,6 +35,11 @@ declare i32 @CloseHandle(ptr)
 define i32 @getpid() {
   %id = call i32 @GetCurrentProcessId()
   ret i32 %id
+}
+
+define i32 @sched_yield() {
+  %switched = call i32 @SwitchToThread()
+  ret i32 0
 }
 
 define i32 @clock_gettime(i32 %clock, ptr %time) {

@@ -43,6 +43,7 @@
 %Look = type { i64, i64 }                             ; generation seen, which member we are: 0 if we did not enter
 
 declare i32 @getpid()
+declare i32 @sched_yield()
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
@@ -476,12 +477,14 @@ define internal i64 @pool.deadline() noinline {
   ret i64 %deadline
 }
 
-; Whether spinning round %i is past the deadline. Asks the clock every 32 rounds, a pause is 10 to 140 cycles.
+; Whether spinning round %i is past the deadline. Asks the clock every 32 rounds, a pause is 10 to 140 cycles; and lets
+; others have the core, since the one that is waited for may be among them.
 define internal i1 @pool.is.late(i64 %i, i64 %deadline) alwaysinline {
   %phase = and i64 %i, 31
   %ask = icmp eq i64 %phase, 0
   br i1 %ask, label %clock, label %no
 clock:
+  %1 = call i32 @sched_yield()
   %now = call i64 @pool.now()
   %late = icmp sge i64 %now, %deadline
   ret i1 %late

@@ -28,6 +28,8 @@ API void *windows_memset(void *a, int byte, size_t size) { return memset(a, byte
 
 API uint32_t GetCurrentProcessId(void) { return (uint32_t)getpid(); }
 
+API int SwitchToThread(void) { return !sched_yield(); }
+
 API int QueryPerformanceFrequency(int64_t *frequency) {
     *frequency = 10000000;
     return 1;

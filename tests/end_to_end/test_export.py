@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -15,40 +16,27 @@ from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import host_target
 from loopwright.codegen.machine import target_machine
 from loopwright.codegen.options import CodegenOptions
-from loopwright.graph.node import Tuple
 from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import Compare, Load, const
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
 from loopwright.runtime.exports.export import export_kernel
 from loopwright.runtime.exports.linker import linker_for
 
+sys.path.insert(0, str(Path(__file__).parent))
+from exported_network import COLUMNS, DEPTH, ROWS, SIZES, WIDTH, X, in_a_row, network
+
 PROGRAM = Path(__file__).with_name("run_export.c")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-ROWS, COLUMNS, WIDTH, DEPTH = 6, 40, 48, 8
 ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
-SIZES = [f"-D{name}={globals()[name]}" for name in ("ROWS", "COLUMNS", "WIDTH", "DEPTH")]
-X = np.random.default_rng(4).normal(size=(ROWS, COLUMNS)).astype(np.float32)
 LIBC = {"aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp", "open", "close", "lseek", "mmap", "munmap"}
-LIBC |= {"getpid", "clock_gettime", "sigfillset", "sigdelset"}
+LIBC |= {"getpid", "clock_gettime", "sched_yield", "sigfillset", "sigdelset"}
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
-def network(rows):
-    """Two outputs, products by two constants, intermediates between, and parallel loops."""
-    rng = np.random.default_rng(5)
-    w, v = (rng.normal(size=shape).astype(np.float32) for shape in ((COLUMNS, WIDTH), (WIDTH, DEPTH)))
-    x = lw.var("x.1", (rows, COLUMNS))
-    hidden = lw.nn.relu(lw.nn.matmul(x, lw.const(w)))
-    results = Tuple((lw.nn.softmax(hidden), lw.nn.matmul(hidden, lw.const(v))))
-    hidden = np.maximum(X.astype(np.float64) @ w, 0)
-    powers = np.exp(hidden - hidden.max(axis=1, keepdims=True))
-    return lw.Function([x], results, "net"), [powers / powers.sum(axis=1, keepdims=True), hidden @ v]
-
-
 @pytest.fixture(scope="module")
 def library():
-    function, expected = network(ROWS)
+    function, expected = network()
     found = lw.compile(function, jobs=1)
     assert any("lw_parallel_for" in f.llvm_ir for f in found.functions)
     assert found.model.intermediates
@@ -98,7 +86,7 @@ def outputs(program, *arguments, command=()):
 
 def run_program(program, library, *arguments):
     """The program's outputs are those of the engine, to the bit."""
-    expected = np.concatenate([y.ravel() for y in lw.Engine(library)([X])])
+    expected = in_a_row(lw.Engine(library)([X]))
     for found in outputs(program, *arguments):
         assert np.array_equal(found, expected)
 
@@ -195,11 +183,11 @@ def check_growth(net):
 
 def test_a_model_for_aarch64_runs_in_an_emulator(tmp_path):
     compiler, command = emulator()
-    function, expected = network(ROWS)
+    function, expected = network()
     files = lw.compile(function, target=ARM, jobs=1).export(tmp_path)
     program = build(tmp_path, files.code, flags=["-static"], compiler=compiler)
     for found in outputs(program, command=command):
-        np.testing.assert_allclose(found, np.concatenate([y.ravel() for y in expected]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found, in_a_row(expected), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])

@@ -14,28 +14,14 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.graph.node import Tuple
 from loopwright.runtime.exports.linker import linker_for
 
+sys.path.insert(0, str(Path(__file__).parent))
+from exported_network import SIZES, X, in_a_row, network
+
 HERE = Path(__file__).parent
-ROWS, COLUMNS, WIDTH, DEPTH = 6, 40, 48, 8
-SIZES = [f"-D{name}={globals()[name]}" for name in ("ROWS", "COLUMNS", "WIDTH", "DEPTH")]
-X = np.random.default_rng(4).normal(size=(ROWS, COLUMNS)).astype(np.float32)
 RUNTIME = re.compile(r"KERNEL32\.dll|api-ms-win-crt-.*\.dll|msvcrt\.dll|ucrtbase\.dll", re.IGNORECASE)
 FUNCTIONS = ["net_create", "net_destroy", "net_message", "net_run", "net_verify"]
-
-
-def network():
-    """Two outputs, products by two constants, and parallel loops; and what they should give."""
-    rng = np.random.default_rng(5)
-    w, v = (rng.normal(size=shape).astype(np.float32) for shape in ((COLUMNS, WIDTH), (WIDTH, DEPTH)))
-    x = lw.var("x.1", (ROWS, COLUMNS))
-    hidden = lw.nn.relu(lw.nn.matmul(x, lw.const(w)))
-    results = Tuple((lw.nn.softmax(hidden), lw.nn.matmul(hidden, lw.const(v))))
-    numbers = np.maximum(X.astype(np.float64) @ w, 0)
-    powers = np.exp(numbers - numbers.max(axis=1, keepdims=True))
-    expected = [powers / powers.sum(axis=1, keepdims=True), numbers @ v]
-    return lw.Function([x], results, "net"), np.concatenate([y.ravel() for y in expected])
 
 
 def compiled(triple):
@@ -78,7 +64,7 @@ def check_runs(program, folder):
         done = run(threads, "net.weights")
         assert done.returncode == 0, done.stderr
         for found in np.frombuffer(done.stdout, np.float32).reshape(2, -1):
-            np.testing.assert_allclose(found, network()[1], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(found, in_a_row(network()[1]), rtol=1e-4, atol=1e-5)
     for name in ("other", "missing"):
         done = run("1", name)
         assert (done.returncode, done.stderr.split(b"\n")[0][:31]) == (1, b"-3 the file of weights cannot b")
