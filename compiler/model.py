@@ -33,12 +33,30 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class _Parts:
+    """A graph as what is compiled one by one, what of it a run gives, and the values that lie in others."""
+
+    graph: Function
+    units: Sequence[Unit]
+    results: Sequence[Value]
+    views: Mapping[Value, View]
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
     """What is compiled: ``keys`` of the units, and of other implementations of the functions of these keys."""
 
     jobs: Mapping[str, Job]
     keys: Sequence[str]
     alternatives: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """The function of each unit; and by symbol the other implementations of it."""
+
+    functions: Sequence[CompiledFunction]
+    alternatives: Mapping[str, tuple[CompiledFunction, ...]]
 
 
 def compile_model(
@@ -74,28 +92,26 @@ def compile_model(
         graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
         units, results = units_of(graph, unfused)
         units, views = find_views(units, results)
-        work = _work_of(units, target, options, records, alternatives)
+        parts = _Parts(graph, units, results, views)
+        work = _work_of(parts.units, target, options, records, alternatives)
         compiled = _compile(work, target, options, workers, progress)
     names = output_names or tuple(f"output{k}" for k in range(len(results)))
-    return _assemble(name, names, graph, units, results, views, work, compiled, target, options)
+    return _assemble(name, names, parts, compiled, target, options)
 
 
 def _assemble(
     name: str,
     output_names: Sequence[str],
-    graph: Function,
-    units: Sequence[Unit],
-    results: Sequence[Value],
-    views: Mapping[Value, View],
-    work: _Work,
-    compiled: Mapping[str, CompiledFunction],
+    parts: _Parts,
+    compiled: _Compiled,
     target: Target,
     options: CodegenOptions,
 ) -> CompiledModel:
     """The steps on values that have their places, and the entry that calls them."""
+    graph = parts.graph
     dims = dimension_names(graph.params)
-    plan = place_values(graph, units, results, views, dims)
-    steps = [_step(unit, compiled[key], plan, dims) for unit, key in zip(units, work.keys, strict=True)]
+    plan = place_values(graph, parts.units, parts.results, parts.views, dims)
+    steps = [_step(unit, code, plan, dims) for unit, code in zip(parts.units, compiled.functions, strict=True)]
     entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
     return CompiledModel(
         name,
@@ -104,7 +120,7 @@ def _assemble(
         least_extents(graph, dims),
         checked_extents(graph, dims),
         tuple(tensor_spec(p.name, p.type, dims) for p in graph.params),
-        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(output_names, results, strict=True)),
+        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(output_names, parts.results, strict=True)),
         plan.constants,
         plan.intermediates,
         plan.slices,
@@ -112,7 +128,7 @@ def _assemble(
         entry.entry,
         entry.object,
         entry.llvm_ir,
-        {compiled[key].symbol: tuple(compiled[k] for k in others) for key, others in work.alternatives.items()},
+        compiled.alternatives,
     )
 
 
@@ -138,8 +154,7 @@ def _work_of(
 
 def _compile(
     work: _Work, target: Target, options: CodegenOptions, workers: Workers, progress: Progress | None
-) -> dict[str, CompiledFunction]:
-    """The functions by key."""
+) -> _Compiled:
     done: list[str] = []
 
     def note(name: str) -> None:
@@ -148,10 +163,12 @@ def _compile(
             progress(len(done), len(work.jobs), name)
 
     compiled = compile_all(work.jobs, target, options, workers, note)
-    for key in (key for keys in work.alternatives.values() for key in keys):
-        compiled[key] = as_alternative(compiled[key])
     _log_choices(compiled[key] for key in dict.fromkeys(work.keys))
-    return compiled
+    alternatives = {
+        compiled[key].symbol: tuple(as_alternative(compiled[other]) for other in others)
+        for key, others in work.alternatives.items()
+    }
+    return _Compiled([compiled[key] for key in work.keys], alternatives)
 
 
 def _log_choices(functions: Iterable[CompiledFunction]) -> None:
