@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -117,11 +118,14 @@ class Comparison:
 
     @staticmethod
     def _load(contenders: Mapping[str, Contender], folder: str) -> tuple[dict[str, Contender], dict[str, str]]:
+        """All at once, since nothing is measured yet."""
         ready, refused = {}, {}
-        for name, contender in contenders.items():
+        with ThreadPoolExecutor(len(contenders) or 1) as pool:
+            loads = {name: pool.submit(contender.load, folder) for name, contender in contenders.items()}
+        for name, load in loads.items():
             try:
-                contender.load(folder)
-                ready[name] = contender
+                load.result()
+                ready[name] = contenders[name]
             except Refused as reason:
                 refused[name] = str(reason).replace(folder, "")
         return ready, refused

@@ -134,6 +134,28 @@ def summary(results: Iterable[Result]) -> str:
     return "; ".join(parts)
 
 
+GROUP_HEADINGS = ("group", "threads", "cases", "bars met", "ratio", "least", "times as fast as with 1 thread")
+
+
+def group_rows(results: Sequence[Result]) -> Iterator[Sequence[str]]:
+    """Of each group with each number of threads how many bars are met, the geometric mean and the least of the ratios,
+    and the geometric mean of what threads bring."""
+    alone = {r.key[:2]: r.seconds[OURS] for r in results if r.threads == 1 and OURS in r.seconds}
+    for group, threads in dict.fromkeys((r.group, r.threads) for r in results):
+        of_group = [r for r in results if (r.group, r.threads) == (group, threads)]
+        ratios = [r.ratio for r in of_group if r.ratio]
+        gains = [alone[r.key[:2]] / r.seconds[OURS] for r in of_group if r.key[:2] in alone and OURS in r.seconds]
+        yield (
+            group,
+            str(threads),
+            str(len(of_group)),
+            str(sum(r.met for r in of_group)),
+            f"{geometric_mean(ratios):.2f}" if ratios else "",
+            f"{min(ratios):.2f}" if ratios else "",
+            f"{geometric_mean(gains):.2f}" if gains and threads > 1 else "",
+        )
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
@@ -157,9 +179,10 @@ def markdown(record: Record, title: str) -> str:
     """The full tables of a record: a heading for each group of cases, then what models cost, and who was left out."""
     about, results = record.about, list(record.results.values())
     found = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    lines = [f"## {title}", "", f"{about['machine']}. Python {about['python']}, {found}. {about.get('date', '')}.", ""]
+    measured = f"Measured at commit {about['commit']} on {about.get('date', 'no day')}."
+    lines = [f"## {title}", "", f"{about['machine']}. Python {about['python']}, {found}. {measured}", ""]
     lines += [f"- {threads} thread(s): {_rates(rates)}" for threads, rates in about.get("rates", {}).items()]
-    lines += ["", summary(results) + ".", ""]
+    lines += ["", summary(results) + ".", "", *_markdown_table(GROUP_HEADINGS, group_rows(results)), ""]
     for group in dict.fromkeys(r.group for r in results):
         rows = [row(r) for r in results if r.group == group]
         lines += [f"### {group}", "", *_markdown_table(HEADINGS, rows), ""]

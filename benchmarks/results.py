@@ -6,6 +6,8 @@ import datetime as dt
 import importlib.metadata
 import json
 import platform
+import shutil
+import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -109,6 +111,16 @@ def machine() -> str:
     return f"{named} ({lw.resolve_target('native').cpu}), {default_threads()} cores, {platform.system()}"
 
 
+def commit() -> str:
+    """Of the sources that are measured, if they are a checkout: its short name, and whether files were changed."""
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
+    command = [git, "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
 class Record:
     """The results of one or several runs, in a file if it has a path. Mutable: ``add`` replaces what it had of a case,
     and writes the file."""
@@ -116,7 +128,12 @@ class Record:
     def __init__(self, path: Path | None, packages: Iterable[str] = ()) -> None:
         self.path = path
         stored = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
-        own = {"machine": machine(), "python": platform.python_version(), "versions": versions(packages)}
+        own = {
+            "machine": machine(),
+            "python": platform.python_version(),
+            "versions": versions(packages),
+            "commit": commit(),
+        }
         for key, value in own.items():
             if packages and stored.get(key, value) != value:
                 raise SystemExit(f"{path} is of another {key}: {stored[key]}, here {value}; name another file")

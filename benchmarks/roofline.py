@@ -15,6 +15,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.aligned import aligned
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 from fast_matmul import peak_kernel
@@ -23,6 +24,9 @@ from rounds import Facts, Run, serve
 PLACES = {"L2": 2**20, "L3": 2**24, "memory": 2**28}
 """The most bytes of a footprint that stays in the place between calls; each thread has an L2 of its own. The kernels
 that measure a cache touch half of that."""
+STREAMS = 8
+"""How many places are read at once where memory is measured: fetching ahead stands still at the end of each page, and
+goes on at the others meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -47,34 +51,38 @@ def roof_of(rates: Mapping[str, float], operations: int, read: int, written: int
     return max(compute, memory, key=lambda roof: roof.amount / rates[roof.request])
 
 
-def read_kernel(target: lw.Target, count: int, threads: int) -> lw.Kernel:
-    """Adds up ``count`` floats in a part a thread, each with sums enough to hide the latency of an addition."""
+def read_kernel(target: lw.Target, count: int, threads: int, streams: int) -> lw.Kernel:
+    """Adds up ``count`` floats in a part a thread, so many streams of each at once. There are sums enough to hide how
+    long an addition takes."""
     lanes, sums = target.lanes("float32"), 16
-    width = lanes * sums
-    X = te.placeholder((threads, count // threads // width, width), "float32", name="X")
-    r = te.reduce_axis((0, count // threads // width), name="r")
-    S = te.compute((threads, width), lambda t, j: te.sum(X[t, r, j], axis=r), name="S")
+    width = lanes * sums // streams
+    X = te.placeholder((threads, streams, count // threads // streams // width, width), "float32", name="X")
+    r = te.reduce_axis((0, X.shape[2]), name="r")
+    S = te.compute((threads, streams, width), lambda t, stream, j: te.sum(X[t, stream, r, j], axis=r), name="S")
     s = lw.create_schedule(S)
-    t, j = s[S].op.axis
+    t, stream, j = s[S].op.axis
     jo, ji = s[S].split(j, factor=lanes)
-    s[S].reorder(t, r, jo, ji)
+    s[S].reorder(t, r, stream, jo, ji)
     s[S].vectorize(ji)
     s[S].unroll(jo)
+    s[S].unroll(stream)
     s[S].parallel(t)
     return lw.build(s, [X, S], target=target, name="read_bandwidth")
 
 
-def copy_kernel(target: lw.Target, count: int, threads: int) -> lw.Kernel:
-    """Writes as many floats as it reads."""
+def copy_kernel(target: lw.Target, count: int, threads: int, streams: int) -> lw.Kernel:
+    """Writes as many floats as it reads, so many streams of each thread's part at once."""
     lanes, unrolled = target.lanes("float32"), 8
-    X = te.placeholder((count,), "float32", name="X")
-    Y = te.compute((count,), lambda i: X[i] * 2.0, name="Y")
+    X = te.placeholder((threads, streams, count // threads // streams), "float32", name="X")
+    Y = te.compute(X.shape, lambda *i: X[i] * 2.0, name="Y")
     s = lw.create_schedule(Y)
-    part, inner = s[Y].split(Y.op.axis[0], nparts=threads)
+    part, stream, inner = Y.op.axis
     rest, lane = s[Y].split(inner, factor=lanes)
-    _, step = s[Y].split(rest, factor=unrolled)
+    rest, step = s[Y].split(rest, factor=unrolled // streams)
+    s[Y].reorder(part, rest, stream, step, lane)
     s[Y].vectorize(lane)
     s[Y].unroll(step)
+    s[Y].unroll(stream)
     s[Y].parallel(part)
     return lw.build(s, [X, Y], target=target, name="copy_bandwidth")
 
@@ -86,11 +94,11 @@ def _peak(target: lw.Target, threads: int) -> tuple[Run, Facts]:
     return kernel.bind(x, out, threads=threads), {"work": operations}
 
 
-def _bandwidth(build: Callable[[lw.Target, int, int], lw.Kernel], place: str, threads: int) -> tuple[Run, Facts]:
+def _bandwidth(build: Callable[[lw.Target, int, int, int], lw.Kernel], place: str, threads: int) -> tuple[Run, Facts]:
     footprint = PLACES[place] // 2 * (threads if place == "L2" else 1)
     count = footprint // 4 // (2 if build is copy_kernel else 1)
-    kernel = build(lw.resolve_target("native"), count, threads)
-    arrays = [np.ones(buffer.shape, np.float32) for buffer in kernel.func.buffers]
+    kernel = build(lw.resolve_target("native"), count, threads, STREAMS if place == "memory" else 1)
+    arrays = [aligned(np.ones(buffer.shape, np.float32)) for buffer in kernel.func.buffers]
     return kernel.bind(*arrays, threads=threads), {"work": sum(a.nbytes for a in arrays)}
 
 

@@ -34,20 +34,21 @@ def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
     """In a contender: answer each line of stdin by a line of JSON, until stdin ends.
 
     ``load …`` prepares what follows: ``prepare`` gives what to call, and facts for the asker, or raises. ``go <calls>``
-    measures it: the seconds that one call takes, the mean over a round. What libraries print goes to stderr.
+    measures it, the first time after calls that warm up: the seconds that one call takes, the mean over a round. What
+    libraries print goes to stderr.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends us, by closing the pipe
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    run, calls = None, CALLS
+    run, calls = None, 0
     for line in sys.stdin:
         order, _, request = line.strip().partition(" ")
         try:
             if order == "load":
                 run = None  # frees what was there
-                run, answer = prepare(request)
-                calls = _calls(run)
+                calls, (run, answer) = 0, prepare(request)
             else:
+                calls = calls or _calls(run)
                 answer = {"seconds": _mean_seconds(run, max(int(request), calls))}
         except Exception as problem:
             answer = {"refused": f"{type(problem).__name__}: {problem}"[:300]}

@@ -1,9 +1,11 @@
 """Ratios, shares and bars of results, and how they are stored and shown."""
 
+import json
+
 import pytest
 from cases import Bar
-from report import cost_row, geometric_mean, markdown, row, shown_seconds, summary, svg_chart
-from results import Record, Result
+from report import cost_row, geometric_mean, group_rows, markdown, row, shown_seconds, summary, svg_chart
+from results import Record, Result, commit
 
 SECONDS = {"loopwright": 2.0, "numpy": 5.0, "torch": 3.0}
 
@@ -53,6 +55,14 @@ def test_the_summary_counts_bars_and_takes_the_geometric_mean():
     assert summary([result(), slow]) == "1 of 2 bars met; 1 thread: geometric mean 0.50"
 
 
+def test_groups_are_summed_up_by_threads_with_what_threads_bring():
+    slow = result("slow", {"loopwright": 6.0, "torch": 3.0})
+    threaded = [Result("group", name, 2, {"loopwright": s, "torch": 3.0}) for name, s in (("case", 1.0), ("slow", 3.0))]
+    one, two = group_rows([result(), slow, *threaded])
+    assert one == ("group", "1", "2", "1", "0.87", "0.50", "")
+    assert two == ("group", "2", "2", "2", "1.73", "1.00", "2.00")
+
+
 def test_seconds_are_shown_in_the_unit_that_suits():
     assert [shown_seconds(s) for s in (2.5, 0.0121, 3.4e-5, 5e-8)] == ["2.5 s", "12.1 ms", "34 µs", "50 ns"]
 
@@ -69,12 +79,22 @@ def test_a_record_comes_back_from_its_file_and_replaces_what_is_measured_anew(tm
     assert [r.seconds for r in Record(path).results.values()] == [{"loopwright": 1.0}]
 
 
+def test_a_record_is_of_one_commit(tmp_path):
+    path = tmp_path / "results.json"
+    Record(path, ["numpy"]).add(result())
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps(stored | {"commit": "0123456"}))
+    with pytest.raises(SystemExit, match="of another commit: 0123456, here"):
+        Record(path, ["numpy"])
+
+
 def test_the_page_names_machine_versions_cases_and_who_was_left_out(tmp_path):
     record = Record(tmp_path / "results.json", ["numpy"])
     record.add(result(refused={"openvino": "it did not want to"}, operations=10**9))
     page = markdown(record, "kernels")
     assert record.about["machine"] in page
     assert "numpy " in page
+    assert f"Measured at commit {commit()} on 2" in page
     assert "| group case | 1 | 2 s | 0.5 GFLOP/s |" in page
     assert "openvino left out of 1 (group): it did not want to" in page
 
