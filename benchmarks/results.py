@@ -15,8 +15,6 @@ from pathlib import Path
 from cases.case import Bar
 
 OURS, STRICT = "loopwright", "strict"
-TOLERANCE = 1e-4
-"""The most that outputs may differ, as a part of the largest value of the tensor."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Result:
         return min(peers, key=peers.__getitem__, default=None)
 
     def right(self, peer: str) -> bool:
-        return self.errors.get(peer, 0.0) <= TOLERANCE
+        return self.errors.get(peer, 0.0) <= self.bar.apart
 
     @property
     def ratio(self) -> float | None:

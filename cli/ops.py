@@ -191,6 +191,8 @@ def _sample_calls() -> Iterator[Call]:
     yield nn.packed_byte_matmul(
         Var("a", tensor_type((16, 16), "uint8")), Var("panels", tensor_type((1, 4, 16), "int32")), 16, "int8"
     )
+    halves, pairs = Var("a", tensor_type((16, 16), "bfloat16")), Var("panels", tensor_type((1, 8, 16), "int32"))
+    yield nn.packed_pair_matmul(halves, pairs, 16)
 
 
 def _sample_convolutions() -> Iterator[Call]:

@@ -42,6 +42,7 @@ from .matmul.batch_matmul import batch_matmul
 from .matmul.matmul import dense, matmul
 from .matmul.packed import packed_matmul
 from .matmul.packed_bytes import packed_byte_matmul
+from .matmul.packed_pairs import packed_pair_matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
@@ -208,6 +209,7 @@ __all__ = [
     "one_hot",
     "packed_byte_matmul",
     "packed_matmul",
+    "packed_pair_matmul",
     "pad",
     "power",
     "prelu",

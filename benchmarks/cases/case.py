@@ -20,13 +20,15 @@ class Bar:
     """What to reach: the best peer's time over ours, and the share of the roofline where it is given.
 
     With ``either``, one of them is enough, the share where the data lies in memory. ``gain``: how much faster than the
-    case of ours that stands ``against`` it.
+    case of ours that stands ``against`` it. ``apart``: the most that a peer's outputs may differ, as a part of the
+    largest value of the tensor.
     """
 
     ratio: float = 1.0
     share: float | None = None
     either: bool = False
     gain: float | None = None
+    apart: float = 1e-4
 
 
 @dataclass(frozen=True)

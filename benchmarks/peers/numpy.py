@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .steps import Attributes, Make, steps
 
 
 def prepare(path: Path, inputs: Mapping[str, np.ndarray], threads: int) -> Callable[[], list[np.ndarray]]:
-    """The threads of OpenBLAS are said in the environment; all else has one."""
+    """The threads of OpenBLAS are said in the environment; all else has one. Raises ``LookupError`` for bfloat16, which
+    is no dtype of numpy's own."""
+    if any(array.dtype == ml_dtypes.bfloat16 for array in inputs.values()):
+        raise LookupError("numpy has no bfloat16")
     return steps(path, inputs, TABLE, np.asarray)
 
 

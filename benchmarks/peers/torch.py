@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 import torch.nn.functional as nn
@@ -16,7 +17,13 @@ from .steps import Attributes, Make, steps
 def prepare(path: Path, inputs: Mapping[str, np.ndarray], threads: int) -> Callable[[], list[Any]]:
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
-    return steps(path, inputs, TABLE, lambda array: torch.from_numpy(np.array(array)))
+    return steps(path, inputs, TABLE, _tensor)
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    if array.dtype == ml_dtypes.bfloat16:  # numpy has none that torch could take over
+        return torch.from_numpy(np.array(array.view(np.int16))).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))
 
 
 def _plain(function: Callable[..., Any]) -> Make:

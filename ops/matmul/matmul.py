@@ -25,6 +25,7 @@ from .int8 import add_bytes
 from .long import add_long
 from .packed import packed_uses
 from .packed_bytes import packed_byte_uses
+from .packed_pairs import packed_pair_uses
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
 from .streamed import add_streamed
@@ -103,6 +104,7 @@ def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[Lay
     if given is None:
         yield from packed_uses(call, False, target)
         yield from packed_byte_uses(call, False, target)
+        yield from packed_pair_uses(call, False, target)
 
 
 register_layout_rule(MATMUL, _matmul_uses)
@@ -168,6 +170,7 @@ def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[Layo
     if given is None:
         yield from packed_uses(call, call.attrs.transposed, target)
         yield from packed_byte_uses(call, call.attrs.transposed, target)
+        yield from packed_pair_uses(call, call.attrs.transposed, target)
 
 
 register_layout_rule(DENSE, _dense_uses)

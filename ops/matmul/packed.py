@@ -33,6 +33,8 @@ from ..tile_config import configured_tile
 from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
 from .panels import ROWS, MatrixProduct, matrix_product, read_sums, sum_panels
 
+WORD_BYTES = 4
+
 # 1. Attributes.
 
 
@@ -162,6 +164,22 @@ class Panels:
             padded = np.zeros((terms, tiles * self.width), matrix.dtype)
             padded[:, :columns] = by_terms
         return padded.reshape(terms, tiles, self.width).swapaxes(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WordPanels:
+    """Packs a matrix, of which some neighbouring terms fill words of 32 bits; it is stored as [N, K] if
+    ``transposed``."""
+
+    width: int
+    transposed: bool
+
+    def __call__(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        by_columns = matrix if self.transposed else matrix.T
+        columns, terms = by_columns.shape
+        whole = np.zeros((columns, terms + -terms % (WORD_BYTES // matrix.itemsize)), matrix.dtype)
+        whole[:, :terms] = by_columns
+        return Panels(self.width, transposed=True)(whole.view("<i4"))
 
 
 def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:

@@ -11,9 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ... import te
 from ...graph.node import Call, Constant, Node
 from ...graph.types import Type, tensor_type
@@ -34,7 +31,7 @@ from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from ..tile_config import configured_tile
 from .int8 import byte_tile, schedule_words, sum_words, word_cycles
-from .packed import Panels, product_by_panels
+from .packed import WordPanels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
 # 1. Attributes.
@@ -136,21 +133,6 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
 
 
 # 6. and 7. Who calls it.
-
-
-@dataclass(frozen=True, slots=True)
-class WordPanels:
-    """Packs a matrix of bytes, which is stored as [N, K] if ``transposed``."""
-
-    width: int
-    transposed: bool
-
-    def __call__(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        by_columns = matrix if self.transposed else matrix.T
-        columns, terms = by_columns.shape
-        whole = np.zeros((columns, count_words(terms) * BYTES), matrix.dtype)
-        whole[:, :terms] = by_columns
-        return Panels(self.width, transposed=True)(whole.view("<i4"))
 
 
 def packed_byte_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:

@@ -117,6 +117,18 @@ def unpacked_words(panels):
     return by_bytes.transpose(1, 3, 0, 2).reshape(4 * words, tiles * width).astype(np.int32)
 
 
+def words_of_halves(*shape):
+    """Words of two bfloat16 each."""
+    return halves(*shape[:-1], 2 * shape[-1]).view("<i4")
+
+
+def unpacked_pairs(panels):
+    """The matrix of panels of words of two bfloat16."""
+    tiles, words, width = panels.shape
+    by_terms = panels.astype("<i4").view(ml_dtypes.bfloat16).reshape(tiles, words, width, 2)
+    return by_terms.transpose(1, 3, 0, 2).reshape(2 * words, tiles * width)
+
+
 def product_of_halves(a, b):
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(ml_dtypes.bfloat16)
 
@@ -490,6 +502,14 @@ CASES = {
             integers(3, 2, 16, low=-(1 << 31), high=1 << 31),
         )
         for sign in ("uint8", "int8")
+    ],
+    "nn.packed_pair_matmul": [
+        (
+            lambda a, panels: nn.packed_pair_matmul(a, panels, columns=37),
+            lambda a, panels: product_of_halves(a, unpacked_pairs(panels)[:5, :37]),
+            halves(4, 5),
+            words_of_halves(3, 3, 16),
+        ),
     ],
     "nn.dense": [
         (nn.dense, lambda x, w: x @ w.T, floats(3, 5), floats(7, 5)),

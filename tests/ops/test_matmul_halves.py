@@ -1,5 +1,7 @@
 """Products of float16 and bfloat16 against float64: sums in float32, on targets that multiply pairs and on others."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,7 +9,10 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
+from loopwright.graph.node import Constant
+from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops.matmul.matmul import dense, matmul
+from loopwright.ops.matmul.packed import WordPanels
 
 PAIRS, OTHER = (lw.resolve_target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={c}") for c in ("znver4", "x86-64-v3"))
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -18,13 +23,13 @@ def operands(kind, *shapes):
     return [rng.standard_normal(shape).astype(KINDS[kind]) for shape in shapes]
 
 
-def interpreted(call, target, arrays):
+def interpreted(call, target, arrays, kind=None):
     """What the implementation that is chosen gives, as it is scheduled."""
     chosen = select_implementation(call, target).chosen
     inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, name=a.name) for a in call.args)
     anchor = (chosen.compute(call.attrs, inputs, call.type),)
     schedule = chosen.schedule(call.attrs, anchor, anchor, target)
-    result = np.empty([int(e) for e in call.type.shape], arrays[0].dtype)
+    result = np.empty([int(e) for e in call.type.shape], kind or arrays[0].dtype)
     lw.interpret(lw.lower(schedule, [*inputs, *anchor], name="product"))(*arrays, result)
     return chosen.name, result
 
@@ -61,3 +66,57 @@ def test_native_products_are_numpys(ops, kind, shapes):
 def test_strict_precision_takes_no_pairs():
     x, y = lw.var("x", (8, 8), "bfloat16"), lw.var("y", (8, 8), "bfloat16")
     assert select_implementation(matmul(x, y), PAIRS, "strict").chosen.name == "matmul.widened"
+    names = [function.name for function in compiled(PAIRS, weight=np.ones((8, 8)), precision="strict").functions]
+    assert names == ["fused_nn_matmul"]
+
+
+def compiled(target, weight, make=matmul, **options):
+    """A product by a constant of bfloat16, for another machine, maybe."""
+    x = lw.var("x", (37, weight.shape[make is dense]), "bfloat16")
+    return lw.compile(lw.Function([x], make(x, Constant(weight.astype(KINDS["bfloat16"])))), target=target, **options)
+
+
+@pytest.mark.parametrize("make", [matmul, dense, lambda x, w: dense(x, w, transposed=False)], ids=["kn", "nk", "dense"])
+@pytest.mark.parametrize(("target", "name"), [(PAIRS, "nn_packed_pair_matmul"), (OTHER, "nn_matmul|nn_dense")])
+def test_constants_are_packed_in_pairs_where_the_target_multiplies_these(make, target, name):
+    weight = np.ones((100, 66) if make is dense else (66, 100))
+    (function,) = compiled(target, weight, make).functions
+    assert re.fullmatch(f"fused_({name})", function.name)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float32"])
+@pytest.mark.parametrize(("extents", "width"), [((5, 6, 9), 16), ((17, 7, 33), 32), ((1, 1, 2), 16), ((4, 10, 64), 24)])
+def test_sums_over_packed_pairs_are_rounded_once(extents, width, kind):
+    m, k, n = extents
+    a, b = operands("bfloat16", (m, k), (k, n))
+    panels = np.ascontiguousarray(WordPanels(width, transposed=False)(b))
+    call = lw.nn.packed_pair_matmul(lw.var("a", a.shape, "bfloat16"), lw.var("p", panels.shape, "int32"), n, kind)
+    found, result = interpreted(call, PAIRS, [a, panels], np.dtype(KINDS.get(kind, kind)))
+    assert found == ("packed_pair_matmul.direct" if width % 16 else "packed_pair_matmul.blocked")
+    wanted = (a.astype("float64") @ b.astype("float64")).astype("float32")
+    if kind == "float32":
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(result, wanted.astype(KINDS[kind]))
+
+
+def test_packed_pairs_run_on_any_machine(ops):
+    """The instruction where there is one, two products elsewhere; rows whose stride divides pages; what follows."""
+    a, b = operands("bfloat16", (29, 2048), (2048, 50))
+    panels = np.ascontiguousarray(WordPanels(32, transposed=False)(b))
+    x, words = lw.var("a", a.shape, "bfloat16"), lw.var("p", panels.shape, "int32")
+    call = lw.nn.relu(lw.nn.packed_pair_matmul(x, words, 50, "float32"))
+    (result,) = lw.Engine(lw.compile(lw.Function([x, words], call)))([a, panels])
+    np.testing.assert_allclose(result, np.maximum(a.astype("float64") @ b.astype("float64"), 0), atol=1e-3)
+
+
+def test_panels_of_pairs_hold_what_they_say(ops):
+    a = ops.var((3, 5), "bfloat16")
+    with pytest.raises(TypeInferenceError, match="40 columns do not fill 2 panels of 16"):
+        lw.nn.packed_pair_matmul(a, ops.var((2, 3, 16), "int32"), columns=40)
+    with pytest.raises(TypeInferenceError, match="differ in extent: 3 of words of a and 4 of panels"):
+        lw.nn.packed_pair_matmul(a, ops.var((2, 4, 16), "int32"), columns=32)
+    with pytest.raises(TypeInferenceError, match="multiplied by pairs in int32, to bfloat16 or float32; found"):
+        lw.nn.packed_pair_matmul(ops.var((3, 5), "float16"), ops.var((2, 3, 16), "int32"), columns=32)
+    with pytest.raises(TypeInferenceError, match=r"found .* float16"):
+        lw.nn.packed_pair_matmul(a, ops.var((2, 3, 16), "int32"), columns=32, out_dtype="float16")

@@ -34,6 +34,7 @@ NEED_NUMBERS = {
     "nn.masked_attention": "the size of heads is not known, so give scale",
     "nn.packed_byte_matmul": "columns do not fill",
     "nn.packed_matmul": "columns do not fill",
+    "nn.packed_pair_matmul": "columns do not fill",
     "nn.resample": "the first axis of indices, how many are summed, must be known",
     "nn.space_to_depth": "rows must divide by 2",
     "nn.winograd_conv2d": "has blocks of 2c",
