@@ -22,6 +22,7 @@ from ...ir.expr import const_int
 from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import LoopView, Schedule, StageView
+from ..cost import moved
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
 from ..tile_config import configured_tile
 from ..tiling import schedule_around
@@ -33,22 +34,28 @@ WAITING_ROWS = 4
 """So few rows wait for memory, which gives most where few rows of the right factor are read at once, and these long:
 what the processor fetches ahead ends with each page, and goes on in the others meanwhile."""
 STREAMS = 8
-"""Rows of the right factor that are read at once for rows that wait."""
+"""Rows of the right factor that are read at once for rows that wait: a vector of each, by an instruction of its own, as
+the processor tells by the instruction how a row goes on."""
+LONGEST_RUN = 4 * PAGE_BYTES
+"""Bytes of a row that a task reads for rows that wait, at most: the sums stay in the first cache."""
 MANY_STREAMS = 16
 """Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
 sums' way to memory and back."""
 STEPS_UNROLLED = 2
-"""Steps of the sum between two tests whether it ends."""
+"""Steps of the sum between two tests whether it ends, of more rows."""
+PAGES_APART = 0.1
+"""What reading rows that lie in other pages costs more than panels one after the other, as a share of one reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
     """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task that
-    reads ``streams`` rows of the right factor at once."""
+    reads ``streams`` rows of the right factor at once, ``steps`` of these by instructions of their own."""
 
     tile: RegisterTile
     panels: int
     streams: int
+    steps: int
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
@@ -65,7 +72,7 @@ class Streamed:
         task = stage.fuse(*outer, part)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        sum_blocks_of_terms(schedule[core], self.tile, self.streams)
+        sum_blocks_of_terms(schedule[core], self.tile, self.streams, self.steps)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
@@ -88,13 +95,14 @@ def without_copies(
     return schedule, main, core, rows
 
 
-def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int) -> LoopView:
-    """So many terms at once; a tile's sums are in registers while these go by. Gives the loop over tiles."""
+def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int = STEPS_UNROLLED) -> LoopView:
+    """So many terms at once, ``steps`` of them unrolled; a tile's sums are in registers while these go by. Gives the
+    loop over tiles."""
     *outer, row, panel, column, term = stage.loops
     vector, lane = stage.split(column, factor=tile.lanes)
     tiles, row = stage.split(row, factor=tile.rows)
     block, term = stage.split(term, factor=terms)
-    term, step = stage.split(term, factor=STEPS_UNROLLED)
+    term, step = stage.split(term, factor=steps)
     stage.reorder(*outer, block, tiles, panel, term, step, row, vector, lane)
     stage.vectorize(lane)
     for loop in (step, row, vector):
@@ -111,15 +119,17 @@ def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -
     if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
         return
     tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
-    part, streams = PAGE_BYTES // 2, MANY_STREAMS
+    cost = product.cycles(tile) + product.moved() + PAGES_APART * moved([product.right])
+    part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, STEPS_UNROLLED
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
-        part, streams = (2 * PAGE_BYTES if row_bytes > 2 * PAGE_BYTES else PAGE_BYTES), STREAMS
-    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams)
+        tile = replace(tile, vectors=1)
+        part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
+    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
     strategy.add_implementation(
         streamed.compute,
         streamed.schedule,
         "matmul.streamed",
         plevel=18,
         configure=streamed.configure,
-        cost=product.cycles(tile) + product.moved(),
+        cost=cost,
     )

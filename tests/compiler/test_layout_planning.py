@@ -368,6 +368,12 @@ def test_the_constant_of_a_product_is_packed_whether_its_rows_are_known_or_not(l
     assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
 
 
+def test_a_large_constant_is_packed_for_a_single_row():
+    x, w = lw.var("x", (1, 2048)), lw.const(np.ones((2048, 2048), np.float32))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
+
+
 def test_rows_that_are_copied_with_panels_and_without_leave_a_large_constant_packed():
     x, w = lw.var("x", (2048, 2048)), lw.const(np.ones((2048, 2048), np.float32))
     plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))

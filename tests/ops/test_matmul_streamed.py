@@ -9,6 +9,7 @@ import loopwright as lw
 from loopwright.compiler.selection import select_implementation
 from loopwright.ops.matmul.batch_matmul import batch_matmul
 from loopwright.ops.matmul.matmul import dense, matmul
+from loopwright.ops.matmul.streamed import STREAMS
 
 SMALL_CACHE = 2**16
 TARGETS = ["native", *(["x86-64-v3", "x86-64"] if lw.resolve_target("native").has("avx2") else [])]
@@ -51,6 +52,15 @@ def test_one_row_of_many_pages_is_several_tasks(ops, columns):
     nest = str(chosen.schedule(call.attrs, (product,), (product,), resolved))
     assert chosen.name == "matmul.streamed"
     assert "in parallel" in nest
+
+
+def test_each_row_that_is_read_at_once_has_an_instruction_of_its_own(ops):
+    resolved = target_of("native")
+    call = matmul(ops.var((1, 64)), ops.var((64, 2048)))
+    chosen, tensors, (product,) = ops.implement(call, resolved)
+    func = lw.lower(chosen.schedule(call.attrs, (product,), (product,), resolved), [*tensors, product], target=resolved)
+    sums = [line for line in str(func).splitlines() if f"{tensors[1].name}[ramp(" in line]
+    assert len(sums) == STREAMS, func
 
 
 @pytest.mark.parametrize(
