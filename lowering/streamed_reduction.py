@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..ir.buffer import PAGE_BYTES
 from ..ir.expr import TensorRead, const_int
 from ..ir.target import Target
 from ..ir.visit import tensor_reads
@@ -16,7 +17,8 @@ from .access_strides import stride_along
 from .schedule import StageView
 
 TERMS = 4
-"""Terms that are added to a sum at a time, each from a row of its own: so often less it is loaded and stored."""
+"""Terms that are added to a sum at a time, each from a row of its own: so often less it is loaded and stored. Of rows
+shorter than a page, which follow one another, it is one: memory is read fastest in order."""
 TASKS = 4
 """Runs are cut into so many tasks, if they stay long."""
 SHORTEST_RUN = 1024
@@ -47,11 +49,22 @@ def schedule_streamed(stage: StageView, op: ComputeOp, run: int, target: Target)
     block, vectors = stage.split(columns, factor=_run_length(op, run, target))
     vector, lane = stage.split(vectors, factor=lanes)
     *others, last = reductions
-    rows, row = stage.split(last, factor=min(TERMS, const_int(op.reduce_axis[-1].extent) or TERMS))
+    rows, row = stage.split(last, factor=_terms(op, target))
     stage.reorder(*spatial[:-run], block, *others, rows, vector, row, lane)
     stage.unroll(row)
     stage.vectorize(lane)
     stage.parallel(stage.fuse(*spatial[:-run], block))
+
+
+def _terms(op: ComputeOp, target: Target) -> int:
+    """How many terms are added to a sum at a time."""
+    last = op.reduce_axis[-1]
+    for read in (read for body in op.body for read in tensor_reads(body)):
+        size = math.prod(const_int(extent) or TASKS for extent in read.tensor.shape) * read.dtype.storage_bytes
+        step = stride_along(read, last.var)
+        if size > target.l2_bytes and step and step * read.dtype.storage_bytes < PAGE_BYTES:
+            return 1
+    return min(TERMS, const_int(last.extent) or TERMS)
 
 
 def _run_length(op: ComputeOp, run: int, target: Target) -> int:

@@ -1,5 +1,7 @@
 """The default schedule of reductions that use each element once: long runs, sums in memory, terms in order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,10 +20,17 @@ def middle_sums(n, k, m):
 
 
 def test_far_rows_share_no_tile():
-    _, S = middle_sums(64, 32, 512)
+    _, S = middle_sums(64, 32, 1024)
     text = str(default_schedule(S, TARGET))
     terms = "A[i_j_outer_fused, r_outer * 4 + r_inner, j_inner_outer * 8 + j_inner_inner]"
     assert text.splitlines()[-1].strip().endswith(f" + {terms}"), text
+
+
+@pytest.mark.parametrize(("l2_bytes", "terms"), [(2**16, 1), (2**30, 4)], ids=["memory", "cache"])
+def test_short_rows_from_memory_are_read_in_order(l2_bytes, terms):
+    _, S = middle_sums(64, 32, 512)
+    nest = str(default_schedule(S, replace(TARGET, l2_bytes=l2_bytes)))
+    assert ("for r_inner in unrolled(4)" in nest) == (terms == 4), nest
 
 
 @pytest.mark.parametrize(("n", "k", "m"), [(3, 7, 200), (1, 3, 1030), (2, 1, 130)])
