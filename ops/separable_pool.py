@@ -21,15 +21,13 @@ from ..lowering.schedule import LoopView, Schedule, StageView
 from .attrs import Attrs
 from .cost import elements, moved
 from .strategy import Tensors
-from .tiling import MANY_TASKS, schedule_around
+from .tiling import MANY_TASKS, schedule_around, vectorize_row
 from .window import inside, spatial_axes
 
 MOST_TAPS = 16
 """Elements that are folded by one expression; longer windows are left to loops."""
 SHUFFLES = 3
 """Instructions that every second, third … element of a row takes, for one that neighbours take."""
-VECTORS_UNROLLED = 4
-"""Vectors of a folded row that are written one by one: which of their lanes are padding is then known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +144,11 @@ class SeparablePool:
             schedule[part].compute_at(stage, tile)
             schedule[part].vectorize(schedule[part].loops[-1])
         schedule[columns].compute_at(stage, within)
-        vector, lane = schedule[columns].split(schedule[columns].loops[-1], factor=self.lanes)
-        schedule[columns].vectorize(lane)
-        if self.along_rows and (const_int(columns.shape[-1]) or math.inf) <= VECTORS_UNROLLED * self.lanes:
-            schedule[columns].unroll(vector)
+        if self.along_rows:
+            vectorize_row(schedule[columns], self.lanes)
+        else:
+            _, lane = schedule[columns].split(schedule[columns].loops[-1], factor=self.lanes)
+            schedule[columns].vectorize(lane)
         return schedule
 
     def _tasks(self, stage: StageView, main: te.Tensor, outer: Sequence[LoopView]) -> tuple[LoopView, LoopView]:

@@ -6,6 +6,7 @@ What follows the anchor is computed tile by tile, while the tile's sums are in c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..ir.expr import const_int
@@ -20,6 +21,9 @@ PACKED_USES = 4
 """Columns that are used by so many blocks of rows are worth copying together."""
 MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
+
+VECTORS_OF_ROW = 16
+"""A row of at most so many vectors is written one by one."""
 
 
 def near_divisor(extent: int, most: int) -> int:
@@ -46,6 +50,15 @@ def schedule_around(
         if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
             schedule_stage(schedule[stage.name], target)
     return schedule, main
+
+
+def vectorize_row(stage: StageView, lanes: int) -> None:
+    """Vectors along the rows of a padded copy: a few one by one, whose lanes that are padding are then known
+    beforehand. To compare indices takes longer than to copy."""
+    vector, lane = stage.split(stage.loops[-1], factor=lanes)
+    stage.vectorize(lane)
+    if (const_int(stage.op.axis[-1].extent) or math.inf) <= VECTORS_OF_ROW * lanes:
+        stage.unroll(vector)
 
 
 def schedule_core(schedule: Schedule, core: Tensor, tile: RegisterTile, unroll: Sequence[LoopView] = ()) -> None:

@@ -23,7 +23,7 @@ from ..condition import clause
 from ..cost import elements, moved, multiplied
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
-from ..tiling import schedule_around
+from ..tiling import schedule_around, vectorize_row
 from ..window import inside, known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .flat import lanes_for
@@ -169,7 +169,8 @@ class Depthwise:
             schedule[source].compute_inline()
         else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
             size = math.prod(const_int(extent) or 1 for extent in source.shape[2:]) * source.dtype.storage_bytes
-            _schedule_copy(schedule[source], stage, task if size <= target.l1_bytes else block, target)
+            schedule[source].compute_at(stage, task if size <= target.l1_bytes else block)
+            vectorize_row(schedule[source], target.lanes(source.dtype))
         return schedule
 
     # N, …, C: vectors of channels
@@ -237,12 +238,6 @@ class Depthwise:
         stage.vectorize(lane)
         for loop in (*unrolled, *rows):
             stage.unroll(loop)
-
-
-def _schedule_copy(copy: StageView, reader: StageView, task: LoopView, target: Target) -> None:
-    copy.compute_at(reader, task)
-    _, lane = copy.split(copy.loops[-1], factor=target.lanes(copy.op.outputs[0].dtype))
-    copy.vectorize(lane)
 
 
 def rows_for(extent: int) -> int:
