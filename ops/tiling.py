@@ -57,7 +57,7 @@ def vectorize_row(stage: StageView, lanes: int) -> None:
     beforehand. To compare indices takes longer than to copy."""
     vector, lane = stage.split(stage.loops[-1], factor=lanes)
     stage.vectorize(lane)
-    if (const_int(stage.op.axis[-1].extent) or math.inf) <= VECTORS_OF_ROW * lanes:
+    if (const_int(stage.op.outputs[0].shape[-1]) or math.inf) <= VECTORS_OF_ROW * lanes:
         stage.unroll(vector)
 
 
