@@ -97,16 +97,16 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def machine() -> str:
-    """The processor's name, and how many of its cores we may use."""
+    """The processor's name, and how many of its cores we are granted, whatever the environment asks for."""
     import loopwright as lw
-    from loopwright.runtime.threads.default_threads import default_threads
+    from loopwright.ir.granted_cpus import granted_cpus
 
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     named = next(
         (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
     )
-    return f"{named} ({lw.resolve_target('native').cpu}), {default_threads()} cores, {platform.system()}"
+    return f"{named} ({lw.resolve_target('native').cpu}), {granted_cpus()} cores, {platform.system()}"
 
 
 def commit() -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 from cases import Bar
 from report import cost_row, geometric_mean, group_rows, markdown, row, shown_seconds, summary, svg_chart
-from results import Record, Result, commit
+from results import Record, Result, commit, machine
 
 SECONDS = {"loopwright": 2.0, "numpy": 5.0, "torch": 3.0}
 
@@ -86,6 +86,12 @@ def test_a_record_is_of_one_commit(tmp_path):
     path.write_text(json.dumps(stored | {"commit": "0123456"}))
     with pytest.raises(SystemExit, match="of another commit: 0123456, here"):
         Record(path, ["numpy"])
+
+
+def test_the_cores_of_a_machine_are_no_setting(monkeypatch):
+    named = machine()
+    monkeypatch.setenv("OMP_NUM_THREADS", "77")
+    assert machine() == named
 
 
 def test_the_page_names_machine_versions_cases_and_who_was_left_out(tmp_path):
