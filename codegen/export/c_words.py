@@ -86,15 +86,15 @@ _POSIX = (
     "lsearch lseek lstat madvise mkdir mkdtemp mkfifo mknod mkstemp mlock mmap mprotect mq_open msync munlock munmap "
     "nanosleep nice ntohl ntohs open openat opendir pathconf pause pclose pipe poll popen posix_memalign pread preadv "
     "pselect psignal putenv pwrite pwritev random read readdir readlink readv recv recvfrom recvmsg regcomp regexec "
-    "rewinddir rindex rmdir sbrk sched_yield seekdir select sem_init sem_post sem_wait semctl send sendmsg sendto "
-    "setegid setenv seteuid setgid setitimer setpgid setpriority setrlimit setsid setsockopt setuid shmat shmctl "
-    "shmdt shmget shutdown sigaction sigaddset sigdelset sigemptyset sigfillset sigismember sigpending sigprocmask "
-    "sigsuspend sigwait sleep socket socketpair srandom stat statvfs stpcpy strcasecmp strerror_r strnlen strsep "
-    "strsignal strtok_r swab symlink sync sysconf syslog tcgetattr tcsetattr telldir tempnam times toascii truncate "
-    "ttyname tzset umask uname unlink unsetenv usleep utime utimes vfork wait waitpid write writev environ optarg "
-    "optind timezone daylight signgam"
+    "rewinddir rindex rmdir sbrk sched_getcpu sched_yield seekdir select sem_init sem_post sem_wait semctl send "
+    "sendmsg sendto setegid setenv seteuid setgid setitimer setpgid setpriority setrlimit setsid setsockopt setuid "
+    "shmat shmctl shmdt shmget shutdown sigaction sigaddset sigdelset sigemptyset sigfillset sigismember sigpending "
+    "sigprocmask sigsuspend sigwait sleep socket socketpair srandom stat statvfs stpcpy strcasecmp strerror_r strnlen "
+    "strsep strsignal strtok_r swab symlink sync sysconf syslog tcgetattr tcsetattr telldir tempnam times toascii "
+    "truncate ttyname tzset umask uname unlink unsetenv usleep utime utimes vfork wait waitpid write writev environ "
+    "optarg optind timezone daylight signgam"
 )
-"""POSIX.1-2024, what common programs call; ``pthread_`` is refused as a whole."""
+"""POSIX.1-2024, what common programs call, and ``sched_getcpu`` of Linux; ``pthread_`` is refused as a whole."""
 
 _KERNEL32 = (
     "AcquireSRWLockExclusive CloseHandle CreateFileA CreateFileMappingA CreateThread GetCurrentProcessId GetFileSizeEx "

@@ -1,5 +1,5 @@
 ; The thread pool of parallel loops. thread_pool.py adds the triple, and below this text the platform's part:
-; @lw_pause, and the constants @pool.monotonic and @pool.sig_setmask.
+; @lw_pause, @pool.keep.apart, and the constants @pool.monotonic and @pool.sig_setmask.
 ;
 ;   i32 @lw_parallel_for(ptr ctx, ptr task, ptr closure, i64 extent)
 ;
@@ -33,6 +33,10 @@
 @pool.joining = internal global i32 0                 ; whether the caller sleeps until the last worker leaves
 @pool.workers = internal global i64 0
 @pool.limit = internal global i64 0                   ; most workers there can be; falls when the system refuses one
+
+%Worker = type { i64, [16 x i64], [16 x i64] }        ; handle, the cpus we gave it, and those we took from it for that
+@pool.crew = internal global [1024 x %Worker] zeroinitializer, align 128
+@pool.avoided = internal global i32 -1                ; the cpu that the workers keep off, -1 before they do
 
 ; Opaque to us; the largest of the systems we know take 64 (mutex), 48 (condition) and 128 bytes (signal set).
 @pool.mutex = internal global [128 x i8] zeroinitializer, align 64
@@ -125,6 +129,7 @@ define internal i32 @pool.launch(ptr %ctx, ptr %task, ptr %closure, i64 %extent,
   %useful = call i64 @llvm.smin.i64(i64 %threads, i64 %extent)
   %wanted = sub i64 %useful, 1
   %workers = call i64 @pool.grow(i64 %wanted)
+  call void @pool.keep.apart()
   %places = call i64 @llvm.smin.i64(i64 %workers, i64 %wanted)
   %team = add i64 %places, 1
   store ptr %task, ptr @pool.job
@@ -178,7 +183,7 @@ define internal i64 @pool.create(i64 %have, i64 %target) noinline {
 entry:
   %all = alloca [256 x i8], align 16
   %before = alloca [256 x i8], align 16
-  %thread = alloca i64, align 16
+  store i32 -1, ptr @pool.avoided                     ; the new ones do not yet
   %set_mask = load i32, ptr @pool.sig_setmask
   %1 = call i32 @sigfillset(ptr %all)
   %2 = call i32 @sigdelset(ptr %all, i32 4)           ; SIGILL
@@ -191,11 +196,13 @@ loop:
   %full = icmp sge i64 %count, %target
   br i1 %full, label %done, label %make
 make:
-  %refused = call i32 @pthread_create(ptr %thread, ptr null, ptr @pool.worker, ptr null)
+  %worker = getelementptr %Worker, ptr @pool.crew, i64 %count
+  store %Worker zeroinitializer, ptr %worker
+  %refused = call i32 @pthread_create(ptr %worker, ptr null, ptr @pool.worker, ptr null)
   %ok = icmp eq i32 %refused, 0
   br i1 %ok, label %made, label %stop
 made:
-  %handle = load i64, ptr %thread
+  %handle = load i64, ptr %worker
   %6 = call i32 @pthread_detach(i64 %handle)
   %one.more = add i64 %count, 1
   br label %loop

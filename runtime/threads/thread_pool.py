@@ -62,17 +62,27 @@ _PAUSE_DECLARATION: dict[str, str] = {
 
 def thread_pool_ir(triple: str) -> str:
     """The whole LLVM IR of the pool for a 64-bit target, without a data layout. It calls pthreads."""
-    text = resources.files(__package__).joinpath("thread_pool.ll").read_text(encoding="utf-8")
     arch = triple.split("-", 1)[0]
     # CLOCK_MONOTONIC and SIG_SETMASK have other numbers on macOS.
     clock, set_mask = (6, 3) if system_of(triple) == "macos" else (1, 2)
     return (
-        f'target triple = "{triple}"\n{text}\n'
+        f'target triple = "{triple}"\n{_text("thread_pool.ll")}\n{_placement(triple)}'
         f"@pool.monotonic = internal constant i32 {clock}\n"
         f"@pool.sig_setmask = internal constant i32 {set_mask}\n"
         f"{_PAUSE_DECLARATION.get(arch, '')}"
         f"define internal void @lw_pause() alwaysinline {{\n{_PAUSE.get(arch, '')}  ret void\n}}\n"
     )
+
+
+def _placement(triple: str) -> str:
+    """How workers are kept off the cpu of their caller: left to the system where it has no masks that we know."""
+    if system_of(triple) == "linux" and "android" not in triple:
+        return _text("linux_placement.ll")
+    return "define internal void @pool.keep.apart() alwaysinline {\n  ret void\n}\n"
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def has_threads(triple: str) -> bool:

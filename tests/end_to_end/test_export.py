@@ -29,7 +29,7 @@ PROGRAM = Path(__file__).with_name("run_export.c")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
 LIBC = {"aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp", "open", "close", "lseek", "mmap", "munmap"}
-LIBC |= {"getpid", "clock_gettime", "sched_yield", "sigfillset", "sigdelset"}
+LIBC |= {"getpid", "clock_gettime", "sched_getcpu", "sched_yield", "sigfillset", "sigdelset"}
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 

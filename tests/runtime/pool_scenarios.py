@@ -237,6 +237,43 @@ def no_thread_to_be_had():
     assert len(thread_ids()) == before, "the limit did not keep threads from being made"
 
 
+def workers_of(pool, threads):
+    before = thread_ids()
+    pool.check_meeting(threads)
+    return sorted(int(worker) for worker in thread_ids() - before)
+
+
+def workers_keep_off_the_cpu_of_their_caller():
+    cpus = os.sched_getaffinity(0)
+    pool = Pool()
+    (worker,) = workers_of(pool, 2)
+    for cpu in sorted(cpus) * 2:
+        os.sched_setaffinity(0, {cpu})
+        pool.check_meeting(2)
+        assert os.sched_getaffinity(worker) == (cpus - {cpu} or cpus)
+
+
+def more_workers_than_other_cpus_go_anywhere():
+    cpus = os.sched_getaffinity(0)
+    pool = Pool()
+    for worker in workers_of(pool, len(cpus) + 1):
+        assert os.sched_getaffinity(worker) == cpus
+
+
+def masks_that_somebody_else_set_stay():
+    cpus = os.sched_getaffinity(0)
+    pool = Pool()
+    (worker,) = workers_of(pool, 2)
+    for kept in sorted(cpus):
+        os.sched_setaffinity(0, {kept})
+        pool.check_meeting(2)  # the worker is elsewhere now, where there is an elsewhere
+        os.sched_setaffinity(worker, {kept})
+        for cpu in sorted(cpus):
+            os.sched_setaffinity(0, {cpu})
+            pool.check_meeting(2)
+            assert os.sched_getaffinity(worker) == {kept}
+
+
 def exits_at_once():
     Pool().check_counts(64, 4, launches=10)
 

@@ -29,6 +29,9 @@ SCENARIOS = [
     "keyboard_interrupt",
     "idle_workers_sleep",
     "no_thread_to_be_had",
+    "workers_keep_off_the_cpu_of_their_caller",
+    "more_workers_than_other_cpus_go_anywhere",
+    "masks_that_somebody_else_set_stay",
 ]
 
 
@@ -58,7 +61,9 @@ def test_one_pool_per_process():
     assert thread_pool_symbols() == thread_pool_symbols()
 
 
-@pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"])
+@pytest.mark.parametrize(
+    "triple", ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-linux-android", "arm64-apple-darwin"]
+)
 def test_pool_compiles_for_other_targets_without_thread_local_storage(triple):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -70,6 +75,7 @@ def test_pool_compiles_for_other_targets_without_thread_local_storage(triple):
     assert "lw_parallel_for" in assembly
     assert "thread_local" not in thread_pool_ir(triple)
     assert "__emutls" not in assembly
+    assert ("pthread_setaffinity_np" in assembly) == triple.endswith("gnu"), "neither Android nor macOS has it"
 
 
 def test_a_machine_without_pthreads_is_refused(monkeypatch):
