@@ -5,7 +5,8 @@ padded convolution get loops of their own. ``guards.py`` finds the conditions an
 
 Policy. A loop of which the guard is the whole body just gets shorter. Else serial loops are split by range, from the
 outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
-border parts, which run seldom, are not split again. A parallel loop stays one loop, so that it costs one launch: its
+border parts, which run seldom, are not split again; but where a guard chooses between values from memory, as in a
+concatenation, what is behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
 body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well. Vectorized
 and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
 (``If.mask``) are left too.
@@ -15,12 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...ir.expr import TRUE, Var, logical_and
+from ...ir.expr import TRUE, IfThenElse, Var, logical_and
 from ...ir.facts import Facts, entry_facts, negate
 from ...ir.origin import as_border
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ...ir.visit import free_vars, reads_memory, with_body
+from ...ir.visit import free_vars, reads_memory, walk, with_body
 from .context import inside_loop
 from .copying import fresh_copy
 from .guards import Guard, conjuncts, find_guards
@@ -101,7 +102,9 @@ class _Partitioner:
         return loop if parts is None else with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
-        """A copy of a statement, for the iterations in which the guards may fail."""
+        """A copy of a statement, for the iterations in which the guards may fail: a border, unless it does as much."""
+        if _chooses(stmt):
+            return self.stmt(simplify(fresh_copy(stmt, {}), facts), facts)
         outside, self._in_border = self._in_border, True
         result = self.stmt(simplify(as_border(fresh_copy(stmt, {})), facts), facts)
         self._in_border = outside
@@ -121,3 +124,8 @@ class _Partitioner:
         main = self.stmt(body, inside.with_condition(test))
         rest = self.stmt(as_border(fresh_copy(loop.body, {})), inside.with_lasting(negate(test)))
         return with_loop_body(loop, If(test, main, rest))
+
+
+def _chooses(stmt: Stmt) -> bool:
+    """Whether values come from one place of memory or from another, as a condition says."""
+    return any(isinstance(n, IfThenElse) and reads_memory(n.a) and reads_memory(n.b) for n in walk(stmt))

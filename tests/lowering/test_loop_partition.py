@@ -203,3 +203,18 @@ def test_inside_a_vector_no_range_depends_on_the_lane(nest):
 
     func = nest.kernel((A, B), nest.loop("i", 5, item, "vectorized"))
     nest.same(func, vectorize(loop_partition(func)))
+
+
+def test_what_is_behind_a_choice_of_memory_is_no_border(nest):
+    """A concatenation of three: each piece is copied by a loop of its own."""
+    A, B, C = (make_buffer(name, (n,), "int32") for name, n in (("A", 5), ("B", 9), ("C", 7)))
+    out = make_buffer("out", (21,), "int32")
+
+    def item(i):
+        last = IfThenElse(i < 14, Load(B, (i - 5,)), Load(C, (i - 14,)))
+        return Store(out, (i,), IfThenElse(i < 5, Load(A, (i,)), last))
+
+    func = simplify_func(nest.kernel((A, B, C, out), nest.loop("i", 21, item)))
+    done = loop_partition(func)
+    assert [(extent, guards) for _, extent, guards in loops(done)] == [("5", 0), ("9", 0), ("7", 0)]
+    nest.same(func, done)
