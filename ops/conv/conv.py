@@ -3,7 +3,7 @@
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
 In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
-stand in files of their own: ``flat``, ``pointwise`` and ``few_channels`` for N, C, …; ``channels_last`` for N, …, C;
+stand in files of their own: ``flat``, ``pointwise`` and ``filter_vectors`` for N, C, …; ``channels_last`` for N, …, C;
 ``batch_last`` for …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
 """
 
@@ -43,7 +43,7 @@ from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
-from .few_channels import add_few_channels, few_channel_uses
+from .filter_vectors import add_filter_vectors, filter_vector_uses
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
@@ -152,7 +152,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
             add_flat,
             add_packed_pointwise,
             add_blocked,
-            add_few_channels,
+            add_filter_vectors,
             add_channels_last,
             add_batch_last,
             add_depthwise,
@@ -166,7 +166,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     yield from pointwise_uses(call, given, target)
     yield from blocked_uses(call, given, target)
-    yield from few_channel_uses(call, given, target)
+    yield from filter_vector_uses(call, given, target)
     yield from winograd_uses(call, given, target)
 
 

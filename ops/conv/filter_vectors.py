@@ -1,9 +1,12 @@
-"""An implementation of convolutions of few channels to N, C, …, such as first layers of networks.
+"""Convolutions from N, C, … to the same whose vectors are of filters: of few channels, or of windows of one element.
 
 As for blocked channels, a vector is of filters, and a tile of sums, places of a row times vectors, stays in registers
 while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their distance
 does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
 written channel by channel: long pieces of few channels at a time are what memory is quick with.
+
+The channels of a wide window would evict each other from the first cache, unless they are few, as in first layers of
+networks. Where the window is one element, and places follow each other as they do in x, they are one row.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from ...graph.layout import Layout
 from ...graph.node import Call
 from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
-from ...ir.expr import Axis, Expr, const_int
+from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
 from ...lowering.schedule import Schedule
 from ..cost import elements, moved
@@ -27,11 +30,12 @@ from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, schedule_around
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
+from .flat import unflatten
 from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 
 
-def add_few_channels(
+def add_filter_vectors(
     strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
 ) -> None:
     """Offer it for x and a result in N, C, …, and weights in panels of some vectors of filters."""
@@ -42,13 +46,13 @@ def add_few_channels(
         return
     vectors = panel // made.lanes
     if 1 <= vectors <= target.vector_registers // 4:
-        tile = channel_tile(1, made.outputs[-1], made.filters // made.lanes, target.vector_registers, vectors)
+        tile = channel_tile(1, made.places[-1], made.filters // made.lanes, target.vector_registers, vectors)
         made = replace(made, tile=tile)
         cost = made.cost([x, weight, kind])
-        strategy.add_implementation(made.compute, made.schedule, "conv.few_channels", plevel=20, cost=cost)
+        strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
 
 
-def few_channel_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     """The layout rule: x and the result are as they are, only the weights are in panels."""
     attrs: ConvAttrs = call.attrs
     x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
@@ -61,8 +65,9 @@ def few_channel_uses(call: Call, given: Held | None, target: Target) -> Iterator
 
 def _numbers(
     attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target
-) -> FewChannels | None:
-    """Of a convolution with fewer channels than a vector has lanes, whose filters are whole vectors; None of others."""
+) -> FilterVectors | None:
+    """Of a convolution whose filters are whole vectors, and whose channels are fewer than a vector has lanes or whose
+    window is one element; None of others."""
     plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
     numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
     if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
@@ -72,19 +77,23 @@ def _numbers(
     window = known_window([weights[axis] for axis in spatial_axes(attrs.rank)])
     outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
     known = len(outputs) == attrs.rank and 0 not in outputs
-    if not known or filters % lanes or not 0 < channels < lanes or math.prod(window) == 1:
+    single = math.prod(window) == 1
+    if not known or filters % lanes or not channels or not (channels < lanes or single):
         return None
-    tile = channel_tile(1, outputs[-1], filters // lanes, target.vector_registers)
-    return FewChannels(attrs, window, outputs, channels, filters, lanes, tile, target, result.dtype)
+    one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
+    sums = (math.prod(outputs),) if one_row else outputs
+    tile = channel_tile(1, sums[-1], filters // lanes, target.vector_registers)
+    return FilterVectors(attrs, window, outputs, sums, channels, filters, lanes, tile, target, result.dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class FewChannels:
-    """The numbers of such a convolution."""
+class FilterVectors:
+    """The numbers of such a convolution. The sums' ``places`` are the outputs, or all of these as one row."""
 
     attrs: ConvAttrs
     window: tuple[int, ...]
     outputs: tuple[int, ...]
+    places: tuple[int, ...]
     channels: int
     filters: int
     lanes: int
@@ -100,8 +109,8 @@ class FewChannels:
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
-        rows = elements(result) // (self.filters * self.outputs[-1]) * (self.filters // self.width)
-        steps = self.channels * math.prod(self.window) * tile_cycles(1, self.outputs[-1], self.tile)
+        rows = elements(result) // (self.filters * self.places[-1]) * (self.filters // self.width)
+        steps = self.channels * math.prod(self.window) * tile_cycles(1, self.places[-1], self.tile)
         copied = [x, x] if any(self.attrs.padding) else []
         return rows * steps + TRANSPOSED_CYCLES * elements(result) + moved([x, weight, result, *copied])
 
@@ -114,14 +123,14 @@ class FewChannels:
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
 
         def element(n: Axis, block: Axis, *index: Axis) -> Expr:
-            *output, lane = index
+            *places, lane = map(as_index, index)
+            output = places if self.places == self.outputs else unflatten(places[0], self.outputs)
             place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
             k = block * lanes + lane
             return te.sum(source[(n, c, *place)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps])
 
-        shape = (kind.shape[0], self.filters // lanes, *self.outputs, lanes)
+        shape = (kind.shape[0], self.filters // lanes, *self.places, lanes)
         sums = te.compute(shape, element, name="conv.sums")
-
         return unblocked(sums, kind, self.plane, lanes)
 
     def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
@@ -148,17 +157,19 @@ class FewChannels:
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """The last two axes of the result, or the only one: their places follow each other in memory."""
-        return self.outputs[-2:]
+        """The last two axes of the result, or all that are one row: their places follow each other in memory."""
+        return self.outputs[-2:] if self.places == self.outputs else self.outputs
 
     @property
     def _chunk(self) -> int:
-        """How many places wait together: whole rows and squares, in a quarter of the second cache if that can be."""
-        row = math.prod(self.plane[1:])
-        whole = self.lanes // math.gcd(row, self.lanes)
-        most = self.target.l2_bytes // (4 * row * self.width * self.dtype.storage_bytes)
-        chunks = max(math.ceil(self.plane[0] / max(most, 1)), math.ceil(MANY_TASKS * self.width / self.filters))
-        return math.ceil(self.plane[0] / (chunks * whole)) * whole * row
+        """How many places wait together: whole rows, or tiles of the only one, and squares, in a quarter of the second
+        cache if that can be."""
+        places = math.prod(self.plane)
+        row = math.prod(self.plane[1:]) if self.places == self.outputs else self.tile.columns
+        whole = math.lcm(row, self.lanes)
+        most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
+        chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS * self.width / self.filters))
+        return math.ceil(places / (chunks * whole)) * whole
 
     def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
         """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""

@@ -22,17 +22,19 @@ TRANSPOSED_CYCLES = 0.4
 
 def unblocked(sums: te.Tensor, kind: TensorType, plane: Sequence[int], lanes: int) -> te.Tensor:
     """The result, of type ``kind``, of sums[n, channels / lanes, …, lane]. Its last axes are the ``plane``: places that
-    follow each other in memory."""
+    follow each other in memory. The sums may have them as one axis."""
+    before_plane = kind.ndim - len(plane)
+    widths = plane if sums.ndim == kind.ndim + 1 else [math.prod(plane)]
 
     def load(*index: Axis) -> Expr:
         *before, square, at = map(as_index, index)
         place = square * lanes + at // lanes
-        value = sums[(*before, *unflatten(place, plane), at % lanes)]
+        value = sums[(*before, *unflatten(place, widths), at % lanes)]
         known = math.prod(plane) % lanes == 0
         return value if known else te.if_then_else(place < math.prod(plane), value, te.const(0, sums.dtype))
 
     squares = math.ceil(math.prod(plane) / lanes)
-    rows = te.compute((*sums.shape[: -1 - len(plane)], squares, lanes * lanes), load, name="conv.rows")
+    rows = te.compute((*sums.shape[:before_plane], squares, lanes * lanes), load, name="conv.rows")
     made, *_ = transposed(rows, lanes, "conv")
 
     def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:

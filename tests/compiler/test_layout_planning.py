@@ -77,9 +77,17 @@ def test_channels_that_make_blocks_are_turned_before_a_convolution_of_many():
 def test_few_filters_are_blocked_over_near_planes_which_are_read_as_they_are(extent, layout):
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
     x = image(512, extent)
-    planned = plan_layouts(lw.Function([x], conv(x, 32, window=1)), target).function
-    assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW"]
-    assert out_layouts(planned) == [layout]
+    planned = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 32, window=1)), 32)), target).function
+    assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW", "NCHW16c"]
+    assert out_layouts(planned) == [layout, "NCHW16c"]
+
+
+def test_filters_in_vectors_need_no_blocks():
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
+    planned = plan_layouts(lw.Function([x := image(512, 6)], conv(x, 32, window=1)), target).function
+    (call,) = calls(planned, "nn.conv2d")
+    assert (call.attrs.data_layout, call.attrs.kernel_layout) == ("NCHW", "OIHW32o")
+    assert out_layouts(planned) == ["NCHW"]
 
 
 def test_weights_and_biases_are_turned_when_the_model_is_compiled():

@@ -59,21 +59,26 @@ def test_blocked_convolutions_are_right_native(ops, case):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-FEW_CHANNELS = {
+FILTER_VECTORS = {
     "uneven rows": ((2, 3, 21, 19), (1, 3, 3, 3, 32), 1, (1, 0, 2, 1), 1, 1, "NCHW OIHW32o NCHW"),
     "strided": ((1, 3, 43, 40), (3, 3, 7, 5, 16), 2, (3, 2, 3, 2), 1, 1, "NCHW OIHW16o NCHW"),
     "one axis, dilated": ((2, 2, 261), (2, 2, 3, 32), 2, (1, 2), 2, 1, "NCW OIW32o NCW"),
     "three axes": ((1, 1, 4, 9, 18), (2, 1, 2, 3, 3, 16), 1, (1, 1, 1, 0, 1, 1), 1, 1, "NCDHW OIDHW16o NCDHW"),
+    "one element": ((2, 21, 13, 13), (2, 21, 1, 1, 32), 1, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
+    "one element, many places": ((1, 40, 30, 31), (2, 40, 1, 1, 32), 1, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
+    "one element, strided": ((1, 33, 27, 28), (1, 33, 1, 1, 32), 2, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
+    "one element, padded": ((1, 17, 9, 9), (1, 17, 1, 1, 32), 1, (1, 0, 0, 2), 1, 1, "NCHW OIHW32o NCHW"),
+    "one element, three axes": ((2, 18, 3, 5, 7), (1, 18, 1, 1, 1, 32), 1, (0,) * 6, 1, 1, "NCDHW OIDHW32o NCDHW"),
 }
 
 
-@pytest.mark.parametrize("case", FEW_CHANNELS)
-def test_results_of_few_channels_need_not_be_blocked_native(ops, case):
-    x, w, strides, padding, dilation, groups, layouts = FEW_CHANNELS[case]
+@pytest.mark.parametrize("case", FILTER_VECTORS)
+def test_results_of_filter_vectors_need_not_be_blocked_native(ops, case):
+    x, w, strides, padding, dilation, groups, layouts = FILTER_VECTORS[case]
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(padding) // 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
-    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.few_channels"
+    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.filter_vectors"
     found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
@@ -84,7 +89,7 @@ def test_the_planner_leaves_a_single_first_layer_unblocked():
     x = lw.var("x", a.shape)
     y = lw.nn.relu(lw.nn.add(conv2d(x, lw.const(w), strides=2, padding=1), lw.const(bias)))
     library = lw.compile(lw.Function([x], y))
-    assert [f.choices[0].implementation for f in library.functions] == ["conv.few_channels"]
+    assert [f.choices[0].implementation for f in library.functions] == ["conv.filter_vectors"]
     (found,) = lw.Engine(library)([a])
     wanted = windows.conv(a, w, (2, 2), (1,) * 4, (1, 1), 1) + bias
     np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)

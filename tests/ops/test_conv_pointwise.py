@@ -110,7 +110,7 @@ def test_few_panels_of_filters_go_with_tiles_one_by_one_and_many_share_the_vecto
         ((1, 8, 4, 4), (1, 4, 1, 1, 8), 2, "NCHW OIHW8o NCHW"),
         ((1, 4, 4, 8), (2, 8, 1, 1, 8), 1, "NHWC OIHW8o NHWC"),
         ((1, 8, 4, 4), (2, 1, 1, 1, 8, 8), 1, "NCHW OIHW8i8o NCHW"),
-        ((1, 8, 4, 4), (1, 8, 1, 1, 32), 1, "NCHW OIHW32o NCHW"),  # more sums than there are registers
+        ((1, 8, 4, 4), (1, 8, 1, 1, 36), 1, "NCHW OIHW36o NCHW"),  # more sums than there are registers
     ],
 )
 def test_other_windows_and_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
