@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..ir.buffer import PAGE_BYTES
+from ..ir.dtype import DType
 from ..ir.expr import const_int
 from ..ir.target import Target
 from ..lowering.default_schedule import is_inlined, schedule_stage
@@ -21,7 +23,8 @@ PACKED_USES = 4
 """Columns that are used by so many blocks of rows are worth copying together."""
 MANY_TASKS = 8
 """So many parallel tasks keep the threads of a small machine busy to the end."""
-
+WAYS = 8
+"""How many lines at the same place of a page the first cache holds."""
 VECTORS_OF_ROW = 16
 """A row of at most so many vectors is written one by one."""
 
@@ -31,6 +34,13 @@ def near_divisor(extent: int, most: int) -> int:
     most = max(1, min(extent, most))
     dividing = max(size for size in range(1, most + 1) if extent % size == 0)
     return dividing if 2 * dividing >= most else most
+
+
+def evict_each_other(rows: int, length: int, kind: DType) -> bool:
+    """Whether the first cache cannot hold a line of each of so many rows of such a length: it has a few ways for lines
+    at the same place of a page."""
+    places = PAGE_BYTES // math.gcd(length * kind.storage_bytes, PAGE_BYTES)
+    return rows > WAYS * places
 
 
 def schedule_around(

@@ -27,12 +27,15 @@ from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
-from ..tiling import MANY_TASKS, schedule_around
+from ..tiling import MANY_TASKS, evict_each_other, schedule_around
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .flat import unflatten
 from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
+
+EVICTED_CYCLES = 2.0
+"""That a step waits for elements of x that others evicted from the first cache."""
 
 
 def add_filter_vectors(
@@ -110,7 +113,10 @@ class FilterVectors:
         """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         rows = elements(result) // (self.filters * self.places[-1]) * (self.filters // self.width)
-        steps = self.channels * math.prod(self.window) * tile_cycles(1, self.places[-1], self.tile)
+        cycles = tile_cycles(1, self.places[-1], self.tile)
+        if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
+            cycles += EVICTED_CYCLES * math.ceil(self.places[-1] / self.tile.columns)
+        steps = self.channels * math.prod(self.window) * cycles
         copied = [x, x] if any(self.attrs.padding) else []
         return rows * steps + TRANSPOSED_CYCLES * elements(result) + moved([x, weight, result, *copied])
 

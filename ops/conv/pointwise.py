@@ -198,9 +198,10 @@ def step_cycles(rows: int, vectors: int) -> float:
     """Cycles for one channel of a tile's sums.
 
     Products are added two a cycle; a vector comes from the second cache in a cycle and a half; a sum waits four cycles
-    for its last addition. Of a load or broadcast a tenth of a cycle is not hidden behind these; the loop takes one.
+    for its last addition. Of a broadcast a tenth of a cycle is not hidden behind these, of a vector from the second
+    cache a third; the loop takes one.
     """
-    return max(rows * vectors / 2, 1.5 * vectors, 4.0) + (rows + vectors) / 10 + 1 / STEPS_UNROLLED
+    return max(rows * vectors / 2, 1.5 * vectors, 4.0) + rows / 10 + vectors / 3 + 1 / STEPS_UNROLLED
 
 
 def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:

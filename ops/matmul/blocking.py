@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.buffer import PAGE_BYTES
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const_int
 from ...ir.target import Target
@@ -24,11 +23,9 @@ from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
 from ..cost import moved
-from ..tiling import MANY_TASKS, near_divisor, schedule_around
+from ..tiling import MANY_TASKS, evict_each_other, near_divisor, schedule_around
 from .panels import ROWS, MatrixProduct
 
-WAYS = 8
-"""How many lines at the same place of a page the first cache holds."""
 STREAMING = 0.25
 """Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
 STEPS_AHEAD = 8
@@ -66,7 +63,7 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
-    return Blocking(tile, chunk, tile.rows > WAYS * _places(product.terms, kind))
+    return Blocking(tile, chunk, evict_each_other(tile.rows, product.terms, kind))
 
 
 def copying(product: MatrixProduct, blocking: Blocking) -> float:
@@ -90,11 +87,6 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
     panels = math.ceil(product.columns / tile.columns)
     panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
     return near_divisor(panels, min(target.l2_bytes // 2 // panel_bytes, most))
-
-
-def _places(terms: int, kind: DType) -> int:
-    """At how many places of a page the rows of a matrix begin."""
-    return PAGE_BYTES // math.gcd(terms * kind.storage_bytes, PAGE_BYTES)
 
 
 def schedule_blocked(
