@@ -102,7 +102,8 @@ class _Partitioner:
         return loop if parts is None else with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
-        """A copy of a statement, for the iterations in which the guards may fail: a border, unless it does as much."""
+        """A copy of a statement, for the iterations in which the guards may fail: a border, unless guards choose there
+        between places of memory."""
         if _chooses(stmt):
             return self.stmt(simplify(fresh_copy(stmt, {}), facts), facts)
         outside, self._in_border = self._in_border, True

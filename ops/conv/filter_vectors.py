@@ -84,9 +84,9 @@ def _numbers(
     if not known or filters % lanes or not channels or not (channels < lanes or single):
         return None
     one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
-    sums = (math.prod(outputs),) if one_row else outputs
-    tile = channel_tile(1, sums[-1], filters // lanes, target.vector_registers)
-    return FilterVectors(attrs, window, outputs, sums, channels, filters, lanes, tile, target, result.dtype)
+    places = (math.prod(outputs),) if one_row else outputs
+    tile = channel_tile(1, places[-1], filters // lanes, target.vector_registers)
+    return FilterVectors(attrs, window, outputs, places, channels, filters, lanes, tile, target, result.dtype)
 
 
 @dataclass(frozen=True, slots=True)
