@@ -3,7 +3,8 @@
 ; leave it waiting there for tens of milliseconds while the caller did the work alone.
 ;
 ; A cpu is taken out of a worker's affinity mask only if as many others as there are workers are left, and given back
-; when the caller is seen elsewhere. A mask that somebody else has changed meanwhile is taken as it is.
+; when the caller is seen elsewhere. A mask that somebody else has changed meanwhile is taken as it is. Many workers are
+; left alone: each takes two system calls when the caller moves, and the others soon have the chunks of one that waits.
 
 declare i32 @sched_getcpu()
 declare i32 @pthread_getaffinity_np(i64, i64, ptr)
@@ -13,6 +14,10 @@ declare i64 @llvm.vector.reduce.add.v16i64(<16 x i64>)
 declare i1 @llvm.vector.reduce.or.v16i1(<16 x i1>)
 
 define internal void @pool.keep.apart() {
+  %workers = load i64, ptr @pool.workers
+  %many = icmp ugt i64 %workers, 16
+  br i1 %many, label %done, label %few
+few:
   %cpu = call i32 @sched_getcpu()
   %avoided = load i32, ptr @pool.avoided
   %apart = icmp eq i32 %cpu, %avoided
