@@ -15,7 +15,7 @@ from ..ir.errors import InternalError
 from ..ir.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
-from .machine import target_machine
+from .machine import linking_machine
 from .nest_source import NestSource
 from .profiling.perf import LoadedFunctions, perf_wanted
 
@@ -45,7 +45,7 @@ class LoadedCode:
         for name in dict.fromkeys((entry, *exports, *(functions.anchor for functions in told))):
             builder.export_symbol(name)
         # The older of LLVM's linkers is the one that tells debuggers of what it loads.
-        self._jit = llvm.create_lljit_compiler(target_machine(target), use_jit_link=not any(sources))
+        self._jit = llvm.create_lljit_compiler(linking_machine(target.triple), use_jit_link=not any(sources))
         try:
             self._library = builder.link(self._jit, f"loopwright_{next(_numbers)}")
         except RuntimeError as error:

@@ -34,18 +34,26 @@ def feature_string(target: Target) -> str:
 
 def target_machine(target: Target, opt_level: int = 3, *, pic: bool = True) -> llvm.TargetMachine:
     """A fresh LLVM target machine; the small code model, position independent unless asked otherwise."""
-    initialize()
-    try:
-        found = llvm.Target.from_triple(target.triple)
-    except RuntimeError as error:
-        raise TargetError(f"LLVM knows no target of triple {target.triple!r}: {error}") from error
-    return found.create_target_machine(
+    return _llvm_target(target.triple).create_target_machine(
         cpu=target.cpu,
         features=feature_string(target),
         opt=opt_level,
         reloc="pic" if pic else "static",
         codemodel="small",
     )
+
+
+def linking_machine(triple: str) -> llvm.TargetMachine:
+    """One for code that is compiled already, of any cpu: to find out what a cpu's name implies takes LLVM 26 MiB."""
+    return _llvm_target(triple).create_target_machine(reloc="pic", codemodel="small")
+
+
+def _llvm_target(triple: str) -> llvm.Target:
+    initialize()
+    try:
+        return llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise TargetError(f"LLVM knows no target of triple {triple!r}: {error}") from error
 
 
 @cache

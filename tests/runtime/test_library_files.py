@@ -177,3 +177,9 @@ def test_a_file_has_the_permissions_that_new_files_have(library, tmp_path):
     (tmp_path / "plain").touch()
     library.save(tmp_path / "saved.lwlib")
     assert (tmp_path / "saved.lwlib").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_machine_code_is_loaded_without_a_look_at_what_the_cpu_implies(path, monkeypatch):
+    """LLVM takes 26 MiB to tell, which only a process that compiles needs."""
+    monkeypatch.setattr("loopwright.codegen.machine.implied_features", lambda *_: pytest.fail("it was asked"))
+    assert runs(lw.load(path))
