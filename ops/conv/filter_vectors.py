@@ -5,8 +5,8 @@ while the reduction runs: no vector crosses a row, elements of x are broadcast f
 does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
 written channel by channel: long pieces of few channels at a time are what memory is quick with.
 
-The channels of a wide window would evict each other from the first cache, unless they are few, as in first layers of
-networks. Where the window is one element, and places follow each other as they do in x, they are one row.
+Wide windows are served for few channels only, as in first layers of networks: of many, what a step reads of x may not
+stay in the first cache. Where the window is one element, and places follow each other as in x, they are one row.
 """
 
 from __future__ import annotations
