@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..graph.types import TensorType, TupleType, Type
 from ..ir.dtype import DType
-from ..ir.expr import const_int
+from ..ir.expr import Expr, const_int
 from ..ir.target import Target
 
 BYTES_PER_CYCLE = 8
@@ -24,7 +24,12 @@ def elements(kind: Type) -> int:
     if isinstance(kind, TupleType):
         return sum(map(elements, kind.fields))
     assert isinstance(kind, TensorType)
-    return math.prod(UNKNOWN_EXTENT if (n := const_int(extent)) is None else n for extent in kind.shape)
+    return elements_of(kind.shape)
+
+
+def elements_of(shape: Sequence[Expr]) -> int:
+    """How many elements a shape has, symbolic extents estimated."""
+    return math.prod(UNKNOWN_EXTENT if (n := const_int(extent)) is None else n for extent in shape)
 
 
 def moved(types: Sequence[Type]) -> float:

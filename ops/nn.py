@@ -29,6 +29,7 @@ from .binary import (
 )
 from .concatenate import concatenate
 from .conv.conv import conv, conv1d, conv2d, conv3d
+from .conv.strassen import strassen_conv2d
 from .conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .conv.winograd import winograd_conv2d
 from .creation import arange, full, one_hot
@@ -43,6 +44,7 @@ from .matmul.matmul import dense, matmul
 from .matmul.packed import packed_matmul
 from .matmul.packed_bytes import packed_byte_matmul
 from .matmul.packed_pairs import packed_pair_matmul
+from .matmul.strassen import strassen_matmul
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
@@ -236,6 +238,8 @@ __all__ = [
     "split",
     "sqrt",
     "squeeze",
+    "strassen_conv2d",
+    "strassen_matmul",
     "strided_slice",
     "subtract",
     "sum",

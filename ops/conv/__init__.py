@@ -1,7 +1,7 @@
-"""Convolutions: ``attrs.py`` and ``conv.py``, or ``transpose.py``, have the steps of the operators, the other files an
-implementation each.
+"""Convolutions: ``attrs.py`` and ``conv.py``, ``strassen.py``, ``transpose.py`` and ``winograd.py`` have the steps of
+the operators, the other files an implementation each.
 """
 
-from . import conv, transpose, winograd
+from . import conv, strassen, transpose, winograd
 
-__all__ = ["conv", "transpose", "winograd"]
+__all__ = ["conv", "strassen", "transpose", "winograd"]

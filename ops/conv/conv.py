@@ -48,6 +48,7 @@ from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
 from .pointwise import add_packed_pointwise, pointwise_uses
+from .strassen import strassen_uses
 from .winograd_weights import winograd_uses
 
 # Type relation
@@ -168,6 +169,7 @@ def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[Lay
     yield from blocked_uses(call, given, target)
     yield from filter_vector_uses(call, given, target)
     yield from winograd_uses(call, given, target)
+    yield from strassen_uses(call, given, target)
 
 
 for _op in (CONV1D, CONV2D, CONV3D):

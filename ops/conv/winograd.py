@@ -29,6 +29,7 @@ from ...ir.target import Target
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..arguments import PerAxis, naming
 from ..attrs import Attrs, all_non_negative, attr, one_of
+from ..bilinear import chosen
 from ..cost import UNKNOWN_EXTENT, moved
 from ..registry import OpPattern, register_op
 from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
@@ -37,7 +38,7 @@ from ..tiling import MANY_TASKS, schedule_around
 from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 from .winograd_blocking import Blocking, Products
-from .winograd_transform import SIZES, TAPS, chosen, input_row, output_row, transforms
+from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
 
 # Attributes and type relation
 

@@ -17,8 +17,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ... import te
-from ...ir.expr import Axis, Expr
+from ...ir.expr import Expr
+from ..bilinear import weighted_sum
 
 Row = tuple[Fraction, ...]
 Matrix = tuple[Row, ...]
@@ -92,8 +92,8 @@ def input_row(coefficients: Row, terms: Sequence[Expr]) -> Expr:
         chosen = [(c, t) for c, t in zip(coefficients[parity::2], terms[parity::2], strict=True) if c]
         if chosen:
             scale = abs(chosen[-1][0]) if chosen[0][0] > 0 else -abs(chosen[-1][0])
-            parts.append((scale, _sum([(c / scale, t) for c, t in chosen])))
-    return _sum(parts)
+            parts.append((scale, weighted_sum([(c / scale, t) for c, t in chosen])))
+    return weighted_sum(parts)
 
 
 def output_row(coefficients: Row, terms: Sequence[Expr]) -> Expr:
@@ -104,25 +104,4 @@ def output_row(coefficients: Row, terms: Sequence[Expr]) -> Expr:
         plus, minus = terms[at : at + 2]
         same = coefficients[at] == coefficients[at + 1]
         parts.append((coefficients[at], plus + minus if same else plus - minus))
-    return _sum([part for part in parts if part[0]])
-
-
-def _sum(parts: Sequence[tuple[Fraction, Expr]]) -> Expr:
-    """The sum of scaled terms, begun with one of factor 1 if there is one."""
-    total: Expr | None = None
-    for factor, term in sorted(parts, key=lambda part: part[0] != 1):
-        scaled = term if abs(factor) == 1 else term * te.const(float(abs(factor)), term.dtype)
-        if total is None:
-            total = scaled if factor > 0 else -scaled
-        else:
-            total = total + scaled if factor > 0 else total - scaled
-    assert total is not None
-    return total
-
-
-def chosen(index: Axis, values: Sequence[Expr]) -> Expr:
-    """values[index]: just that value, where the loop of the index is unrolled."""
-    *others, value = values
-    for at in reversed(range(len(others))):
-        value = te.select(index == at, others[at], value)
-    return value
+    return weighted_sum([part for part in parts if part[0]])

@@ -1,7 +1,7 @@
-"""Matrix products: ``matmul.py``, ``batch_matmul.py``, ``packed.py``, ``packed_bytes.py`` and ``packed_pairs.py`` have
-the steps of the operators, the other files an implementation each, or what these share.
+"""Matrix products: ``matmul.py``, ``batch_matmul.py``, ``packed.py``, ``packed_bytes.py``, ``packed_pairs.py`` and
+``strassen.py`` have the steps of the operators, the other files an implementation each, or what these share.
 """
 
-from . import batch_matmul, matmul, packed, packed_bytes, packed_pairs
+from . import batch_matmul, matmul, packed, packed_bytes, packed_pairs, strassen
 
-__all__ = ["batch_matmul", "matmul", "packed", "packed_bytes", "packed_pairs"]
+__all__ = ["batch_matmul", "matmul", "packed", "packed_bytes", "packed_pairs", "strassen"]

@@ -28,6 +28,7 @@ from .packed_bytes import packed_byte_uses
 from .packed_pairs import packed_pair_uses
 from .paneled import add_paneled
 from .panels import batch_index, matrix_product
+from .strassen import strassen_uses
 from .streamed import add_streamed
 
 # What all products of matrices have.
@@ -103,6 +104,7 @@ def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, t
 def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     if given is None:
         yield from packed_uses(call, False, target)
+        yield from strassen_uses(call, False, target)
         yield from packed_byte_uses(call, False, target)
         yield from packed_pair_uses(call, False, target)
 
@@ -169,6 +171,7 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
 def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     if given is None:
         yield from packed_uses(call, call.attrs.transposed, target)
+        yield from strassen_uses(call, call.attrs.transposed, target)
         yield from packed_byte_uses(call, call.attrs.transposed, target)
         yield from packed_pair_uses(call, call.attrs.transposed, target)
 

@@ -20,7 +20,7 @@ from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile, step_cycles
 from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor
-from ..cost import moved
+from ..cost import elements_of, moved
 from ..relations import tensor_argument
 from ..strategy import Tensors
 from ..tiling import schedule_product
@@ -69,7 +69,7 @@ class MatrixProduct:
     def cycles(self, tile: RegisterTile) -> float:
         """What all steps of all tiles take."""
         tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
-        return self.batch * tiles * self.terms * step_cycles(tile.rows, tile.vectors)
+        return elements_of(self.result.shape[:-2]) * tiles * self.terms * step_cycles(tile.rows, tile.vectors)
 
     def moved(self) -> float:
         """What it takes to go through all factors and the result once."""

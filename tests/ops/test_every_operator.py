@@ -16,6 +16,7 @@ from loopwright.lowering.pipeline import realized_function
 from loopwright.ops import nn, strategy
 from loopwright.ops.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.cumsum import cumsum
+from loopwright.ops.matmul.quarters import Planes
 from loopwright.ops.norm import batch_norm
 from loopwright.ops.registry import all_ops, get_op
 from loopwright.ops.resample import resample
@@ -174,6 +175,24 @@ def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
         blocked,
         np.ascontiguousarray(WinogradPlanes(size, width)(weight)),
     )
+
+
+def strassen_conv_case(x, filters, width, strides=(1, 1), data="NCHW2c", out="NCHW2c"):
+    weight = floats(filters, x[1], 1, 1)
+    blocked = windows.rearranged(floats(*x), "NCHW", data)
+    return (
+        lambda a, u: nn.strassen_conv2d(a, u, strides, data, out),
+        lambda a, u: windows.rearranged(
+            windows.conv(windows.rearranged(a, data, "NCHW"), weight, strides, (0,) * 4, (1, 1), 1), "NCHW", out
+        ),
+        blocked,
+        Planes(width, transposed=True)(weight),
+    )
+
+
+def strassen_case(a, columns, width):
+    b = floats(a[-1], columns)
+    return nn.strassen_matmul, lambda a, planes: a @ b, floats(*a), Planes(width, transposed=False)(b)
 
 
 def blocks_there_and_back(lanes):
@@ -493,6 +512,11 @@ CASES = {
             floats(5, 6),
             floats(3, 6, 16),
         ),
+    ],
+    "nn.strassen_matmul": [strassen_case((5, 6), 12, 3), strassen_case((2, 4, 8), 16, 4), strassen_case((1, 4), 4, 1)],
+    "nn.strassen_conv2d": [
+        strassen_conv_case((2, 8, 3, 5), 16, 4),
+        strassen_conv_case((1, 4, 5, 4), 8, 4, (2, 1), out="NCHW4c"),
     ],
     "nn.packed_byte_matmul": [
         (

@@ -37,6 +37,8 @@ NEED_NUMBERS = {
     "nn.packed_pair_matmul": "columns do not fill",
     "nn.resample": "the first axis of indices, how many are summed, must be known",
     "nn.space_to_depth": "rows must divide by 2",
+    "nn.strassen_conv2d": "all known, not 0",
+    "nn.strassen_matmul": "all known, not 0",
     "nn.winograd_conv2d": "has blocks of 2c",
     "reshape": "do not fill the shape",
 }
