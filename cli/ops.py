@@ -193,6 +193,9 @@ def _sample_calls() -> Iterator[Call]:
     )
     halves, pairs = Var("a", tensor_type((16, 16), "bfloat16")), Var("panels", tensor_type((1, 8, 16), "int32"))
     yield nn.packed_pair_matmul(halves, pairs, 16)
+    yield nn.strassen_matmul(
+        *(Var(name, tensor_type(shape, "float32")) for name, shape in (("a", (16, 16)), ("planes", (1, 7, 8, 8))))
+    )
 
 
 def _sample_convolutions() -> Iterator[Call]:
@@ -205,6 +208,7 @@ def _sample_convolutions() -> Iterator[Call]:
     yield _sample_convolution("HW", "NCHW", "OIHW8o", 1, window=1)
     x, planes = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 2, 8, 8, 8), (2, 6, 6, 16, 8)))
     yield nn.winograd_conv2d(x, planes, size=4, data_layout="NCHW8c")
+    yield nn.strassen_conv2d(x, Var("planes", tensor_type((1, 7, 8, 8), "float32")), data_layout="NCHW8c")
 
 
 def _sample_convolution(axes: str, data: str, kernel: str, groups: int, window: int = 3) -> Call:
