@@ -73,8 +73,10 @@ AHEAD_BYTES_PER_CYCLE = 16
 """What planes take that come ahead of their use."""
 FAR = 3
 """How many times as long planes take that pass again as sums that do, which are no further than the third cache."""
-ENOUGH_TASKS = 4
+ENOUGH_GROUPS = 4
 """So many groups keep the threads of a small machine busy."""
+ENOUGH_TASKS = 24
+"""So many tasks come out even between them."""
 
 
 def left_sum(product: Axis, quarter: Callable[[int, int], Expr]) -> Expr:
@@ -180,6 +182,12 @@ class Quartered:
 
         return min((self._even(products), self._even(min(near, products))), key=passing)
 
+    @property
+    def _part(self) -> int:
+        """Rows of a group that a task takes, if it is not all."""
+        part = self._even(self.half * self.panels // ENOUGH_TASKS)
+        return part if self.group % part == 0 else self.group
+
     def _even(self, most: int) -> int:
         """Groups of equal size, at most so large; all rows if there are no such but far smaller ones."""
         groups = math.ceil(self.half / max(most, self.tile.rows))
@@ -225,18 +233,19 @@ class Quartered:
 
     def schedule(self, schedule: Schedule, stage: StageView, loops: ResultLoops, products: Tensor) -> None:
         """Group by group of each sample, panel by panel: the products, then the result. Enough groups run in parallel,
-        and make their own sums; else these are made before."""
+        and make their own sums; else these are made before, and the tasks are parts of a group and a panel."""
         sums, planes = products.op.inputs
+        samples = math.prod(const_int(extent) or 1 for extent in products.shape[:-4])
+        by_group = samples * self.half // self.group >= ENOUGH_GROUPS
         group, row = stage.split(loops.row, factor=self.group)
-        stage.reorder(*loops.outer, group, loops.panel, row, loops.vector, loops.i, loops.j, loops.lane)
+        part, row = stage.split(row, factor=self.group if by_group else self._part)
+        stage.reorder(*loops.outer, group, loops.panel, part, row, loops.vector, loops.i, loops.j, loops.lane)
         stage.vectorize(loops.lane)
         stage.unroll(loops.i)
         stage.unroll(loops.j)
-        samples = math.prod(const_int(extent) or 1 for extent in products.shape[:-4])
-        by_group = samples * math.ceil(self.half / self.group) >= ENOUGH_TASKS
-        task = stage.fuse(*loops.outer, group) if by_group else stage.fuse(*loops.outer, group, loops.panel)
+        task = stage.fuse(*loops.outer, group) if by_group else stage.fuse(*loops.outer, group, loops.panel, part)
         stage.parallel(task)
-        schedule[products].compute_at(stage, loops.panel if by_group else task)
+        schedule[products].compute_at(stage, part if by_group else task)
         if by_group:
             schedule[sums].compute_at(stage, task)
         self._schedule_sums(schedule[sums], not by_group)
