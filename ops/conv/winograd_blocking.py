@@ -27,7 +27,7 @@ CYCLES_PER_PAIR = 0.23
 """What it takes to transform them, by pairs of planes: more planes take longer sums, which fit in registers less."""
 NEAR_BYTES_PER_CYCLE = 10
 """What comes from the second cache to a register tile, beside its multiplications."""
-STREAMED_BYTES_PER_CYCLE = 4
+STREAMED_BYTES_PER_CYCLE = 6
 """What comes of weights in the long run: those of a whole model come from memory."""
 WAYS_TO_AFAR = 4
 """How many times as long it takes to write inputs beyond the second cache, to a page of each plane, as to read them."""

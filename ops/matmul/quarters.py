@@ -169,18 +169,20 @@ class Quartered:
 
     @property
     def group(self) -> int:
-        """Rows of a group: all, or as many as their sums stay in half of the second cache. More groups pass all planes
-        more often; sums that do not stay there pass for each panel. Products of a panel take a quarter of it."""
+        """Rows of a group: all, or such that their sums stay in half of the second cache, or three quarters. More groups
+        pass all planes more often; sums that do not stay there pass for each panel. Products of a panel take a quarter
+        of it at most."""
         row_bytes = PRODUCTS * self.dtype.storage_bytes
-        sum_bytes = row_bytes * self.terms // 2
-        products = self.target.l2_bytes // 4 // (row_bytes * self.width)
-        near = self.target.l2_bytes // 2 // sum_bytes
-
-        def passing(group: int) -> int:
-            planes = math.ceil(self.half / group) * FAR * self.planes_bytes
-            return planes if group <= near else planes + self.panels * sum_bytes * self.half
-
-        return min((self._even(products), self._even(min(near, products))), key=passing)
+        sum_bytes, cache = row_bytes * self.terms // 2, self.target.l2_bytes
+        most = cache // 4 // (row_bytes * self.width)
+        parts = (self._even(min(share // sum_bytes, most)) for share in (cache // 2, cache * 3 // 4))
+        near = next((part for part in parts if part * sum_bytes <= cache * 3 // 4), None)
+        whole = self._even(most)
+        passing = FAR * self.planes_bytes
+        if near is None or near == whole:
+            return whole
+        few = math.ceil(self.half / whole) * passing + self.panels * sum_bytes * self.half
+        return near if math.ceil(self.half / near) * passing < few else whole
 
     @property
     def _part(self) -> int:
@@ -264,11 +266,12 @@ class Quartered:
             stage.storage_align(sums.ndim - 2, 2 * line, line)
         *outer, s, block, row, term = stage.loops
         vector, lane = stage.split(term, factor=min(length, line))
-        stage.reorder(*outer, block, row, vector, s, lane)
+        group, row = stage.split(row, factor=self.group)
+        stage.reorder(*outer, group, block, row, vector, s, lane)
         stage.vectorize(lane)
         stage.unroll(s)
         if parallel:
-            stage.parallel(stage.fuse(*outer, block, row))
+            stage.parallel(stage.fuse(*outer, group, block, row))
 
     def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
         """Product by product, tile by tile of sums, which stay in registers while the terms go by. Gives the loops over
