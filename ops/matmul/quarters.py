@@ -169,9 +169,9 @@ class Quartered:
 
     @property
     def group(self) -> int:
-        """Rows of a group: all, or such that their sums stay in half of the second cache, or three quarters. More groups
-        pass all planes more often; sums that do not stay there pass for each panel. Products of a panel take a quarter
-        of it at most."""
+        """Rows of a group: all, or such that their sums stay in half of the second cache, or three quarters. More
+        groups pass all planes more often; sums that do not stay there pass for each panel. Products of a panel take a
+        quarter of it at most."""
         row_bytes = PRODUCTS * self.dtype.storage_bytes
         sum_bytes, cache = row_bytes * self.terms // 2, self.target.l2_bytes
         most = cache // 4 // (row_bytes * self.width)
