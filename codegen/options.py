@@ -15,9 +15,12 @@ class CodegenOptions:
     """``precision``: ``strict`` keeps every rounding, and refuses schedules that fold float reductions in another order
     than their definitions; ``standard`` lets the schedule choose that order, and contracts ``a * b + c`` to an fma
     where the target has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals
-    count in all three. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are kept on disk. ``debug``
-    checks each access for bounds and each index division for 0, and fills new memory with ones; the caller's context
-    then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into the object, whose source is the loop nest.
+    count in all three. Only models have their layouts planned, unless ``strict``, with the products of Winograd and of
+    Strassen: their error is a share of the largest number that is summed with others, of other places or rows of a
+    sample, too, and NaN or infinities reach these. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are
+    kept on disk. ``debug`` checks each access for bounds and each index division for 0, and fills new memory with ones;
+    the caller's context then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into the object, whose
+    source is the loop nest.
     """
 
     precision: Precision = "standard"
