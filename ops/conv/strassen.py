@@ -107,13 +107,11 @@ class StrassenConv:
         cuts, block = self.cuts, attrs.data.factor("C")
         blocks = cuts.terms // 2 // block
 
-        def quarter(batch: Sequence[Axis], i: int, k: int, at: Axis, row: Axis, lane: Axis) -> Expr:
-            place = row + i * cuts.half
+        def left(batch: Sequence[Axis], place: Expr, k: int, at: Axis, lane: Axis) -> Expr:
             y, across = unflatten(place, self.outputs)
-            value = x[(*batch, k * blocks + at, y * attrs.strides[0], across * attrs.strides[1], lane)]
-            return te.if_then_else(place < cuts.rows, value, te.const(0, x.dtype)) if i and cuts.rows % 2 else value
+            return x[(*batch, k * blocks + at, y * attrs.strides[0], across * attrs.strides[1], lane)]
 
-        products = cuts.products(cuts.sums(x.shape[:1], block, quarter), planes)
+        products = cuts.products(cuts.sums(x.shape[:1], block, left), planes)
 
         def element(n: Axis, ko: Axis, y: Axis, across: Axis, ki: Axis) -> Expr:
             return cuts.result(

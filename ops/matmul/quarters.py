@@ -36,8 +36,8 @@ from ..bilinear import chosen, weighted_sum
 from ..cost import BYTES_PER_CYCLE
 
 Factors: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-Quarter: TypeAlias = Callable[[Sequence[Axis], int, int, Axis, Axis, Axis], Expr]
-"""An element of the left factor: batch axes, half of the rows, half of the terms, block, row, term of it → value."""
+LeftFactor: TypeAlias = Callable[[Sequence[Axis], Expr, int, Axis, Axis], Expr]
+"""The left factor, element by element: batch axes, row, half of the terms, block, term of it → value."""
 
 LEFT: tuple[Factors, ...] = (
     ((1, 0), (0, 1)),
@@ -205,12 +205,19 @@ class Quartered:
         far = self.rows * (self.terms + self.columns) * size / BYTES_PER_CYCLE
         return samples * (multiplications + near + ahead + far) + factor / BYTES_PER_CYCLE
 
-    def sums(self, outer: Sequence[Expr], block: int, quarter: Quarter) -> Tensor:
+    def sums(self, outer: Sequence[Expr], block: int, left: LeftFactor) -> Tensor:
         """[outer…, s, block, row, term]: sums of quarters of the left factor, whose terms are in blocks of so many."""
 
         def element(*axes: Axis) -> Expr:
             *batch, s, at, row, term = axes
-            return left_sum(s, lambda i, k: quarter(batch, i, k, at, row, term))
+
+            def quarter(i: int, k: int) -> Expr:
+                r = row + i * self.half
+                value = left(batch, r, k, at, term)
+                beyond = i == 1 and self.rows % 2 == 1
+                return te.if_then_else(r < self.rows, value, te.const(0, value.dtype)) if beyond else value
+
+            return left_sum(s, quarter)
 
         shape = (*outer, PRODUCTS, self.terms // 2 // block, self.half, block)
         return te.compute(shape, element, name="strassen.sums")

@@ -73,12 +73,10 @@ class StrassenProduct:
         kind, cuts = tensor_argument(result, "result"), self.cuts
         terms = cuts.terms // 2
 
-        def quarter(batch: Sequence[Axis], i: int, k: int, block: Axis, row: Axis, term: Axis) -> Expr:
-            r = row + i * cuts.half
-            value = a[(*batch, r, k * terms + term)]
-            return te.if_then_else(r < cuts.rows, value, te.const(0, a.dtype)) if i and cuts.rows % 2 else value
+        def left(batch: Sequence[Axis], row: Expr, k: int, block: Axis, term: Axis) -> Expr:
+            return a[(*batch, row, k * terms + term)]
 
-        products = cuts.products(cuts.sums(kind.shape[:-2], terms, quarter), planes)
+        products = cuts.products(cuts.sums(kind.shape[:-2], terms, left), planes)
         return te.compute(
             kind.shape, lambda *axes: cuts.result(products, axes[:-2], *map(as_index, axes[-2:])), name="strassen"
         )
