@@ -21,6 +21,7 @@ from ...graph.node import Call
 from ...graph.types import TensorType, Type
 from ...ir.buffer import PAGE_BYTES
 from ...ir.dtype import DType
+from ...ir.errors import TypeInferenceError
 from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
 from ...lowering.schedule import LoopView, Schedule, StageView
@@ -126,6 +127,13 @@ def data_layout(rank: int, block: int = 1) -> Layout:
 
 def nchw(block: int) -> Layout:
     return data_layout(2, block)
+
+
+def check_blocked(layout: Layout, name: str) -> None:
+    """Raises ``TypeInferenceError``, with the attribute's name, unless it is NCHW with the channels in blocks."""
+    block = layout.factor("C")
+    if block == 1 or layout is not nchw(block):
+        raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
 
 
 def kernel_layout(rank: int, data: int, block: int, depthwise: bool) -> Layout:

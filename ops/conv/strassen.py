@@ -33,7 +33,7 @@ from ..tiling import schedule_around
 from ..window import axis_extents, check_ranks, known_window, window_shape
 from .attrs import ConvAttrs
 from .flat import flatten, unflatten
-from .nchwc import ChannelTile, channel_block, channel_tile, nchw, tile_cycles
+from .nchwc import ChannelTile, channel_block, channel_tile, check_blocked, nchw, tile_cycles
 
 # 1. and 2. Attributes and type relation.
 
@@ -58,9 +58,8 @@ def _relation(types: Sequence[Type], attrs: StrassenConvAttrs) -> Type:
     panels, terms, width = known_planes(planes)
     same_dtype([x, planes], ["x", "planes"])
     check_ranks(2, strides=attrs.strides)
-    for name, layout in (("data_layout", attrs.data), ("out_layout", attrs.out)):
-        if layout is NCHW or layout is not nchw(layout.factor("C")):
-            raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
+    check_blocked(attrs.data, "data_layout")
+    check_blocked(attrs.out, "out_layout")
     extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
     if not const_int(extents["H"]) or not const_int(extents["W"]):
         raise TypeInferenceError(f"x must have a known height and width, not 0, found {x}")
@@ -189,7 +188,8 @@ def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorT
     single = [const_int(e) for e in weight.shape[2:]] == [1, 1] and not any(attrs.padding)
     places = [const_int(e) or 0 for e in (*x.shape[2:], *result.shape[2:])]
     numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.bits >= 32
-    return plain and single and numbers and all(places) and math.prod(places[2:]) > 1
+    known = all(places) and math.prod(places[2:]) > 1 and const_int(x.shape[0]) != 0
+    return plain and single and numbers and known
 
 
 def strassen_conv2d(

@@ -36,6 +36,7 @@ from ..relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy
 from ..tiling import MANY_TASKS, schedule_around
 from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
+from .nchwc import check_blocked
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 from .winograd_blocking import Blocking, Products
 from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
@@ -70,10 +71,9 @@ def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
     if x.dtype.kind not in FLOAT_KINDS:
         raise TypeInferenceError(f"x must be of floats, found {x}")
     check_ranks(2, padding=attrs.padding)
-    for name, layout in (("data_layout", attrs.data), ("out_layout", attrs.out)):
-        plain = layout is NCHW and name == "out_layout"
-        if not plain and layout is not Layout(f"NCHW{layout.factor('C')}c"):
-            raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
+    check_blocked(attrs.data, "data_layout")
+    if attrs.out is not NCHW:
+        check_blocked(attrs.out, "out_layout")
     extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
     if const_int(extents["H"]) is None or const_int(extents["W"]) is None:
         raise TypeInferenceError(f"x must have a known height and width, found {x}")
