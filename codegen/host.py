@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from ..ir.errors import TargetError
 from ..ir.target import LLVM, Target, TargetOptions, parse_target_line
 from ..ir.target_kind import Provided, find_kind, known_kinds
+from .cpuid import vector_path_bits
 from .features import FEATURES, check_together, implied_features, known_names
 from .libraries import check_libraries
 
@@ -132,7 +133,7 @@ def _amend(target: Target, options: TargetOptions) -> Target:
         base = tuple(f"+{name}" for name in sorted(target.features))
         check_together(target.triple, target.cpu, ",".join((*base, *options.attributes)))
         kept = _features(target.triple, target.cpu, (*base, *options.attributes))
-    return Target(
+    amended = Target(
         triple=target.triple,
         cpu=target.cpu,
         features=kept,
@@ -142,6 +143,7 @@ def _amend(target: Target, options: TargetOptions) -> Target:
         l1_bytes=target.l1_bytes,
         l2_bytes=target.l2_bytes,
     )
+    return replace(amended, fma_per_cycle=fma_per_cycle(amended))
 
 
 def _check(what: str, name: str, known: tuple[str, ...], triple: str) -> None:
@@ -161,12 +163,13 @@ def _keys(triple: str) -> tuple[str, ...]:
 
 @cache
 def host_target() -> Target:
-    """The machine at hand: its cpu, the features that its operating system lets it use, and its cache sizes."""
+    """The machine at hand: its cpu, the features that its operating system lets it use, its cache sizes, and how many
+    vectors it multiplies in a cycle."""
     triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
     listed = FEATURES.get(triple.split("-", 1)[0], ())
     on = llvm.get_host_cpu_features()
     attributes = tuple(f"{'+' if on[name] else '-'}{name}" for name in listed if name in on)
-    return Target(
+    target = Target(
         triple=triple,
         cpu=cpu,
         features=_features(triple, cpu, attributes),
@@ -174,6 +177,14 @@ def host_target() -> Target:
         l1_bytes=_cache_bytes(1) or 32 * 1024,
         l2_bytes=_cache_bytes(2) or 512 * 1024,
     )
+    return replace(target, fma_per_cycle=fma_per_cycle(target))
+
+
+def fma_per_cycle(target: Target) -> int:
+    """How many vectors of the host's target its core multiplies and adds in a cycle: a core has two units, which take
+    two cycles where they are half as wide as a vector (AMD's of Zen 4, of AVX-512)."""
+    path = vector_path_bits() if target.arch == "x86_64" else None
+    return max(1, 2 * min(path or target.vector_bits, target.vector_bits) // target.vector_bits)
 
 
 def _cache_bytes(level: int) -> int | None:

@@ -28,8 +28,9 @@ class Target:
     """A CPU, described.
 
     ``features`` are LLVM feature names that are on (``"avx2"``, ``"fma"``; without sign), ``threads`` 0 means "as the
-    environment says". Sizes are bytes. ``keys`` order strategy look-up, the most specific first. A ``kind`` other than
-    ``"llvm"`` is what the distribution ``provider`` (name and version) adds.
+    environment says". Sizes are bytes. ``fma_per_cycle`` is how many of the widest vectors a core multiplies and adds
+    in a cycle, on which depends what implementations cost. ``keys`` order strategy look-up, the most specific first. A
+    ``kind`` other than ``"llvm"`` is what the distribution ``provider`` (name and version) adds.
     """
 
     triple: str
@@ -40,6 +41,7 @@ class Target:
     keys: tuple[str, ...] = ("cpu", "generic")
     l1_bytes: int = 32 * 1024
     l2_bytes: int = 512 * 1024
+    fma_per_cycle: int = 2
     kind: str = LLVM
     provider: str = ""
 

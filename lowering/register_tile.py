@@ -9,6 +9,10 @@ from ..ir.buffer import PAGE_BYTES
 from ..ir.dtype import DType
 from ..ir.target import Target
 
+FULL_RATE = 2
+"""How many vectors cores multiply and add in a cycle at most. Tiles are chosen for these, also where a core does fewer
+(``Target.fma_per_cycle``): what does not keep back the fast ones does not keep back others."""
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
@@ -23,13 +27,13 @@ class RegisterTile:
         return self.vectors * self.lanes
 
 
-def step_cycles(rows: int, vectors: int) -> float:
+def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
     """Cycles of one step of a tile's sums, by a model.
 
-    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (two a
+    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (``rate`` a
     cycle); vectors come from the second cache, one in a cycle and a half; a sum waits four cycles for the last one.
     """
-    return max(rows * vectors / 2, (rows + vectors) / 2, 1.5 * vectors, 4.0)
+    return max(rows * vectors / rate, (rows + vectors) / 2, 1.5 * vectors, 4.0)
 
 
 def register_tile(

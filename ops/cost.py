@@ -44,6 +44,5 @@ def _bytes(kind: Type) -> int:
 
 
 def multiplied(count: int, kind: DType, target: Target, efficiency: float) -> float:
-    """Cycles of ``count`` multiplications with additions, at a share ``efficiency`` of the two vectors a cycle that a
-    core can do at most."""
-    return count / (2 * target.lanes(kind) * efficiency)
+    """Cycles of ``count`` multiplications with additions, at a share ``efficiency`` of what a core can do."""
+    return count / (target.fma_per_cycle * target.lanes(kind) * efficiency)

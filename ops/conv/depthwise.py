@@ -20,7 +20,7 @@ from ...ir.target import Target
 from ...lowering.default_schedule import schedule_stage
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..condition import clause
-from ..cost import elements, moved, multiplied
+from ..cost import elements, moved
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
 from ..tiling import schedule_around, vectorize_row
@@ -34,6 +34,8 @@ MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
 MANY_TILES = 8
 """So many tiles of an image share the cost of its copy."""
+NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.4
+"""Vectors that are multiplied in a cycle, if a core can do so many: of places side by side, and of places apart."""
 
 
 def add_depthwise(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -99,9 +101,9 @@ class Depthwise:
 
     def cost(self, x: TensorType) -> float:
         """Cycles, by what was measured on layers of usual networks."""
-        efficiency = 0.8 if math.prod(self.attrs.strides) == 1 else 0.2
-        products = elements(self.result) * math.prod(self.window)
-        return multiplied(products, self.result.dtype, self.target, efficiency) + moved([x, self.result])
+        rate = NEIGHBOURS_PER_CYCLE if math.prod(self.attrs.strides) == 1 else STRIDED_PER_CYCLE
+        vectors = elements(self.result) * math.prod(self.window) / self.target.lanes(self.result.dtype)
+        return vectors / min(rate, self.target.fma_per_cycle) + moved([x, self.result])
 
     @property
     def lanes(self) -> int:

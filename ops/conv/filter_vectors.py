@@ -113,7 +113,7 @@ class FilterVectors:
         """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         rows = elements(result) // (self.filters * self.places[-1]) * (self.filters // self.width)
-        cycles = tile_cycles(1, self.places[-1], self.tile)
+        cycles = tile_cycles(1, self.places[-1], self.tile, self.target.fma_per_cycle)
         if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
             cycles += EVICTED_CYCLES * math.ceil(self.places[-1] / self.tile.columns)
         steps = self.channels * math.prod(self.window) * cycles

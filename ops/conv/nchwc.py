@@ -24,6 +24,7 @@ from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
+from ...lowering.register_tile import FULL_RATE
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
@@ -177,18 +178,18 @@ def _tiles(rows: int, columns: int, side: int, most: int) -> Iterator[ChannelTil
         yield ChannelTile(height, columns, side)
 
 
-def tile_cycles(rows: int, columns: int, tile: ChannelTile) -> float:
+def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
-    Products are added two a cycle; weights come from the second cache, one vector in a cycle and a half; a sum waits
-    four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind these,
-    and a quarter for each vector that is fetched ahead. The loop itself takes one.
+    Products are added ``rate`` vectors a cycle; weights come from the second cache, one vector in a cycle and a half; a
+    sum waits four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind
+    these, and a quarter for each vector that is fetched ahead. The loop itself takes one.
     """
     total = 0.0
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
             places = height * width
-            step = max(places * tile.blocks / 2, 1.5 * tile.blocks, 4.0)
+            step = max(places * tile.blocks / rate, 1.5 * tile.blocks, 4.0)
             total += down * across * (step + (places + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 
@@ -255,7 +256,7 @@ class Blocked:
             slowdown = NEAR_PLANES if near else FAR_PLANES
         copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
         *outer, rows, columns = self.grid
-        steps = math.prod(outer) * tile_cycles(rows, columns, tile)
+        steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
         return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:

@@ -18,7 +18,7 @@ from ...graph.types import Type
 from ...ir.dtype import DType
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
-from ...lowering.register_tile import RegisterTile
+from ...lowering.register_tile import FULL_RATE, RegisterTile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
@@ -75,11 +75,11 @@ class PackedPointwise:
             if width * (height + STEPS_UNROLLED) + 1 <= registers or height * width == 1
         ]
 
-    def _steps(self, tile: RegisterTile) -> float:
+    def _steps(self, tile: RegisterTile, rate: int = FULL_RATE) -> float:
         """Cycles for one channel of all sums."""
         whole, rest = divmod(self.vectors, tile.vectors)
-        last = step_cycles(tile.rows, rest) if rest else 0.0
-        return self.filters / tile.rows * (whole * step_cycles(tile.rows, tile.vectors) + last)
+        last = step_cycles(tile.rows, rest, rate) if rest else 0.0
+        return self.filters / tile.rows * (whole * step_cycles(tile.rows, tile.vectors, rate) + last)
 
     @property
     def strided(self) -> bool:
@@ -94,7 +94,8 @@ class PackedPointwise:
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         images = elements(result) / (self.filters * math.prod(self.outputs))
         copied = [x] if self.packs else []
-        return images * self.channels * self._steps(self.tile) + moved([x, weight, result, *copied])
+        steps = self._steps(self.tile, self.target.fma_per_cycle)
+        return images * self.channels * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         x, weight = inputs
@@ -194,14 +195,14 @@ class PackedPointwise:
         return chunk, near_divisor(panels, panels // math.ceil(MANY_TASKS / chunks))
 
 
-def step_cycles(rows: int, vectors: int) -> float:
+def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
     """Cycles for one channel of a tile's sums.
 
-    Products are added two a cycle; a vector comes from the second cache in a cycle and a half; a sum waits four cycles
-    for its last addition. Of a broadcast a tenth of a cycle is not hidden behind these, of a vector from the second
-    cache a third; the loop takes one.
+    Products are added ``rate`` vectors a cycle; a vector comes from the second cache in a cycle and a half; a sum waits
+    four cycles for its last addition. Of a broadcast a tenth of a cycle is not hidden behind these, of a vector from
+    the second cache a third; the loop takes one.
     """
-    return max(rows * vectors / 2, 1.5 * vectors, 4.0) + rows / 10 + vectors / 3 + 1 / STEPS_UNROLLED
+    return max(rows * vectors / rate, 1.5 * vectors, 4.0) + rows / 10 + vectors / 3 + 1 / STEPS_UNROLLED
 
 
 def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:

@@ -139,7 +139,8 @@ def _strategy(attrs: StrassenConvAttrs, inputs: Sequence[Type], result: Type, ta
     lanes, filters = attrs.out.factor("C"), 2 * panels * width
     tile = _tile(math.prod(outputs), width // lanes, lanes, kind.dtype, target)
     cuts = Quartered(math.prod(outputs), 2 * terms, filters, width, tile, kind.dtype, target)
-    steps = tile_cycles(1, cuts.half, ChannelTile(1, tile.rows, tile.vectors)) * filters / 2 / tile.columns
+    cycles = tile_cycles(1, cuts.half, ChannelTile(1, tile.rows, tile.vectors), target.fma_per_cycle)
+    steps = cycles * filters / 2 / tile.columns
     made = StrassenConv(outputs, cuts)
     cost = cuts.cost(
         elements_of(kind.shape[:1]), PRODUCTS * terms * steps * math.ceil(lanes / target.lanes(kind.dtype))

@@ -21,12 +21,14 @@ LOADS_PER_CYCLE = 1.7
 """Of two that a core can do at most: those of a register tile do not always find both ports."""
 CYCLES_PER_STEP = 0.5
 """What a step of the sum takes beside its loads and multiplications."""
-CYCLES_PER_TRANSFORM = 100
+CYCLES_PER_TRANSFORM = 120
 """What it takes to begin with the inputs, or the products, of another tile and block of channels."""
-CYCLES_PER_PAIR = 0.23
+CYCLES_PER_PAIR = 0.08
 """What it takes to transform them, by pairs of planes: more planes take longer sums, which fit in registers less."""
 NEAR_BYTES_PER_CYCLE = 10
 """What comes from the second cache to a register tile, beside its multiplications."""
+AHEAD_BYTES_PER_CYCLE = 16
+"""What of the way of weights that come ahead of their use multiplications do not hide."""
 STREAMED_BYTES_PER_CYCLE = 6
 """What comes of weights in the long run: those of a whole model come from memory."""
 WAYS_TO_AFAR = 4
@@ -120,18 +122,17 @@ class Products:
         return math.ceil(group / math.ceil(group / most)), most
 
     def _steps(self, group: int, rows: int) -> float:
-        """Cycles for one term of the sums of a group by a panel. Its weights come from afar during the first register
-        tile, unless all of them stay in the second cache beside the inputs."""
+        """Cycles for one term of the sums of a group by a panel. Its weights come from afar, unless all of them stay in
+        the second cache beside the inputs."""
         full, rest = divmod(group, rows)
-        first = self._step(rows)
-        others = (full - 1) * first + (self._step(rest) if rest else 0.0)
+        steps = full * self._step(rows) + (self._step(rest) if rest else 0.0)
         if self._bytes(self.channels * (group + self.filters)) <= self.target.l2_bytes:
-            return first + others
+            return steps
         weights = self.width * self.dtype.storage_bytes
-        return max(max(first, weights / BYTES_PER_CYCLE) + others, weights / STREAMED_BYTES_PER_CYCLE)
+        return max(steps + weights / AHEAD_BYTES_PER_CYCLE, weights / STREAMED_BYTES_PER_CYCLE)
 
     def _step(self, rows: int) -> float:
         """Of one register tile. A sum waits four cycles for its last addition."""
         loads = (rows + self.vectors) / LOADS_PER_CYCLE
         come = self.width * self.dtype.storage_bytes / NEAR_BYTES_PER_CYCLE
-        return max(rows * self.vectors / 2, loads, come, 4.0) + CYCLES_PER_STEP
+        return max(rows * self.vectors / self.target.fma_per_cycle, loads, come, 4.0) + CYCLES_PER_STEP

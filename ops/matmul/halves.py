@@ -141,9 +141,9 @@ def factor_blocking(product: MatrixProduct, target: Target, vectors: int | None 
     return replace(choose_blocking(product, target, vectors), copies_rows=True)
 
 
-def factor_cycles(product: MatrixProduct, blocking: Blocking, made: Sequence[TensorType]) -> float:
+def factor_cycles(product: MatrixProduct, blocking: Blocking, made: Sequence[TensorType], target: Target) -> float:
     """What a product of factors takes, those of ``made`` included."""
-    return product.cycles(blocking.tile) + product.moved() + PACKED * moved(made)
+    return product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
 
 
 def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
@@ -164,5 +164,5 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
             name,
             plevel,
             keeps_order=implementation is Widened,
-            cost=factor_cycles(factors, blocking, [product.left, product.right]),
+            cost=factor_cycles(factors, blocking, [product.left, product.right], target),
         )

@@ -121,9 +121,9 @@ def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None
     return register_tile(product.rows, product.columns, target, product.result.dtype, words, vectors=vectors)
 
 
-def word_cycles(product: MatrixProduct, tile: RegisterTile) -> float:
+def word_cycles(product: MatrixProduct, tile: RegisterTile, target: Target) -> float:
     """What the sums take: a step is one word."""
-    return product.cycles(tile) / BYTES
+    return product.cycles(tile, target.fma_per_cycle) / BYTES
 
 
 def _row_sums(a: te.Tensor) -> te.Tensor:
@@ -144,7 +144,7 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
         "matmul.bytes",
         15,
         configure=paneled.configure,
-        cost=word_cycles(product, tile) + product.moved() + PACKED * moved([product.right]),
+        cost=word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right]),
     )
     if not product.transposed:
         in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)

@@ -88,6 +88,7 @@ def add_long(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     usual = register_tile(rows, product.columns, target, kind, steps=STEPS_UNROLLED)
     if terms % STEPS_UNROLLED or terms < FEW_TERMS or product.cycles(tile) > product.cycles(usual):
         return
+    cycles = product.cycles(tile, target.fma_per_cycle)
     made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
     strategy.add_implementation(
         made.compute,
@@ -95,5 +96,5 @@ def add_long(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
         "matmul.long",
         plevel=18,
         configure=made.configure,
-        cost=product.cycles(tile) + product.moved() + SUMS * product.batch * rows * vectors * (product.terms // terms),
+        cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.terms // terms),
     )

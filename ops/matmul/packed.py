@@ -140,7 +140,7 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
             "packed_matmul.blocked",
             plevel=15,
             configure=made.configure,
-            cost=product.cycles(blocking.tile) + product.moved() + copying(product, blocking),
+            cost=product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking),
         )
     return strategy
 

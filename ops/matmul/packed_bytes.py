@@ -127,7 +127,7 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
             "packed_byte_matmul.words",
             plevel=15,
             configure=made.configure,
-            cost=word_cycles(product, made.tile) + product.moved(),
+            cost=word_cycles(product, made.tile, target) + product.moved(),
         )
     return strategy
 

@@ -107,7 +107,7 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
         words = _words_of(product)
         blocking = factor_blocking(words, target, width // lanes)
         made = PackedPairs(blocking, product.terms, transposed=False)
-        cost = factor_cycles(words, blocking, [product.left])
+        cost = factor_cycles(words, blocking, [product.left], target)
         strategy.add_implementation(made.compute, made.schedule, "packed_pair_matmul.blocked", plevel=15, cost=cost)
     return strategy
 

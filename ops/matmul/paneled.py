@@ -70,7 +70,7 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
         "matmul.paneled",
         plevel=15,
         configure=paneled.configure,
-        cost=product.cycles(blocking.tile)
+        cost=product.cycles(blocking.tile, target.fma_per_cycle)
         + product.moved()
         + copying(product, blocking)
         + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
@@ -85,5 +85,5 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
                 "matmul.few_rows",
                 plevel=16,
                 configure=in_place.configure,
-                cost=product.cycles(tile) + product.moved() + SCATTERED * moved([product.right]),
+                cost=product.cycles(tile, target.fma_per_cycle) + product.moved() + SCATTERED * moved([product.right]),
             )

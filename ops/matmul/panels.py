@@ -17,7 +17,7 @@ from ...graph.types import TensorType, Type
 from ...ir.expr import ZERO, Axis, Expr, as_index, const_int
 from ...ir.simplify import simplify
 from ...ir.target import Target
-from ...lowering.register_tile import RegisterTile, step_cycles
+from ...lowering.register_tile import FULL_RATE, RegisterTile, step_cycles
 from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor
 from ..cost import elements_of, moved
@@ -66,10 +66,10 @@ class MatrixProduct:
         """Memory of one matrix on the right."""
         return self.terms * self.columns * self.right.dtype.storage_bytes
 
-    def cycles(self, tile: RegisterTile) -> float:
-        """What all steps of all tiles take."""
+    def cycles(self, tile: RegisterTile, rate: int = FULL_RATE) -> float:
+        """What all steps of all tiles take, if ``rate`` vectors are multiplied in a cycle."""
         tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
-        return elements_of(self.result.shape[:-2]) * tiles * self.terms * step_cycles(tile.rows, tile.vectors)
+        return elements_of(self.result.shape[:-2]) * tiles * self.terms * step_cycles(tile.rows, tile.vectors, rate)
 
     def moved(self) -> float:
         """What it takes to go through all factors and the result once."""

@@ -67,7 +67,7 @@ AHEAD_BYTES = 8192
 """How far ahead of their use planes are fetched."""
 STEPS_UNROLLED = 2
 """Steps of the sum between two tests whether it ends."""
-NEAR_BYTES_PER_CYCLE = 20
+NEAR_BYTES_PER_CYCLE = 8
 """What it takes to sum quarters, and products, which are near."""
 AHEAD_BYTES_PER_CYCLE = 16
 """What planes take that come ahead of their use."""

@@ -105,7 +105,7 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
     cuts = Quartered(rows, 2 * terms, 2 * panels * width, width, tile, kind.dtype, target)
     tiles = math.ceil(cuts.half / tile.rows) * cuts.columns / 2 / tile.columns
     samples = elements_of(kind.shape[:-2])
-    cost = cuts.cost(samples, PRODUCTS * tiles * terms * step_cycles(tile.rows, tile.vectors))
+    cost = cuts.cost(samples, PRODUCTS * tiles * terms * step_cycles(tile.rows, tile.vectors, target.fma_per_cycle))
     made = StrassenProduct(cuts)
     strategy = OpStrategy()
     strategy.add_implementation(made.compute, made.schedule, "strassen_matmul.panels", cost=cost)

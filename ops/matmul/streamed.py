@@ -119,7 +119,7 @@ def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -
     if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
         return
     tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
-    cost = product.cycles(tile) + product.moved() + PAGES_APART * moved([product.right])
+    cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + PAGES_APART * moved([product.right])
     part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, STEPS_UNROLLED
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
         tile = replace(tile, vectors=1)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from loopwright.codegen.abi import EXTERNAL_SYMBOLS
+from loopwright.codegen.cpuid import vector_path_bits
 from loopwright.codegen.features import implied_features
-from loopwright.codegen.host import host_target, resolve_target
+from loopwright.codegen.host import fma_per_cycle, host_target, resolve_target
 from loopwright.codegen.machine import feature_string
 from loopwright.ir.errors import TargetError
 from loopwright.ir.target import Target
@@ -87,6 +88,8 @@ def test_the_host_target_has_what_the_machine_has():
     assert resolve_target(None) == resolve_target("native") == host
     assert host.l1_bytes >= 16 * 1024
     assert host.l2_bytes > host.l1_bytes
+    assert host.fma_per_cycle in (1, 2)
+    assert resolve_target("llvm -mattr=+sse3").fma_per_cycle == host.fma_per_cycle
     flags = Path("/proc/cpuinfo")
     if flags.exists() and host.arch == "x86_64":
         words = set(flags.read_text().split())
@@ -94,6 +97,32 @@ def test_the_host_target_has_what_the_machine_has():
         assert ("avx512f" in words) == host.has("avx512f")
     assert resolve_target("llvm -threads=3").threads == 3
     assert resolve_target(host) is host
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "rate"),
+    [
+        ("x86-64-v4", None, 2),  # Intel's say nothing
+        ("x86-64-v4", 512, 2),
+        ("x86-64-v4", 256, 1),  # Zen 4
+        ("x86-64-v3", 256, 2),
+        ("x86-64-v3", 128, 1),  # Zen 1
+        ("x86-64", 512, 2),
+        (f"{LINUX_ARM} -mcpu=neoverse-v1", 64, 2),  # not asked
+    ],
+)
+def test_vectors_wider_than_the_path_take_twice_as_long(monkeypatch, name, path, rate):
+    monkeypatch.setattr("loopwright.codegen.host.vector_path_bits", lambda: path)
+    assert fma_per_cycle(resolve_target(name)) == rate
+
+
+@pytest.mark.skipif(host_target().arch != "x86_64", reason="has no CPUID")
+def test_the_processor_says_how_wide_its_path_is_or_nothing():
+    maker = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    bits = vector_path_bits()
+    assert bits in (None, 128, 256, 512)
+    if "GenuineIntel" in maker:
+        assert bits is None
 
 
 def test_features_that_the_cpu_implies_but_the_target_lacks_are_switched_off():

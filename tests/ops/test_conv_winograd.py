@@ -194,6 +194,12 @@ def test_weights_from_afar_make_small_tiles_better():
     assert cycles(4, 56) < cycles(2, 56)
 
 
+def test_larger_tiles_where_multiplications_take_longer():
+    for rate, size in ((2, 4), (1, 6)):
+        target = replace(AVX512, fma_per_cycle=rate, l2_bytes=1 << 20)
+        assert planned((1, 64, 112, 112), normal(64, 64, 3, 3), target, padding=1)[1] == size
+
+
 @pytest.mark.parametrize(
     "attrs",
     [{"strides": 2}, {"dilation": 2}, {"groups": 2}, {"dtype": "float16"}, {"precision": "strict"}, {"channels": 44}],
