@@ -1,12 +1,13 @@
-"""Convolutions from N, C, … to the same whose vectors are of filters: of few channels, or of windows of one element.
+"""Convolutions from N, C, … to the same whose vectors are of filters.
 
 As for blocked channels, a vector is of filters, and a tile of sums, places of a row times vectors, stays in registers
 while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their distance
 does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
 written channel by channel: long pieces of few channels at a time are what memory is quick with.
 
-Wide windows are served for few channels only, as in first layers of networks: of many, what a step reads of x may not
-stay in the first cache. Where the window is one element, and places follow each other as in x, they are one row.
+Of many channels and a wide window, what a tile reads of x may not stay in the first cache until the next one does. Then
+it is fetched ahead, channel by channel. Where the window is one element, and places follow each other as in x, they are
+one row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
+from ...lowering.nest.prefetches import CACHE_LINE
 from ...lowering.schedule import Schedule
 from ..cost import elements, moved
 from ..layout_rule import Held, LayoutUse
@@ -34,6 +36,10 @@ from .flat import unflatten
 from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
 
+CHANNELS_AHEAD = 4
+"""How far ahead of their use rows of x are fetched, which processors do not foresee, as each is in another page."""
+CYCLES_PER_ROW = 2.0
+"""What a tile takes to begin with another row of x."""
 EVICTED_CYCLES = 2.0
 """That a step waits for elements of x that others evicted from the first cache."""
 
@@ -69,8 +75,7 @@ def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterat
 def _numbers(
     attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target
 ) -> FilterVectors | None:
-    """Of a convolution whose filters are whole vectors, and whose channels are fewer than a vector has lanes or whose
-    window is one element; None of others."""
+    """Of a convolution whose filters are whole vectors; None of others."""
     plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
     numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
     if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
@@ -81,7 +86,7 @@ def _numbers(
     outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
     known = len(outputs) == attrs.rank and 0 not in outputs
     single = math.prod(window) == 1
-    if not known or filters % lanes or not channels or not (channels < lanes or single):
+    if not known or filters % lanes or not channels:
         return None
     one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
     places = (math.prod(outputs),) if one_row else outputs
@@ -114,11 +119,20 @@ class FilterVectors:
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         rows = elements(result) // (self.filters * self.places[-1]) * (self.filters // self.width)
         cycles = tile_cycles(1, self.places[-1], self.tile, self.target.fma_per_cycle)
+        tiles = math.ceil(self.places[-1] / self.tile.columns)
         if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
-            cycles += EVICTED_CYCLES * math.ceil(self.places[-1] / self.tile.columns)
+            cycles += EVICTED_CYCLES * tiles
+        if math.prod(self.window) > 1 and self.channels >= self.lanes:
+            cycles += CYCLES_PER_ROW / self.window[-1] * tiles
         steps = self.channels * math.prod(self.window) * cycles
         copied = [x, x] if any(self.attrs.padding) else []
         return rows * steps + TRANSPOSED_CYCLES * elements(result) + moved([x, weight, result, *copied])
+
+    @property
+    def _from_afar(self) -> bool:
+        """Whether rows of x, two lines of each, do not stay in the first cache from a tile to the next."""
+        rows = self.channels * math.prod(self.window[:-1])
+        return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         """Sums with filters in vectors; squares of places and filters of these, transposed; and the result."""
@@ -190,3 +204,5 @@ class FilterVectors:
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
         if panel > self.target.l1_bytes // 4:
             stage.prefetch(sums.op.inputs[1], terms[-1], STEPS_AHEAD)
+        if self._from_afar:
+            stage.prefetch(sums.op.inputs[0], terms[0], CHANNELS_AHEAD)

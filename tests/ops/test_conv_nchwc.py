@@ -64,6 +64,7 @@ FILTER_VECTORS = {
     "strided": ((1, 3, 43, 40), (3, 3, 7, 5, 16), 2, (3, 2, 3, 2), 1, 1, "NCHW OIHW16o NCHW"),
     "one axis, dilated": ((2, 2, 261), (2, 2, 3, 32), 2, (1, 2), 2, 1, "NCW OIW32o NCW"),
     "three axes": ((1, 1, 4, 9, 18), (2, 1, 2, 3, 3, 16), 1, (1, 1, 1, 0, 1, 1), 1, 1, "NCDHW OIDHW16o NCDHW"),
+    "many channels": ((1, 130, 12, 13), (1, 130, 3, 3, 32), 2, (1, 1, 1, 1), 1, 1, "NCHW OIHW32o NCHW"),
     "one element": ((2, 21, 13, 13), (2, 21, 1, 1, 32), 1, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
     "one element, many places": ((1, 40, 30, 31), (2, 40, 1, 1, 32), 1, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
     "one element, strided": ((1, 33, 27, 28), (1, 33, 1, 1, 32), 2, (0,) * 4, 1, 1, "NCHW OIHW32o NCHW"),
@@ -93,6 +94,14 @@ def test_the_planner_leaves_a_single_first_layer_unblocked():
     (found,) = lw.Engine(library)([a])
     wanted = windows.conv(a, w, (2, 2), (1,) * 4, (1, 1), 1) + bias
     np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("channels", "fetched"), [(128, True), (32, False)])
+def test_rows_of_many_channels_are_fetched_ahead(channels, fetched):
+    x, w = lw.var("x", (1, channels, 12, 12)), lw.var("w", (1, channels, 3, 3, 32))
+    call = conv2d(x, w, padding=1, kernel_layout="OIHW32o")
+    library = lw.compile(lw.Function([x, w], call), target="x86-64-v4")
+    assert ("prefetch(conv.padded" in library.functions[0].loop_ir) == fetched
 
 
 def test_what_follows_is_computed_in_the_tile():
