@@ -1,7 +1,7 @@
 """Timing of contenders that must not disturb each other: each in a process of its own, in alternating rounds.
 
-A contender is a script that calls ``serve``; all but one wait on a pipe at any time, so that no thread pool keeps
-spinning beside another. What is compared are medians over the rounds of one run.
+A contender is a script that calls ``serve``; all but one wait on a pipe at any time, and one answers when its threads
+sleep, so that no thread pool keeps spinning beside another. What is compared are medians over the rounds of one run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any
 
 CALLS = 10
 PAUSE = 0.03
+"""Seconds between contenders, at least: after so long without work the threads of one are taken to sleep."""
+PAUSES = 100
 PATIENCE = 300.0
 """Seconds after which a contender that does not answer is given up."""
 LEAST_SECONDS = 2e-3
@@ -34,8 +36,8 @@ def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
     """In a contender: answer each line of stdin by a line of JSON, until stdin ends.
 
     ``load …`` prepares what follows: ``prepare`` gives what to call, and facts for the asker, or raises. ``go <calls>``
-    measures it, the first time after calls that warm up: the seconds that one call takes, the mean over a round. What
-    libraries print goes to stderr.
+    measures it, the first time after calls that warm up: the seconds that one call takes, the mean over a round. The
+    answer comes when all threads sleep. What libraries print goes to stderr.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends us, by closing the pipe
     answers = os.fdopen(os.dup(1), "w")
@@ -50,6 +52,7 @@ def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
             else:
                 calls = calls or _calls(run)
                 answer = {"seconds": _mean_seconds(run, max(int(request), calls))}
+            _rest()
         except Exception as problem:
             answer = {"refused": f"{type(problem).__name__}: {problem}"[:300]}
         print(json.dumps(answer), file=answers, flush=True)
@@ -69,6 +72,20 @@ def _mean_seconds(run: Run, calls: int) -> float:
     for _ in range(calls):
         run()
     return (time.perf_counter() - start) / calls
+
+
+def _rest() -> None:
+    """Wait until this process has used next to no processor time for a pause.
+
+    Workers of a thread pool that wait for its next loop awake take a core from whoever comes next: 40 ms those of
+    onnxruntime, more than 100 ms those of OpenBLAS.
+    """
+    for _ in range(PAUSES):
+        before = time.process_time()
+        time.sleep(PAUSE)
+        if time.process_time() - before < PAUSE / 10:
+            return
+    raise RuntimeError(f"its threads do not sleep within {PAUSES * PAUSE:g} s")
 
 
 class Refused(Exception):  # noqa: N818  # not an error: that peer is left out
@@ -160,5 +177,4 @@ def alternate(contenders: Mapping[str, Contender], rounds: int, seed: int = 0, c
                 contenders[name].measure(calls)
             except Refused as reason:
                 refused[name] = str(reason)
-            time.sleep(PAUSE)
     return refused

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,16 @@ from rounds import Contender, Refused, alternate, ended
 
 KERNELS = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels.py"
 SCRIPT = """
-import os, sys, time
+import os, sys, threading, time
 sys.path.append({folder!r})
+import rounds
 from rounds import serve
+
+rounds.PAUSES = 30
+
+def stay_awake(until):
+    while time.monotonic() < until:
+        pass
 
 def prepare(request):
     if request == "refuse":
@@ -24,6 +32,9 @@ def prepare(request):
         time.sleep(1e-3)
         if request == "die" and len(calls) > 8:
             os._exit(3)
+        if request.startswith("awake"):
+            until = time.monotonic() + float(request.split()[1])
+            threading.Thread(target=stay_awake, args=[until], daemon=True).start()
     return run, {{"asked": request}}
 
 serve(prepare)
@@ -64,6 +75,25 @@ def test_one_that_dies_is_left_out_and_comes_back_for_the_next_case(contender):
         assert refused == {"one": "it ended with code 3"}
         assert len(other.seconds) == 2
         assert one.load("this") == {"asked": "this"}
+
+
+def test_it_answers_when_its_threads_sleep(contender):
+    one = contender()
+    with ended([one]):
+        one.load("awake 0.3")
+        start = time.monotonic()
+        one.measure(calls=1)
+        assert time.monotonic() - start > 0.3
+
+
+def test_one_whose_threads_never_sleep_is_left_out(contender):
+    one, other = contender(), contender()
+    with ended([one, other]):
+        one.load("awake 100")
+        other.load("this")
+        refused = alternate({"one": one, "other": other}, rounds=2)
+        assert refused == {"one": "RuntimeError: its threads do not sleep within 0.9 s"}
+        assert len(other.seconds) == 2
 
 
 def test_no_process_stays_behind(contender):
