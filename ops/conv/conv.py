@@ -41,6 +41,7 @@ from ..window import (
 )
 from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
+from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_uses
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
 from .filter_vectors import add_filter_vectors, filter_vector_uses
@@ -153,6 +154,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
             add_flat,
             add_packed_pointwise,
             add_blocked,
+            add_blocked_depthwise,
             add_filter_vectors,
             add_channels_last,
             add_batch_last,
@@ -167,6 +169,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
 def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
     yield from pointwise_uses(call, given, target)
     yield from blocked_uses(call, given, target)
+    yield from blocked_depthwise_uses(call, given, target)
     yield from filter_vector_uses(call, given, target)
     yield from winograd_uses(call, given, target)
     yield from strassen_uses(call, given, target)

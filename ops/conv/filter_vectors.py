@@ -51,7 +51,7 @@ def add_filter_vectors(
     x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
     made = _numbers(attrs, x, weight, kind, target)
     panel = attrs.kernel.factor("O")
-    if made is None or attrs.kernel is not kernel_layout(attrs.rank, 1, panel, False) or panel % made.lanes:
+    if made is None or attrs.kernel is not kernel_layout(attrs.rank, 1, panel) or panel % made.lanes:
         return
     vectors = panel // made.lanes
     if 1 <= vectors <= target.vector_registers // 4:
@@ -68,7 +68,7 @@ def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterat
     kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
     made = _numbers(attrs, x, weight, result, target) if attrs.kernel is kernel and given is None else None
     if made is not None:
-        weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width, False))
+        weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width))
         yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
 
 
@@ -171,7 +171,7 @@ class FilterVectors:
         schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
         schedule[sums].compute_at(stage, task)
         for tensor in borders:
-            schedule_padded(schedule[tensor], False, target, True)
+            schedule_padded(schedule[tensor], False, target)
         self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
         return schedule
 

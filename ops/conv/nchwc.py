@@ -5,8 +5,8 @@ y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r,
 ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, places of the output
 times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
 of filters, and broadcasts one element of x for each place. The data may be unblocked, as in the first layer of a
-network, whose 3 channels make no block; then co are its channels. A depthwise convolution multiplies vectors of
-channels with each other. Of one spatial axis there is one row; of three, tiles are of the last two.
+network, whose 3 channels make no block; then co are its channels. Of one spatial axis there is one row; of three, tiles
+are of the last two. Depthwise convolutions, which multiply vectors of channels, are in ``blocked_depthwise.py``.
 """
 
 from __future__ import annotations
@@ -51,22 +51,17 @@ def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], 
         return
     outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
     weights = attrs.kernel.extents(weight.shape)
-    channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
-    depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
-    straddles = attrs.data is not attrs.out if depthwise else filters // attrs.groups % block
-    if len(outputs) < rank or straddles:
+    filters = const_int(weights["O"]) or 0
+    group = filters // attrs.groups
+    if len(outputs) < rank or group % block:
         return
     width = attrs.kernel.factor("O")
-    if width % block or attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), width, depthwise):
-        return
-    if width > block and (depthwise or filters // attrs.groups % width):
+    if width % block or attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), width) or group % width:
         return
     window = known_window([weights[axis] for axis in spatial_axes(rank)])
-    made = Blocked(attrs, block, window, outputs, filters, depthwise, target, kind.dtype)
+    made = Blocked(attrs, block, window, outputs, filters, target, kind.dtype)
     cost = made.cost([x, weight, kind])
-    strategy.add_implementation(
-        made.compute, made.schedule, "conv.blocked_depthwise" if depthwise else "conv.blocked", plevel=20, cost=cost
-    )
+    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=cost)
 
 
 def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
@@ -80,39 +75,31 @@ def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[Lay
     channels, filters = const_int(weight.shape[1]), const_int(weight.shape[0])
     if not (x.dtype.is_float and x.dtype is weight.dtype is result.dtype) or not channels or not filters:
         return
-    depthwise = attrs.groups == filters and channels == 1 and attrs.groups > 1
     lanes = target.lanes(x.dtype)
-    block = channel_block(filters if depthwise else filters // attrs.groups, lanes)
+    block = channel_block(filters // attrs.groups, lanes)
     if block is None or (given is not None and given.primal is not plain):
         return
-    if depthwise:
-        sizes = [block]
-    elif given is None:
-        sizes = [1, channel_block(channels, lanes) or 1]
-    else:
-        sizes = [given.layout.factor("C")]
+    sizes = [1, channel_block(channels, lanes) or 1] if given is None else [given.layout.factor("C")]
     for size in dict.fromkeys(sizes):
         layout = data_layout(attrs.rank, size)
-        if given not in (None, Held(plain, layout)) or (not depthwise and channels % size):
+        if given not in (None, Held(plain, layout)) or channels % size:
             continue
         held = None if size == 1 else Held(plain, layout)
         out = Held(plain, data_layout(attrs.rank, block))
-        width = block * _panel(attrs, block, weight, result, depthwise, target)
-        weights = Held(kernel, kernel_layout(attrs.rank, size, width, depthwise))
+        width = block * _panel(attrs, block, weight, result, target)
+        weights = Held(kernel, kernel_layout(attrs.rank, size, width))
         made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
         yield LayoutUse((held, weights), made, out)
 
 
-def _panel(
-    attrs: ConvAttrs, block: int, weight: TensorType, result: TensorType, depthwise: bool, target: Target
-) -> int:
+def _panel(attrs: ConvAttrs, block: int, weight: TensorType, result: TensorType, target: Target) -> int:
     """As many blocks of filters as a tile has: side by side, its weights are one stream."""
     filters, _, *window = (const_int(extent) or 0 for extent in weight.shape)
     outputs = [const_int(extent) for extent in result.shape[2:]]
-    if depthwise or None in outputs:
+    if None in outputs:
         return 1
     places = tuple(extent or 0 for extent in outputs)
-    return Blocked(attrs, block, tuple(window), places, filters, depthwise, target, result.dtype).tile.blocks
+    return Blocked(attrs, block, tuple(window), places, filters, target, result.dtype).tile.blocks
 
 
 def channel_block(channels: int, lanes: int) -> int | None:
@@ -137,10 +124,10 @@ def check_blocked(layout: Layout, name: str) -> None:
         raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
 
 
-def kernel_layout(rank: int, data: int, block: int, depthwise: bool) -> Layout:
+def kernel_layout(rank: int, data: int, block: int) -> Layout:
     """The layout of weights for channels in blocks of ``data``, and filters in blocks of ``block``."""
     plain = f"OI{spatial_axes(rank)}"
-    return Layout(f"{plain}{block}o" if depthwise or data == 1 else f"{plain}{data}i{block}o")
+    return Layout(f"{plain}{block}o" if data == 1 else f"{plain}{data}i{block}o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +196,6 @@ class Blocked:
     window: tuple[int, ...]
     outputs: tuple[int, ...]
     filters: int
-    depthwise: bool
     target: Target
     dtype: DType
 
@@ -236,7 +222,7 @@ class Blocked:
 
     @property
     def tile(self) -> ChannelTile:
-        blocks = 1 if self.depthwise else self.filters // self.attrs.groups // self.block
+        blocks = self.filters // self.attrs.groups // self.block
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         rows, columns = self.grid[-2:]
         registers = self.target.vector_registers // vectors
@@ -246,7 +232,7 @@ class Blocked:
         """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         tile = self.tile
-        channels = 1 if self.depthwise else (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
+        channels = (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
         terms = channels * math.prod(self.window)
         stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
@@ -254,7 +240,7 @@ class Blocked:
         slowdown = 1.0
         if channels > self.block and not self.attrs.data.is_blocked:
             slowdown = NEAR_PLANES if near else FAR_PLANES
-        copied = [x, x] if any(self.attrs.padding) and not self.depthwise else []
+        copied = [x, x] if any(self.attrs.padding) else []
         *outer, rows, columns = self.grid
         steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
         return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
@@ -264,18 +250,16 @@ class Blocked:
         x, weight = inputs
         kind = tensor_argument(result, "result")
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
-        channel = [] if self.depthwise else [te.reduce_axis((0, weight.shape[1]), name="co")]
+        channel = te.reduce_axis((0, weight.shape[1]), name="co")
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
-        inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked and not self.depthwise else []
-        terms = [*channel, *taps, *inner]
+        inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked else []
+        terms = [channel, *taps, *inner]
 
         def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
             *output, ki = index
             places = unflatten(as_index(output[-1]), self.outputs) if self.in_row else output
             place = [o * s + t * d for o, s, t, d in zip(places, attrs.strides, taps, attrs.dilation, strict=True)]
-            if self.depthwise:
-                return te.sum(source[(n, ko, *place, ki)] * weight[(ko, 0, *taps, ki)], axis=terms)
-            data = source[(n, self._first(weight, ko) + channel[0], *place, *inner)]
+            data = source[(n, self._first(weight, ko) + channel, *place, *inner)]
             panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
             return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms)
 
@@ -322,9 +306,7 @@ class Blocked:
         stage.parallel(task)
         schedule[sums].compute_at(stage, across)
         for tensor in borders:
-            if self.depthwise:  # no other task needs the same channels
-                schedule[tensor].compute_at(stage, task)
-            schedule_padded(schedule[tensor], attrs.data.is_blocked, target, not self.depthwise)
+            schedule_padded(schedule[tensor], attrs.data.is_blocked, target)
         self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
         return schedule
 
@@ -360,11 +342,10 @@ class Blocked:
         return near_divisor(tiles, most)
 
 
-def schedule_padded(stage: StageView, blocked: bool, target: Target, parallel: bool) -> None:
+def schedule_padded(stage: StageView, blocked: bool, target: Target) -> None:
     *outer, last = stage.loops
     lane = last
     if not blocked:
         _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
     stage.vectorize(lane)
-    if parallel:
-        stage.parallel(stage.fuse(*outer[:2]))
+    stage.parallel(stage.fuse(*outer[:2]))

@@ -1,5 +1,6 @@
 """Convolutions on blocked channels: values against slow numpy, what is chosen, the code of the inner loop."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -35,6 +36,12 @@ CASES = {
     "1x1x1": ((1, 1, 2, 3, 5, 16), (2, 1, 1, 1, 1, 16, 16), 1, (0,) * 6, 1, 1, "NCDHW16c OIDHW16i16o NCDHW16c"),
     "depthwise": ((1, 3, 9, 18, 16), (3, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 48, "NCHW16c OIHW16o NCHW16c"),
     "depthwise strided": ((2, 2, 11, 9, 8), (2, 1, 5, 3, 8), 2, (2, 1, 2, 1), 1, 16, "NCHW8c OIHW8o NCHW8c"),
+    "depthwise, wide": ((1, 2, 5, 90, 16), (2, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 32, "NCHW16c OIHW16o NCHW16c"),
+    "depthwise, two tiles": ((2, 1, 30, 50, 16), (1, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 16, "NCHW16c OIHW16o NCHW16c"),
+    "depthwise, few rows": ((1, 3, 7, 7, 16), (3, 1, 7, 7, 16), 1, (3, 3, 3, 3), 1, 48, "NCHW16c OIHW16o NCHW16c"),
+    "depthwise, uneven": ((1, 2, 13, 40, 8), (2, 1, 5, 2, 8), 1, (0, 3, 4, 1), 2, 16, "NCHW8c OIHW8o NCHW8c"),
+    "depthwise, one axis": ((2, 3, 61, 16), (3, 1, 5, 16), 2, (2, 1), 1, 48, "NCW16c OIW16o NCW16c"),
+    "depthwise, 3d": ((1, 2, 4, 6, 9, 8), (2, 1, 3, 2, 3, 8), 1, (1, 0, 1, 1, 1, 1), 1, 16, "NCDHW8c OIDHW8o NCDHW8c"),
 }  # fmt: skip
 
 
@@ -155,19 +162,36 @@ def test_narrow_images_take_several_rows_together():
     assert channel_tile(56, 56, 4, 32) == ChannelTile(1, 14, 2)
 
 
-def test_the_inner_loop_spills_nothing():
-    """28 sums, two vectors of weights and a factor: 28 multiply-adds, 14 broadcasts and 2 loads a step."""
+def built(x_shape, w_shape, attrs):
+    """The convolution's kernel for a processor with AVX-512."""
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")
-    x, w = lw.te.placeholder((1, 4, 14, 14, 16), name="x"), lw.te.placeholder((2, 4, 3, 3, 16, 16), name="w")
-    call = conv2d(
-        lw.var("x", (1, 4, 14, 14, 16)),
-        lw.var("w", (2, 4, 3, 3, 16, 16)),
-        **attributes(1, (1,) * 4, 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
-    )
+    x, w = lw.te.placeholder(x_shape, name="x"), lw.te.placeholder(w_shape, name="w")
+    call = conv2d(lw.var("x", x_shape), lw.var("w", w_shape), **attrs)
     chosen = select_implementation(call, target).chosen
     y = chosen.compute(call.attrs, (x, w), call.type)
-    kernel = lw.build(chosen.schedule(call.attrs, (y,), (y,), target), [x, w, y], target=target)
-    loop = max(kernel.assembly.split(".LBB"), key=lambda block: block.count("vfmadd"))
+    return lw.build(chosen.schedule(call.attrs, (y,), (y,), target), [x, w, y], target=target)
+
+
+def inner_loop(kernel):
+    return max(kernel.assembly.split(".LBB"), key=lambda block: block.count("vfmadd"))
+
+
+def test_the_inner_loop_spills_nothing():
+    """28 sums, two vectors of weights and a factor: 28 multiply-adds, 14 broadcasts and 2 loads a step."""
+    attrs = attributes(1, (1,) * 4, 1, 1, "NCHW16c OIHW16i16o NCHW16c")
+    loop = inner_loop(built((1, 4, 14, 14, 16), (2, 4, 3, 3, 16, 16), attrs))
     assert loop.count("vfmadd") == 28
     assert loop.count("vbroadcastss") == 14
+    assert "(%rsp)" not in loop
+
+
+@pytest.mark.parametrize("window", [3, 5, 7])
+def test_a_depthwise_row_reads_each_vector_once_and_spills_nothing(window):
+    """Of 14 places each vector of the row and of the weights is read once, in place of 14 times as many."""
+    attrs = attributes(1, (window // 2,) * 4, 1, 32, "NCHW16c OIHW16o NCHW16c")
+    kernel = built((1, 2, 14, 14, 16), (2, 1, window, window, 16), attrs)
+    assert "conv.padded" not in kernel.loop_ir
+    loop = inner_loop(kernel)
+    assert loop.count("vfmadd") == 14 * window
+    assert len(re.findall(r"(vmovup|vfmadd).*\(", loop)) <= 14 + window
     assert "(%rsp)" not in loop
