@@ -143,8 +143,10 @@ def channel_tile(rows: int, columns: int, blocks: int, registers: int, panel: in
     """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
 
     Rows are only taken together where all columns are. A tile's blocks have to divide ``blocks``, and are ``panel`` if
-    that is given; places that are left over at the end get smaller tiles.
+    that is given; places that are left over at the end get smaller tiles. Of blocks that are too wide for the registers
+    a tile is a place or two.
     """
+    registers = max(registers, 2 * (panel or 1) + 2)
     best: tuple[float, int, ChannelTile] | None = None
     sides = [b for b in range(1, registers // 2) if blocks % b == 0] if panel is None else [panel]
     for side in sides:

@@ -157,6 +157,25 @@ def test_a_tile_fits_the_registers_and_divides_the_blocks(rows, columns, blocks,
     assert tile.rows == 1 or tile.columns == columns
 
 
+@pytest.mark.parametrize("groups", [1, 32])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_blocks_may_be_wider_than_the_registers(kind, groups):
+    x, w = (
+        lw.var("x", (1, 2, 5, 5, 16), kind),
+        lw.var("w", (2, 1, 3, 3, 16) if groups > 1 else (2, 2, 3, 3, 16, 16), kind),
+    )
+    attrs = attributes(1, (1,) * 4, 1, groups, f"NCHW16c {'OIHW16o' if groups > 1 else 'OIHW16i16o'} NCHW16c")
+    function = lw.Function([x, w], conv2d(x, w, **attrs))
+    library = lw.compile(function, target="llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64")
+    assert "blocked" in library.functions[0].choices[0].implementation
+    a, b = (rng.normal(size=[int(n) for n in v.type.shape]).astype(kind) for v in (x, w))
+    (found,) = lw.Engine(library)([a, b])
+    wanted = windows.conv_in(
+        a, b, (1, 1), (1,) * 4, (1, 1), groups, [attrs[f"{name}_layout"] for name in ("data", "kernel", "out")]
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_narrow_images_take_several_rows_together():
     assert channel_tile(7, 7, 32, 32) == ChannelTile(2, 7, 2)
     assert channel_tile(56, 56, 4, 32) == ChannelTile(1, 14, 2)
