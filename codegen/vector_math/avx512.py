@@ -55,12 +55,12 @@ def exponent(x: Float) -> Float:
 
 def reciprocal(x: Float) -> Float:
     """1 / x, with a relative error of at most 2^-14."""
+    return _estimate("rcp14", x)
 
-    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
-        name = f"llvm.x86.avx512.rcp14.{_suffix(x)}.512"
-        return _call(x, name, [parts[0], parts[0], _all_lanes(x)])
 
-    return _in_registers([x], call)
+def reciprocal_root(x: Float) -> Float:
+    """1 / √x, with a relative error of at most 2^-14; exact of 0 and infinity, NaN of negative numbers."""
+    return _estimate("rsqrt14", x)
 
 
 def look_up(index: Int, entries: Sequence[float]) -> Float:
@@ -102,6 +102,13 @@ def _call(x: Float, name: str, args: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
     kind = llvm_ir.VectorType(float_type(x.bits), 512 // x.bits)
     builder = x.lanes.builder
     return builder.call(external(builder.module, name, kind, [a.type for a in args]), args)
+
+
+def _estimate(name: str, x: Float) -> Float:
+    def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+        return _call(x, f"llvm.x86.avx512.{name}.{_suffix(x)}.512", [parts[0], parts[0], _all_lanes(x)])
+
+    return _in_registers([x], call)
 
 
 def _masked(name: str, args: Sequence[Float], rounding: llvm_ir.Value, before: Sequence[llvm_ir.Value] = ()) -> Float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ..lanes import Float, Mask, polynomial
+from . import avx512
 from .exp import exp_of_sum
 from .log import split_exponent
 from .reduction import (
@@ -47,7 +48,13 @@ def sqrt(x: Float) -> Float:
 
 
 def rsqrt(x: Float) -> Float:
-    return 1.0 / x.sqrt()
+    """For float32 with AVX-512 an estimate and a step of Newton's, which take less time than a root or a quotient."""
+    if x.bits == 64 or not avx512.available(x):
+        return 1.0 / x.sqrt()
+    estimate = avx512.reciprocal_root(x)
+    error = (-(x * estimate)).fma(estimate, 1.0)
+    better = (estimate * 0.5).fma(error, estimate)
+    return error.equals(error).select(better, estimate)  # of 0 and infinity the estimate is exact, the error NaN
 
 
 def power(x: Float, y: Float) -> Float:
