@@ -36,8 +36,10 @@ MOST_NEIGHBOURS = 16
 """So many squares are added by one expression; more are left to a loop."""
 VECTORS = 8
 """Of places, that a task goes through all channels with: what it reads again is in the first cache."""
+PLACES = 8
+"""Rows of squares that are made before the first is read: a read of what has just been written in two parts waits."""
 CYCLES_OF_POWER = 40
-"""Of a power and a division of a vector."""
+"""Of a power of a vector."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,17 @@ def _normalised(attrs: LrnAttrs, x: te.Tensor, squares: Callable[[Sequence[Axis]
 
     def element(*i: Axis) -> Expr:
         base = squares(i) * (attrs.alpha / attrs.size) + attrs.bias
-        return te.cast(te.cast(x[i], kind) / _power(base, attrs.beta), x.dtype)
+        return te.cast(te.cast(x[i], kind) * _inverse_power(base, attrs.beta), x.dtype)
 
     return te.compute(x.shape, element, name="lrn")
 
 
-def _power(base: Expr, exponent: float) -> Expr:
+def _inverse_power(base: Expr, exponent: float) -> Expr:
     """Three quarters, which is the usual exponent, are taken by square roots."""
     if exponent == 0.75:
-        root = te.sqrt(base)
+        root = te.rsqrt(base)
         return root * te.sqrt(root)
-    return te.power(base, te.const(exponent, base.dtype))
+    return te.power(base, te.const(-exponent, base.dtype))
 
 
 def _compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -202,12 +204,16 @@ class _ChannelRows:
         *outer, last = stage.loops
         block = [outer.pop(self.data.position("C"))] if self.data.is_blocked else []
         vector, lane = stage.split(last, factor=target.lanes(main.dtype))
-        stage.reorder(*outer, *block, vector, lane)
-        stage.vectorize(lane)
         *tasks, place = outer
+        chunk, place = stage.split(place, factor=PLACES)
+        stage.reorder(*tasks, chunk, *block, place, vector, lane)
+        stage.vectorize(lane)
         stage.parallel(stage.fuse(*tasks))
-        schedule[row].compute_at(stage, place)
-        schedule[row].vectorize(schedule[row].loops[-1])
+        schedule[row].compute_at(stage, chunk)
+        *_, place, vector, lane = schedule[row].loops
+        if block:
+            schedule[row].reorder(vector, place, lane)
+        schedule[row].vectorize(lane)
         return schedule
 
 

@@ -96,9 +96,9 @@ def local_response(x, size, alpha, beta, bias):
 
 
 @pytest.mark.parametrize("layout", ["", "NCHW8c", "NHWC"])
-@pytest.mark.parametrize(("size", "channels"), [(5, 24), (2, 8), (40, 16)])
-def test_lrn_in_layouts(ops, layout, size, channels):
-    x = normal(2, channels, 3, 5)
+@pytest.mark.parametrize(("size", "channels", "width"), [(5, 24, 5), (2, 8, 19), (40, 16, 8)])
+def test_lrn_in_layouts(ops, layout, size, channels, width):
+    x = normal(2, channels, 3, width)
     wanted = local_response(x, size, 0.7, 0.75, 1.5)
     layout_of = Layout(layout or "NCHW")
     given = rearranged(x, Layout("NCHW"), layout_of)
