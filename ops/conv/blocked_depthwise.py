@@ -5,7 +5,7 @@ y[n, k, o, c] = Σ x[n, k, o·stride + r·dilation - pad, c] · w[k, r, c]   ove
 c is one vector, so that vectors of channels are multiplied with each other. A tile of sums beside each other stays in
 registers while the rows of the window are gone through. Of one row, its weights and as many vectors of x stay there,
 too: a vector of x is loaded once for all sums that it is added to. Rows beyond the border are left out; columns beyond
-it are known where a tile is at one, and read as zero.
+it are known where a tile is at one, and read as zero. A long row is not unrolled, but read of a copy with its border.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from ..window import inside, known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .nchwc import ChannelTile, channel_block, channel_tile, data_layout, kernel_layout
 
+MOST_TAPS = 16
+"""Columns of a window up to which a row of it is unrolled: more are read of a copy with its border, one by one."""
 EFFICIENCY = 0.9
 """Of the multiplications that a core can do."""
 
@@ -96,11 +98,17 @@ class BlockedDepthwise:
         return math.ceil(self.block / self.target.lanes(self.dtype))
 
     @property
+    def unrolled(self) -> bool:
+        """Whether a row of the window is."""
+        return self.window[-1] <= MOST_TAPS
+
+    @property
     def tile(self) -> ChannelTile:
-        """As many places as leave registers to a row of the window, and to what it reads; but half of all at least."""
+        """As many places as leave registers to an unrolled row of the window, and its x; half of all at least."""
         registers = self.target.vector_registers // self.vectors
+        kept = 2 * (self.window[-1] - 1) if self.unrolled else 0
         rows, columns = (1, *self.outputs)[-2:]
-        return channel_tile(rows, columns, 1, max(registers - 2 * (self.window[-1] - 1), registers // 2))
+        return channel_tile(rows, columns, 1, max(registers - kept, registers // 2))
 
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the multiplications, and those to go through memory."""
@@ -151,11 +159,15 @@ class BlockedDepthwise:
         stage.vectorize(lane)
         for loop in (*rows[1:], column):
             stage.unroll(loop)
-        if math.ceil(self.outputs[-1] / tile.columns) == 2:  # either is at a border
+        if math.ceil(self.outputs[-1] / tile.columns) == 2:  # each is at a border
             stage.unroll(across)
         schedule[sums].compute_at(stage, across)
-        for tensor in borders:
-            schedule[tensor].compute_inline()
+        for border in (schedule[tensor] for tensor in borders):
+            if self.unrolled:
+                border.compute_inline()
+            else:
+                border.compute_at(stage, task)
+                border.vectorize(border.loops[-1])
         self._schedule_sums(schedule[sums], sums)
         return schedule
 
@@ -164,9 +176,9 @@ class BlockedDepthwise:
         *outer, column, lane = stage.loops[: sums.ndim]
         *down, tap = stage.loops[sums.ndim :]
         rows = [outer.pop()] if down else []
-        stage.reorder(*outer, *down, *rows, column, tap, lane)
+        stage.reorder(*outer, *down, *rows, *((column, tap) if self.unrolled else (tap, column)), lane)
         stage.vectorize(lane)
-        for loop in (*rows, column, tap):
+        for loop in (*rows, column, *([tap] if self.unrolled else [])):
             stage.unroll(loop)
 
     def _chunk(self, blocks: int) -> int:

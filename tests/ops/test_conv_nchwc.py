@@ -41,6 +41,7 @@ CASES = {
     "depthwise, few rows": ((1, 3, 7, 7, 16), (3, 1, 7, 7, 16), 1, (3, 3, 3, 3), 1, 48, "NCHW16c OIHW16o NCHW16c"),
     "depthwise, uneven": ((1, 2, 13, 40, 8), (2, 1, 5, 2, 8), 1, (0, 3, 4, 1), 2, 16, "NCHW8c OIHW8o NCHW8c"),
     "depthwise, one axis": ((2, 3, 61, 16), (3, 1, 5, 16), 2, (2, 1), 1, 48, "NCW16c OIW16o NCW16c"),
+    "depthwise, long window": ((1, 2, 4, 50, 8), (2, 1, 3, 40, 8), 1, (1, 20, 1, 19), 1, 16, "NCHW8c OIHW8o NCHW8c"),
     "depthwise, 3d": ((1, 2, 4, 6, 9, 8), (2, 1, 3, 2, 3, 8), 1, (1, 0, 1, 1, 1, 1), 1, 16, "NCDHW8c OIDHW8o NCDHW8c"),
 }  # fmt: skip
 
