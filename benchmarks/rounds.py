@@ -23,6 +23,7 @@ CALLS = 10
 PAUSE = 0.03
 """Seconds between contenders, at least: after so long without work the threads of one are taken to sleep."""
 PAUSES = 100
+"""A contender whose threads do not sleep in so many is left out."""
 PATIENCE = 300.0
 """Seconds after which a contender that does not answer is given up."""
 LEAST_SECONDS = 2e-3

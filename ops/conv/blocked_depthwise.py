@@ -46,7 +46,7 @@ def add_blocked_depthwise(
     blocked = attrs.data is attrs.out is data_layout(rank, block) and attrs.kernel is kernel_layout(rank, 1, block)
     outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
     weights = attrs.kernel.extents(weight.shape)
-    if block == 1 or not blocked or len(outputs) < rank or not is_depthwise(attrs, weights):
+    if block == 1 or not blocked or len(outputs) < rank or not _is_depthwise(attrs, weights):
         return
     made = BlockedDepthwise(
         attrs, block, known_window([weights[a] for a in spatial_axes(rank)]), outputs, kind.dtype, target
@@ -65,7 +65,7 @@ def blocked_depthwise_uses(call: Call, given: Held | None, target: Target) -> It
     if not (attrs.data is attrs.out is plain and attrs.kernel is kernel and x.dtype.is_float):
         return
     block = channel_block(const_int(weight.shape[0]) or 0, target.lanes(x.dtype))
-    alone = x.dtype is weight.dtype is result.dtype and is_depthwise(attrs, kernel.extents(weight.shape))
+    alone = x.dtype is weight.dtype is result.dtype and _is_depthwise(attrs, kernel.extents(weight.shape))
     if block is None or not alone:
         return
     held = Held(plain, data_layout(attrs.rank, block))
@@ -75,7 +75,7 @@ def blocked_depthwise_uses(call: Call, given: Held | None, target: Target) -> It
         yield LayoutUse((held, weights), made, held)
 
 
-def is_depthwise(attrs: ConvAttrs, weights: Mapping[str, Expr]) -> bool:
+def _is_depthwise(attrs: ConvAttrs, weights: Mapping[str, Expr]) -> bool:
     """Whether each channel has one filter; ``weights`` are the extents of the weight by axis."""
     channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
     return attrs.groups == filters and channels == 1 and attrs.groups > 1
@@ -145,19 +145,18 @@ class BlockedDepthwise:
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops
         across, column = stage.split(column, factor=tile.columns)
-        rows = []
+        down, rows = [], []
         if outer:
-            *outer, row = outer
-            down, row = stage.split(row, factor=tile.rows)
-            chunk, down = stage.split(down, factor=self._chunk(const_int(main.shape[1]) or 1))
-            stage.annotate(down, "partition", False)
-            outer, rows = [*outer, chunk], [down, row]
-        stage.reorder(n, block, *outer, *rows[:1], across, *rows[1:], column, lane)
+            strip, row = stage.split(outer.pop(), factor=tile.rows)
+            chunk, strip = stage.split(strip, factor=self._chunk(const_int(main.shape[1]) or 1))
+            stage.annotate(strip, "partition", False)
+            outer, down, rows = [*outer, chunk], [strip], [row]
+        stage.reorder(n, block, *outer, *down, across, *rows, column, lane)
         task = stage.fuse(n, block, *outer)
         stage.parallel(task)
         stage.annotate(task, "partition", False)
         stage.vectorize(lane)
-        for loop in (*rows[1:], column):
+        for loop in (*rows, column):
             stage.unroll(loop)
         if math.ceil(self.outputs[-1] / tile.columns) == 2:  # each is at a border
             stage.unroll(across)

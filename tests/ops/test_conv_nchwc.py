@@ -207,7 +207,7 @@ def test_the_inner_loop_spills_nothing():
 
 @pytest.mark.parametrize("window", [3, 5, 7])
 def test_a_depthwise_row_reads_each_vector_once_and_spills_nothing(window):
-    """Of 14 places each vector of the row and of the weights is read once, in place of 14 times as many."""
+    """For 14 places each vector of a row of x and of the weights is read once, and not one for each multiply-add."""
     attrs = attributes(1, (window // 2,) * 4, 1, 32, "NCHW16c OIHW16o NCHW16c")
     kernel = built((1, 2, 14, 14, 16), (2, 1, window, window, 16), attrs)
     assert "conv.padded" not in kernel.loop_ir
