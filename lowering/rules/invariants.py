@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir.errors import ScheduleError
 from ...ir.visit import tensor_reads
+from ...te.tensor import Tensor
 from ..nest.inference import Inference
 from ..nest.match_intrinsic import MismatchError
 from ..nest.nesting import enclosing_loops
@@ -80,13 +83,11 @@ def _check_prefetch(
     """What is prefetched is read or stored by the stage, in memory that there is."""
     source = state.stage(prefetch.tensor)
     outside = stage.leaves[: stage.leaves.index(prefetch.loop) + 1]
-    own = set(source.tensors)
-    reads = (r.tensor for body in known.bodies[stage.name] for r in tensor_reads(body))
     if isinstance(stage.place, Inlined):
         problem = f"{stage.name} would be inlined, and has no loops then"
     elif isinstance(source.place, Inlined):
         problem = f"{source.name} is inlined, and has no memory"
-    elif source is not stage and own.isdisjoint(reads):
+    elif source is not stage and not _reads_one_of(known, stage, source.tensors):
         problem = f"{stage.name} does not read {source.name}"
     elif any(stage.kind(leaf) == "vectorized" for leaf in outside):
         problem = "it is vectorized, or inside a vectorized loop"
@@ -97,6 +98,10 @@ def _check_prefetch(
     else:
         return
     raise _no_prefetch(stage, prefetch, problem, before)
+
+
+def _reads_one_of(known: Inference, stage: Stage, tensors: Sequence[Tensor]) -> bool:
+    return any(read.tensor in tensors for body in known.bodies[stage.name] for read in tensor_reads(body))
 
 
 def _no_prefetch(stage: Stage, prefetch: PrefetchAt, problem: str, before: ScheduleState) -> ScheduleError:

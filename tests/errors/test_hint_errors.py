@@ -67,6 +67,13 @@ def test_a_prefetch_is_neither_vectorized_nor_lost(stages):
         s[B].prefetch("I", j, 1)
 
 
+def test_a_stage_with_a_prefetch_in_its_loops_is_not_inlined(stages):
+    s, A, _I, P, _B = stages
+    s[P].prefetch(A, P.op.axis[0], 1)
+    with refused("A cannot be prefetched at loop i of P: P would be inlined, and has no loops then"):
+        s[P].compute_inline()
+
+
 def test_a_divisor_is_not_moved_to_where_it_is_0():
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i // (8 - i)], name="B")
