@@ -24,7 +24,7 @@ from .model_options import add_model_options, saved_library, with_advice
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A library with inputs to run it on. ``seconds`` is what it took to compile or to load, ``compiled`` which."""
 

@@ -14,7 +14,7 @@ from .abi import symbolic_dims
 from .allocate import heap_bytes, place
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HeapUse:
     """Bytes at the most: ``once``, and for ``each`` thread that runs."""
 

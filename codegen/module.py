@@ -53,7 +53,7 @@ def emit_module(
     return _ModuleEmitter(module, target, options, lines).emit()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Signature:
     """The parameters of a body function after ``ctx``: scalars, and addresses with their buffers."""
 

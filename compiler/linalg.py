@@ -38,7 +38,7 @@ def linalg_text(func: PrimFunc) -> str:
         raise MlirError(f"{func.name}: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Domain:
     """What a compute runs over: its axes, then those of its reduction, with their names in affine maps."""
 

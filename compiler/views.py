@@ -20,7 +20,7 @@ from .symbols import symbols_of
 from .units import Unit, Value, copy_of, type_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """Where a value lies: in the memory of another, from a byte on."""
 

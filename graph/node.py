@@ -76,7 +76,7 @@ class Constant(NodeBase):
         self._set_type(tensor_type(value.shape, dtype(value.dtype)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ImportedValue:
     """A value of the imported model, by name; ``order`` and ``shape`` say how a tensor in another layout becomes it:
     its axes in this order, then reshaped to the model's shape. None for one that has the model's layout."""

@@ -22,7 +22,7 @@ from .scalar import wrap
 Factors: TypeAlias = tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """``coefficient * factors[0] * factors[1] …``"""
 

@@ -44,7 +44,7 @@ def relax(e: Expr, ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Rang
     return Limits.of(ranges, facts).relax(e)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """Between what variables run, and all that is known where they do: made once, it bounds many expressions."""
 

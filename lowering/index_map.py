@@ -165,7 +165,7 @@ def _expr(node: ast.expr, variables: dict[str, Var], source: str) -> Expr:
             raise ScheduleError(f"an index map is made of its indices, integers, + - * // and %, found {source!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Digit:
     """``(var // low) % (high // low)``; without a ``high``, ``var // low``."""
 

@@ -26,7 +26,7 @@ TOLERANCE = 64
 Array: TypeAlias = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Trial:
     """Memory for each view, filled at random, and where in it the view's elements lie."""
 

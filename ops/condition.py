@@ -24,7 +24,7 @@ MAX_CLAUSES = 32
 """More than this and a condition is not one that a reader, or a dispatcher, should go through."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Clause:
     """A disjunction of literals; ``text`` is what a reader sees: the comparisons, unless ``clause`` gave it a name."""
 

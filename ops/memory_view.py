@@ -17,14 +17,14 @@ from ..ir.expr import Expr
 from .registry import Op
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunOfArgument:
     """The result is the elements of the only argument from number ``begin`` on, in order."""
 
     begin: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunsOfResult:
     """The result is the arguments one after the other in memory: the first elements of each have these numbers."""
 

@@ -30,7 +30,7 @@ SHUFFLES = 3
 """Instructions that every second, third … element of a row takes, for one that neighbours take."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fold:
     """How a window's elements make one: ``term`` of each, joined; ``finish`` gives the result at a place."""
 

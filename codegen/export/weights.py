@@ -25,7 +25,7 @@ MAX_INSIDE = 1 << 30
 """Bytes. Code reaches 2 GiB of its object."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WeightsImage:
     """``offsets`` says where each constant begins, in bytes from the mark's begin; ``size`` counts the mark too."""
 

@@ -39,7 +39,7 @@ class Site:
         return InterpretError(at_place(message, self.statement, loops))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Access:
     """One Load or Store. ``dims`` has a triple of slots per dimension: index, extent, stride.
 

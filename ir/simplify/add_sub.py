@@ -29,7 +29,7 @@ def sub_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Equation:
     """Where the terms of ``left`` stand in a sum, ``right`` takes their place."""
 

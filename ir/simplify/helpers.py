@@ -42,7 +42,7 @@ def all_ones(x: Expr) -> int:
     return wrap(x.dtype.element, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Split:
     quotient: Expr
     rest: Expr
@@ -104,7 +104,7 @@ def without_remainders(x: Expr, c: int) -> Expr | None:
     return expr_of(form, x.dtype.lanes) if changed else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
     factor: int
     quotient: Expr
@@ -128,7 +128,7 @@ def grouped(x: Expr, c: int, facts: Facts) -> Grouped | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Common:
     common: Expr
     a: Expr
@@ -151,7 +151,7 @@ def common_part(x: Expr, y: Expr) -> Common | None:
     return Common(*(expr_of(f, lanes) for f in (shared, left.plus(shared, -1), right.plus(shared, -1))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Difference:
     factor: int
     a: Expr

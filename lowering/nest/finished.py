@@ -30,7 +30,7 @@ class UnfinishedError(Exception):
         self.problem, self.advice, self.loops = problem, advice, loops
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Span:
     """The elements ``low <= x < low + extent`` of a dimension that are also below all of ``limits``.
 

@@ -13,7 +13,7 @@ from .loops import StageLoops
 from .nesting import Reads
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Region:
     """Per dimension, the first element, how many there are, and ends that none of them reaches: nests are guarded.
 
@@ -31,7 +31,7 @@ class Region:
         return self.lows[dim] is ZERO and self.extents[dim] is extent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Inference:
     """All that bound inference finds. ``bodies`` are those of the computes after inlining, ``reads`` who reads whom.
 

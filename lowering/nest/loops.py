@@ -14,7 +14,7 @@ from ...ir.visit import substitute
 from ..state import FactorRelation, FuseRelation, SplitRelation, Stage, Tail
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guard:
     """A condition under which an iteration counts: a split that does not divide its loop makes one.
 
@@ -33,7 +33,7 @@ class Guard:
         return replace(self, condition=substitute(self.condition, values), full=full)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StageLoops:
     """``extents`` and ``values`` are of all loops, past and present; ``vars`` of those that stand."""
 

@@ -38,7 +38,7 @@ class MismatchError(LoopwrightError):
     stage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Match:
     """The code in place of a stage's loops from number ``depth`` on.
 
@@ -63,7 +63,7 @@ class Match:
         return reset if self.full_box is TRUE else If(substitute(self.full_box, renamed), reset, loops)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Tile:
     """The part of a stage that the loops to replace compute. ``variables`` run over the tile's axes of more than one
     element, ``extents`` are theirs; ``loops`` are the variables of the loops to replace, with their extents."""
@@ -196,7 +196,7 @@ def _assignments(intrinsic: TensorIntrinsic, tile: _Tile) -> Iterator[dict[Var, 
         yield {**values, **spatial, **reduce}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Unifier:
     """Compares a declared statement with a found one. Mutable: ``placed`` are the views that have been found."""
 

@@ -30,7 +30,7 @@ class PlacedGuard:
     reads_attached: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NestPlan:
     """What stands at which depth of a stage's nest. ``init_depth`` is None where there is no reduction.
 

@@ -24,7 +24,7 @@ from .storage import make_buffers
 from .tails import cut_tails
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Realized:
     """The nest of a schedule, the buffers of its tensors, and the loop id that each loop variable belongs to."""
 

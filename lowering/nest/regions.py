@@ -204,7 +204,7 @@ def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> 
     return Region(tuple(low for low, _ in sides), tuple(extent for _, extent in sides))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _LoopRanges:
     """Between what the variables of loops run; those of ragged loops are None where that is not known.
 

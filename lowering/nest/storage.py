@@ -23,7 +23,7 @@ MAX_REGISTERS = 256
 """Most elements of a buffer of scope ``register``."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredBox:
     """The shape of the memory of a stage's outputs, and its strides where it is not compact."""
 

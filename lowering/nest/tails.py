@@ -37,7 +37,7 @@ def cut_tails(nest: Stmt, guards: Sequence[Guard], facts: Facts, loop_of: dict[V
     return _Cutter(loop_of).stmt(nest, _Place(cuts, facts)) if cuts else nest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Place:
     """What is known at a place in the nest; ``lanes`` are the variables of the vectorized loops around it."""
 

@@ -15,7 +15,7 @@ from ..passes.copying import fresh_copy
 from ..passes.folding import add, multiply
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Placement:
     """Where the elements of a view lie: in one-dimensional ``memory``, from ``offset`` on, at ``strides``."""
 

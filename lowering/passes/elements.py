@@ -12,15 +12,16 @@ from ...ir.buffer import Buffer
 from ...ir.dtype import DType
 from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var, const_int
 from ...ir.facts import Facts, negate
+from ...ir.intern import Interned
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
 from ...ir.visit import Node, bound_vars, buffers_accessed, children, walk
 from .context import inside_loop
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One place in memory: a value, or a vector of values, that is always accessed as a whole."""
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Element(metaclass=Interned):
+    """One place in memory: a value, or a vector of values, that is always accessed as a whole. Equal ones are one."""
 
     indices: tuple[Expr, ...]
     dtype: DType
@@ -99,7 +100,7 @@ def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var
     }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Search:
     """``loop`` is the program, if that is a loop. ``bound`` are the variables that the program binds: complete when all
     of it has been visited."""

@@ -26,7 +26,7 @@ def flatten_buffers(func: PrimFunc) -> PrimFunc:
     return with_body(func, simplify(rewrite(func.body, _Flattener(_owners(func)).visit), entry_facts(func)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Flattener:
     """Keeps the view made of each memory: equal accesses stay equal, through whatever views they were."""
 

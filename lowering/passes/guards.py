@@ -27,7 +27,7 @@ from .folding import add, negate, subtract
 from .linear import affine_in
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Guard:
     """A comparison that holds in an iteration of the loop, whatever the loops inside do, if ``worst`` holds.
 

@@ -34,7 +34,7 @@ def live_spans(body: Stmt) -> dict[Var, Span]:
     return spans
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Clock:
     """Walks a program and records what is used when. ``loops`` are the spans of the loops around, outermost first."""
 

@@ -17,7 +17,7 @@ from .folding import add, subtract
 from .guards import Guard
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RangeParts:
     """The main part ``low … high`` of a loop, in which the ``removed`` guards hold, and what is before and after it."""
 

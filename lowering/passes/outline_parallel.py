@@ -28,7 +28,7 @@ def outline_parallel(func: PrimFunc, *, keep_loops: bool = False) -> IRModule:
     return IRModule((with_body(func, body), *outliner.functions))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Outliner:
     """Mutable: collects the ``functions``, and knows the ``loops`` around the statement at hand, if they are kept."""
 

@@ -16,7 +16,7 @@ Guards = tuple[tuple[Expr, bool], ...]
 """Varying conditions under which something runs, and the value each must have."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Varying:
     """Which variables and expressions may have a different value in each lane."""
 
@@ -78,7 +78,7 @@ def _stable(condition: Expr, inside: frozenset[Var]) -> bool:
     return not any(isinstance(node, Load) or node in inside for node in walk(condition))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Uses:
     """Collects the guards of the accesses of private memory, and guards and inner variables of its allocation."""
 

@@ -37,7 +37,7 @@ def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:
     return result
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Region:
     """Takes the allocations out of a region, those left out whose size depends on what is ``bound`` inside."""
 

@@ -28,7 +28,7 @@ class AttentionAttrs(Attrs):
         return (batch, head, position, d) if self.layout == "BHSD" else (batch, position, head, d)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Extents:
     """What shapes say: batches, heads, queries, keys, the size of a head in queries and keys, and that in values."""
 

@@ -78,7 +78,7 @@ GEMM = {"float32": _declare("sgemm_", "float32"), "float64": _declare("dgemm_", 
 # The implementation.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operand:
     """``batch`` matrices in one memory, of ``rows`` × ``columns`` as they are multiplied; they are stored the other way
     round if ``transposed``."""
@@ -102,7 +102,7 @@ class Operand:
         return simplify(maximum(self.rows if self.transposed else self.columns, ONE))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BlasProduct:
     """a · b for each matrix of the result's ``batch``, in blocks of rows and columns."""
 
