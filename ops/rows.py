@@ -20,6 +20,7 @@ from ..ir.expr import ONE, Axis, Expr, Operand, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
+from ..lowering.fetch_ahead import fetch_ahead
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage
 from ..te.tensor import ComputeOp, PlaceholderOp
@@ -272,10 +273,8 @@ def _fetch_next_row(
     assert isinstance(op, ComputeOp)
     own = [t for t in op.inputs if isinstance(t.op, PlaceholderOp) and (t in again or _fills(t, output))]
     large = [t for t in own if (const_int(extent_of(t.shape)) or 0) * t.dtype.storage_bytes > target.l2_bytes]
-    ahead = [t for t in large if distance and t not in fetched]
-    for tensor in ahead:
-        stage.prefetch(tensor, loop, distance or 1)
-    return set(ahead)
+    wanted = [t for t in large if t not in fetched] if distance else []
+    return {tensor for tensor in wanted if fetch_ahead(stage, tensor, loop, distance or 1)}
 
 
 def _fills(tensor: te.Tensor, output: ComputeOp) -> bool:

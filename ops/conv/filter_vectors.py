@@ -23,6 +23,7 @@ from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.nest.prefetches import CACHE_LINE
 from ...lowering.schedule import Schedule
 from ..cost import elements, moved
@@ -203,6 +204,6 @@ class FilterVectors:
         stage.unroll(block)
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
         if panel > self.target.l1_bytes // 4:
-            stage.prefetch(sums.op.inputs[1], terms[-1], STEPS_AHEAD)
+            fetch_ahead(stage, sums.op.inputs[1], terms[-1], STEPS_AHEAD)
         if self._from_afar:
-            stage.prefetch(sums.op.inputs[0], terms[0], CHANNELS_AHEAD)
+            fetch_ahead(stage, sums.op.inputs[0], terms[0], CHANNELS_AHEAD)

@@ -24,6 +24,7 @@ from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.register_tile import FULL_RATE
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..cost import elements, moved
@@ -328,7 +329,7 @@ class Blocked:
         steps = math.prod(const_int(extent) or 1 for extent in weight.shape[1:-1])
         size = steps * self.tile.blocks * self.block * self.dtype.storage_bytes
         if size > self.target.l1_bytes // 4:
-            stage.prefetch(weight, innermost, STEPS_AHEAD)
+            fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
 
     def _chunk(self, sums: te.Tensor) -> int:
         """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""

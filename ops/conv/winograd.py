@@ -26,6 +26,7 @@ from ...graph.types import TensorType, Type
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, as_index, const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ..arguments import PerAxis, naming
 from ..attrs import Attrs, all_non_negative, attr, one_of
@@ -238,8 +239,8 @@ class Winograd:
         _schedule_inputs(schedule, inputs, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
         ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
-        schedule[products].prefetch(planes, channel, ahead)  # last of all: each step after these would check them again
-        schedule[products].prefetch(inputs, block, 1)
+        fetch_ahead(schedule[products], planes, channel, ahead)  # last of all: each step would check it again
+        fetch_ahead(schedule[products], inputs, block, 1)
         return schedule
 
     def _schedule_tiles(self, schedule: Schedule, stage: StageView, made: te.Tensor) -> list[LoopView]:

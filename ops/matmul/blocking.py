@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from ...ir.dtype import DType
 from ...ir.expr import Expr, const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
@@ -125,9 +126,9 @@ def schedule_blocked(
         schedule[rows].compute_inline()
     term = _sum_terms(schedule[core], tile, panels.shape[-2], blocking.steps)
     if (panels in keep or not panels.op.inputs) and _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
-        schedule[core].prefetch(panels, term, STEPS_AHEAD // blocking.steps)
+        fetch_ahead(schedule[core], panels, term, max(1, STEPS_AHEAD // blocking.steps))
     if _bytes(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
-        stage.prefetch(main, panel, 1)
+        fetch_ahead(stage, main, panel, 1)
     return schedule
 
 

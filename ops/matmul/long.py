@@ -21,6 +21,7 @@ from ...graph.types import Type
 from ...ir.buffer import PAGE_BYTES
 from ...ir.expr import const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..strategy import Compute, OpStrategy, ScheduleFunction, Tensors
@@ -65,7 +66,7 @@ class Long:
         next_rows = sum_blocks_of_terms(schedule[core], self.tile, self.terms)
         (left,) = rows.op.inputs
         if not left.op.inputs and self.tile.rows * self.terms * left.dtype.storage_bytes <= MOST_FETCHED:
-            schedule[core].prefetch(left, next_rows, 1)
+            fetch_ahead(schedule[core], left, next_rows, 1)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:

@@ -29,6 +29,7 @@ from ...ir.dtype import DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, const_int
 from ...ir.target import Target
+from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.register_tile import RegisterTile
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
@@ -260,9 +261,9 @@ class Quartered:
         self._schedule_sums(schedule[sums], not by_group)
         block, term = self._schedule_products(schedule[products])
         step_bytes = STEPS_UNROLLED * self.width * self.dtype.storage_bytes
-        schedule[products].prefetch(planes, term, math.ceil(AHEAD_BYTES / step_bytes))
+        fetch_ahead(schedule[products], planes, term, math.ceil(AHEAD_BYTES / step_bytes))
         if const_int(sums.shape[-3]) != 1:
-            schedule[products].prefetch(sums, block, 1)
+            fetch_ahead(schedule[products], sums, block, 1)
 
     def _schedule_sums(self, stage: StageView, parallel: bool) -> None:
         """A vector of each quarter at a time, which all sums share. Long rows are an odd number of vectors apart, so as
