@@ -47,10 +47,15 @@ class CandidateReport:
     plevel: int
     clauses: tuple[ClauseReport, ...]
     recorded: CostReport | None
+    refused: str | None = None
+    """The error of its schedule, where that is illegal for the call; the next implementation was taken then."""
 
     @property
     def verdict(self) -> str:
-        """``"valid"``, ``"rejected"``, or ``"guarded"``: valid for some extents of symbolic dimensions."""
+        """``"valid"``, ``"rejected"``, ``"refused"``, or ``"guarded"``: valid for some extents of symbolic
+        dimensions."""
+        if self.refused is not None:
+            return "refused"
         if any(clause.holds is False for clause in self.clauses):
             return "rejected"
         return "guarded" if any(clause.holds is None for clause in self.clauses) else "valid"
@@ -91,4 +96,4 @@ class Choice:
 def _candidate(data: Mapping[str, Any]) -> CandidateReport:
     clauses = tuple(ClauseReport(**clause) for clause in data["clauses"])
     recorded = CostReport(**data["recorded"]) if data["recorded"] is not None else None
-    return CandidateReport(data["implementation"], data["plevel"], clauses, recorded)
+    return CandidateReport(data["implementation"], data["plevel"], clauses, recorded, data.get("refused"))

@@ -5,8 +5,10 @@ Made before anything is computed or scheduled, so that a function can be explain
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ..codegen.choice import CandidateReport, Choice, ClauseReport, CostReport
 from ..codegen.options import Precision
@@ -20,7 +22,9 @@ from ..ops.strategy import OpImplementation
 from .dispatch import Dispatch, Kernel, dispatch
 from .fusion_rules import pattern_of
 from .records import NO_RECORDS, Match, TuningRecords
-from .selection import Candidate, Selection, select_implementation
+from .selection import Candidate, Refusal, Selection, select_implementation
+
+_log = logging.getLogger("loopwright.selection")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,16 +58,24 @@ class FunctionChoice:
 
 
 def choose(
-    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    function: Function,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    refusals: Mapping[int, Sequence[Refusal]] = MappingProxyType({}),
 ) -> FunctionChoice | None:
     """The choice for a closed function; None for one without calls, which copies.
 
-    Raises ``SelectionError`` where a call has no valid implementation.
+    ``refusals`` are of implementations that were tried, by the number of the call. Raises ``SelectionError`` where a
+    call has no valid implementation; ``ScheduleError`` if one was refused.
     """
     calls = tuple(node for node in post_order(function.body) if isinstance(node, Call))
     if not calls:
         return None
-    selections = tuple(select_implementation(call, target, precision, records) for call in calls)
+    selections = tuple(
+        select_implementation(call, target, precision, records, refusals.get(number, ()))
+        for number, call in enumerate(calls)
+    )
     anchor = anchor_number(calls)
     return FunctionChoice(calls, selections, anchor, dispatch(selections[anchor]))
 
@@ -101,7 +113,22 @@ def _candidate(candidate: Candidate) -> CandidateReport:
     implementation = candidate.implementation
     clauses = tuple(ClauseReport(text, holds) for text, holds in candidate.verdicts)
     recorded = _cost(candidate.recorded) if candidate.recorded is not None else None
-    return CandidateReport(implementation.name, implementation.plevel, clauses, recorded)
+    return CandidateReport(implementation.name, implementation.plevel, clauses, recorded, candidate.refused)
+
+
+def warn_of_refusals(choices: Iterable[Choice]) -> None:
+    """A warning for each implementation that was left because its schedule is illegal for the call: it runs slower than
+    it could."""
+    for choice in choices:
+        for candidate in choice.candidates if choice.kernel == 0 else ():
+            if candidate.refused is not None:
+                _log.warning(
+                    "%s: the schedule of %s is refused, and %s serves it: %s",
+                    choice.call,
+                    candidate.implementation,
+                    choice.implementation,
+                    candidate.refused,
+                )
 
 
 def _cost(match: Match) -> CostReport:

@@ -17,9 +17,9 @@ from ..ir.errors import MlirError, RuntimeArgumentError
 from ..ir.target import Target
 from ..lowering.report import nest_text
 from ..lowering.schedule import Schedule
-from .choices import choose
+from .choices import warn_of_refusals
 from .linalg import linalg_text
-from .lower_function import lower_function
+from .lower_function import lower_function, schedule_function
 from .op_call import packed_choice
 from .records import TuningRecords
 from .units import Unit, units_of
@@ -76,13 +76,13 @@ def function_schedules(
     if len(found) > 1:
         symbols = ", ".join(symbol for _, symbol, _ in found)
         raise RuntimeArgumentError(f"several functions are called {wanted!r}; take the symbol of one: {symbols}")
-    ((_, symbol, unit),) = found
+    ((_, _, unit),) = found
     if packed_choice(unit.function) is not None:
         raise RuntimeArgumentError(f"{wanted} is {_NO_CODE}")
-    schedules = lower_function(unit.function, target, symbol, options.precision, records).schedules
-    choice = choose(unit.function, target, options.precision, records)
-    names = ["a copy"] if choice is None else [kernel.implementation.name for kernel in choice.dispatched.kernels]
-    return dict(zip(names, schedules, strict=True))
+    made = schedule_function(unit.function, target, options.precision, records)
+    warn_of_refusals(made.choices)
+    names = [choice.implementation for choice in made.choices if choice.anchor] or ["a copy"]
+    return dict(zip(names, (variant.schedule for variant in made.variants), strict=True))
 
 
 def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -> list[StageText]:
@@ -130,6 +130,7 @@ def _unit_text(
     if packed is not None:
         return f"{'#' if stage == 'te' else '//'} calls the packed function {packed.implementation}"
     lowered = lower_function(function, target, symbol, options.precision, records)
+    warn_of_refusals(lowered.choices)
     if stage == "te":
         return "\n\n".join(map(_schedule_text, lowered.schedules))
     try:

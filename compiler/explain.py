@@ -1,12 +1,13 @@
 """Explanations: for each call of a model every implementation that it might have, and why it has the one it has.
 
-Of a graph, by the choices that compilation would make, without compiling; of a compiled model, by those it carries.
+Of a graph, by the choices that compilation would make: functions are scheduled, and not compiled. Of a compiled model,
+by those it carries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,15 @@ import numpy.typing as npt
 from ..codegen.choice import CandidateReport, Choice
 from ..codegen.model import CompiledModel
 from ..codegen.options import Precision
-from ..graph.node import Call, Function
+from ..graph.node import Call, Function, Var
 from ..graph.structural import graph_hash
 from ..graph.types import leaf_types
 from ..ir.target import Target
-from .choices import choice_of, choose
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
+from .lower_function import schedule_function
 from .op_call import packed_choice
 from .records import NO_RECORDS, TuningRecords
-from .selection import select_implementation
 from .units import Unit, units_of
 
 
@@ -83,7 +83,8 @@ def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
     for c in candidates:
         clauses = f" ({'; '.join(map(str, c.clauses))})" if c.clauses else ""
         cost = f", recorded {c.recorded}" if c.recorded is not None else ""
-        yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{clauses}{cost}"
+        why = f": {c.refused.splitlines()[0]}" if c.refused is not None else ""
+        yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{why}{clauses}{cost}"
 
 
 def explain_graph(
@@ -109,8 +110,7 @@ def explain_graph(
 def _choices(function: Function, target: Target, precision: Precision, records: TuningRecords) -> tuple[Choice, ...]:
     if (packed := packed_choice(function)) is not None:
         return (packed,)
-    choice = choose(function, target, precision, records)
-    return choice.reports() if choice is not None else ()
+    return schedule_function(function, target, precision, records).choices
 
 
 def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
@@ -122,8 +122,9 @@ def explain_call(
     call: Call, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
 ) -> Explanation:
     """What would be chosen for a call in a function of its own."""
-    choice = choice_of(call, select_implementation(call, target, precision, records))
-    return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, (choice,)),))
+    params = tuple(Var(f"p{number}", argument.type) for number, argument in enumerate(call.args))
+    choices = _choices(Function(params, replace(call, args=params)), target, precision, records)
+    return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, choices),))
 
 
 def explain_model(model: CompiledModel) -> Explanation:

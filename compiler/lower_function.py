@@ -1,11 +1,12 @@
 """From a closed function to its loop nest: computes of the calls chained, the anchor's schedule applied, lowered; once
-for each of the kernels that its anchor may need.
+for each of the kernels that its anchor may need. Where a schedule is refused, the next implementation is taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -21,7 +22,6 @@ from ..ir.expr import ZERO, Expr, const_int
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
-from ..lowering.pipeline import lower
 from ..lowering.rules.fold_order import require_order_of_definition
 from ..lowering.schedule import Schedule
 from ..lowering.variants import Variant, lower_variants
@@ -30,7 +30,7 @@ from ..te.tensor import PlaceholderOp, Tensor
 from ..te.work import operations
 from .choices import FunctionChoice, choose
 from .records import NO_RECORDS, TuningRecords
-from .selection import Selection, select_implementation
+from .selection import Refusal, Selection, select_implementation
 from .traced_schedule import schedule_by_trace
 
 
@@ -42,6 +42,23 @@ class LoweredFunction(NamedTuple):
     choices: tuple[Choice, ...]
     operations: Expr
     schedules: tuple[Schedule, ...]
+
+
+class ScheduledFunction(NamedTuple):
+    """A function's schedules with the conditions under which each runs, the choices that made them, and how many
+    operations its definition takes, 0 if that does not tell."""
+
+    variants: tuple[Variant, ...]
+    choices: tuple[Choice, ...]
+    operations: Expr
+
+
+class _RefusedError(Exception):
+    """The compute or the schedule of an ``implementation`` is illegal for the call of this ``number``."""
+
+    def __init__(self, number: int, implementation: str, error: ScheduleError) -> None:
+        super().__init__(str(error))
+        self.number, self.implementation, self.error = number, implementation, error
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +97,37 @@ def lower_function(
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
     a choice for each; the operations are those of the last, which serves all shapes.
     """
+    made = schedule_function(function, target, precision, records)
+    nest = lower_variants(made.variants, symbol, target)
+    return LoweredFunction(nest, made.choices, made.operations, tuple(variant.schedule for variant in made.variants))
+
+
+def schedule_function(
+    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+) -> ScheduledFunction:
+    """The schedules of a closed function. An implementation whose compute or schedule is illegal in it is left for the
+    next one that its strategy offers; the choices tell of that.
+
+    Raises ``SelectionError`` where a call has no valid implementation; ``ScheduleError`` if one was refused.
+    """
     params = [tensor for param in function.params for tensor in _placeholders(param)]
-    choice = choose(function, target, precision, records)
-    if choice is None:
-        _, outputs = _computes(function, (), params)
-        general = default_schedule(outputs, target)
-        nest = lower(general, [*params, *outputs], symbol, target)
-        return LoweredFunction(nest, (), operations(outputs), (general,))
+    refusals: dict[int, tuple[Refusal, ...]] = {}
+    while (choice := choose(function, target, precision, records, refusals)) is not None:
+        try:
+            return _scheduled(function, choice, params, target, precision)
+        except _RefusedError as refused:
+            selection = choice.selections[refused.number]
+            refusal = Refusal.of(selection, refused.implementation, refused.error)
+            refusals[refused.number] = (*refusals.get(refused.number, ()), refusal)
+    _, outputs = _computes(function, (), params)
+    general = Variant(None, default_schedule(outputs, target), (*params, *outputs))
+    return ScheduledFunction((general,), (), operations(outputs))
+
+
+def _scheduled(
+    function: Function, choice: FunctionChoice, params: Sequence[Tensor], target: Target, precision: Precision
+) -> ScheduledFunction:
+    """The function by the implementations of a choice. Raises ``_RefusedError`` where one is illegal here."""
     anchor = choice.calls[choice.anchor]
     variants: list[Variant] = []
     work, note = ZERO, None
@@ -96,12 +137,21 @@ def lower_function(
         schedule, problem = _recorded_schedule(choice, inputs, tensors[anchor], outputs, target, precision)
         note = note or problem
         if schedule is None:
-            schedule = kernel.implementation.schedule(anchor.attrs, tensors[anchor], outputs, target)
-            _check(schedule, precision)
+            with _refusing(choice.anchor, kernel.implementation):
+                schedule = kernel.implementation.schedule(anchor.attrs, tensors[anchor], outputs, target)
+                _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
         work = operations(outputs)
-    nest = lower_variants(variants, symbol, target)
-    return LoweredFunction(nest, choice.reports(note), work, tuple(variant.schedule for variant in variants))
+    return ScheduledFunction(tuple(variants), choice.reports(note), work)
+
+
+@contextmanager
+def _refusing(number: int, implementation: OpImplementation) -> Iterator[None]:
+    """A ``ScheduleError`` in this block refuses an implementation for a call."""
+    try:
+        yield
+    except ScheduleError as error:
+        raise _RefusedError(number, implementation.name, error) from error
 
 
 def _recorded_schedule(
@@ -138,9 +188,10 @@ def _computes(
         param: tuple(islice(given, len(leaf_types(param.type)))) for param in function.params
     }
     calls = (node for node in post_order(function.body) if isinstance(node, Call))
-    for call, implementation in zip(calls, chosen, strict=True):
+    for number, (call, implementation) in enumerate(zip(calls, chosen, strict=True)):
         inputs = tuple(tensor for argument in call.args for tensor in _tensors(argument, tensors))
-        tensors[call] = _outputs(call, implementation, inputs)
+        with _refusing(number, implementation):
+            tensors[call] = _outputs(call, implementation, inputs)
     return tensors, tuple(_computed(tensor) for tensor in _tensors(function.body, tensors))
 
 

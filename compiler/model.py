@@ -15,6 +15,7 @@ from ..ir.errors import RuntimeArgumentError
 from ..ir.granted_cpus import granted_cpus
 from ..ir.target import Target
 from .alternatives import alternatives_of, as_alternative
+from .choices import warn_of_refusals
 from .constraints import least_extents
 from .fold_constants import Evaluate
 from .graph_passes import run_graph_passes
@@ -164,8 +165,14 @@ def _compile(
 
     compiled = compile_all(work.jobs, target, options, workers, note)
     _log_choices(compiled[key] for key in dict.fromkeys(work.keys))
+    for key in dict.fromkeys(other for others in work.alternatives.values() for other in others):
+        warn_of_refusals(compiled[key].choices)
     alternatives = {
-        compiled[key].symbol: tuple(as_alternative(compiled[other]) for other in others)
+        compiled[key].symbol: tuple(
+            as_alternative(compiled[other])
+            for other in others
+            if _implementation(compiled[other]) != _implementation(compiled[key])  # its own was refused
+        )
         for key, others in work.alternatives.items()
     }
     return _Compiled([compiled[key] for key in work.keys], alternatives)
@@ -174,8 +181,14 @@ def _compile(
 def _log_choices(functions: Iterable[CompiledFunction]) -> None:
     """A line a call, here where the user listens: functions may come from other processes, or from the cache."""
     for function in functions:
+        warn_of_refusals(function.choices)
         for choice in function.choices:
             _log.info("%s: %s: %s, %s", function.name, choice.call, choice.implementation, choice.reason)
+
+
+def _implementation(function: CompiledFunction) -> str | None:
+    """The one whose schedule a function has."""
+    return next((choice.implementation for choice in function.choices if choice.anchor), None)
 
 
 def _job_count(jobs: object) -> int:

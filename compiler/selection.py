@@ -1,6 +1,7 @@
 """The choice among the implementations of a call, with its reasons: by tuning records, else by priority.
 
-Strategies offer, and this module chooses: nothing of an implementation runs before it is chosen.
+Strategies offer, and this module chooses: nothing of an implementation runs before it is chosen. Where its schedule
+turns out to be illegal, whoever schedules chooses again without it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import TypeAlias
 from ..codegen.options import Precision
 from ..codegen.seconds import seconds_text
 from ..graph.node import Call
-from ..ir.errors import LoopwrightError, SelectionError
+from ..ir.errors import LoopwrightError, ScheduleError, SelectionError
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import OpImplementation, SpecializedCondition, strategy_of
 from .records import NO_RECORDS, Match, TuningRecords
 from .traced_schedule import require_fitting_trace
+from .tuning_record import TuningRecord
 from .workload import workload_of
 
 Verdict: TypeAlias = tuple[str, bool | None]
@@ -26,6 +28,23 @@ Verdict: TypeAlias = tuple[str, bool | None]
 
 
 KEEPS_ORDER = "sums in the order of the definition (strict precision)"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What came of trying an implementation for a call: its compute or its schedule is illegal there. ``record`` is the
+    one whose config it had; None: it was as its strategy offers it."""
+
+    implementation: str
+    record: TuningRecord | None
+    error: ScheduleError
+
+    @classmethod
+    def of(cls, selection: Selection, implementation: str, error: ScheduleError) -> Refusal:
+        """The refusal of an implementation that a selection led to."""
+        match = selection.record if selection.chosen.name == implementation else None
+        configured = match is not None and match.record.config is not None
+        return cls(implementation, match.record if match is not None and configured else None, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +56,8 @@ class Candidate:
     verdicts: tuple[Verdict, ...]
     recorded: Match | None = None
     """The closest and cheapest record of it for the call, if there is one."""
+    refused: str | None = None
+    """The error that its schedule raised for the call, where it was tried."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -51,17 +72,19 @@ class Candidate:
     @property
     def rejected(self) -> str | None:
         """Why it can never serve the call; None if it can."""
+        if self.refused is not None:
+            return f"its schedule is refused: {self.refused.splitlines()[0]}"
         return f"needs {', '.join(self.failed)}" if self.failed else None
 
     @property
     def guarded(self) -> bool:
         """Whether it serves the call for some extents of the symbolic dimensions only, as far as can be told."""
-        return not self.failed and bool(self.guards)
+        return self.rejected is None and bool(self.guards)
 
     @property
     def valid(self) -> bool:
         """Whether it serves the call, whatever its symbolic dimensions turn out to be."""
-        return not self.failed and not self.guards
+        return self.rejected is None and not self.guards
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +124,28 @@ def _verdicts(
 
 
 def select_implementation(
-    call: Call, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    call: Call,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    refusals: Sequence[Refusal] = (),
 ) -> Selection:
     """The cheapest valid implementation by the records of the call's workload, as it was configured there; where no
     record serves, the valid one of highest priority, the first registered among equals.
 
-    A record that does not fit is passed over, with a note. Raises ``SelectionError`` where no implementation is valid.
+    ``refusals`` are of those that were tried and are illegal for the call. A record that does not fit is passed over,
+    with a note. Raises ``SelectionError`` where no implementation is valid; ``ScheduleError`` if one was refused.
     """
     workload = workload_of(call)
     matches = () if workload is None else records.lookup(workload, target)
-    candidates = candidates_of(call, target, precision)
+    candidates = _without(refusals, candidates_of(call, target, precision))
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
-        types = ", ".join(str(a.type) for a in call.args)
-        raise SelectionError(f"no implementation serves {call.op.name}({types}): {_listed(candidates)}")
+        raise _none_serves(call, candidates, refusals)
     notes: list[str] = []
     for number, match in enumerate(matches):
         try:
-            chosen = _as_recorded(match, candidates, call)
+            chosen = _as_recorded(match, candidates, call, refusals)
         except LoopwrightError as error:
             notes.append(f"passed over the record of {match}: {error}")
             continue
@@ -129,14 +156,35 @@ def select_implementation(
     return Selection(call.op.name, best, _reason_by_priority(best, valid), candidates, None, tuple(notes))
 
 
+def _without(refusals: Sequence[Refusal], candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, those that were refused as they are marked as such."""
+    errors = {r.implementation: str(r.error) for r in refusals if r.record is None}
+    return tuple(replace(c, refused=errors.get(c.implementation.name)) for c in candidates)
+
+
+def _none_serves(call: Call, candidates: Sequence[Candidate], refusals: Sequence[Refusal]) -> LoopwrightError:
+    types = ", ".join(str(a.type) for a in call.args)
+    problem = f"no implementation serves {call.op.name}({types}): {_listed(candidates)}"
+    if not refusals:
+        return SelectionError(problem)
+    error = ScheduleError(f"{problem}\n{refusals[-1].implementation}: {refusals[-1].error}")
+    error.__cause__ = refusals[-1].error
+    return error
+
+
 def _with_records(candidates: Sequence[Candidate], matches: Sequence[Match]) -> tuple[Candidate, ...]:
     first = {match.record.implementation: match for match in reversed(matches)}
     return tuple(replace(c, recorded=first.get(c.implementation.name)) for c in candidates)
 
 
-def _as_recorded(match: Match, candidates: Sequence[Candidate], call: Call) -> OpImplementation:
+def _as_recorded(
+    match: Match, candidates: Sequence[Candidate], call: Call, refusals: Sequence[Refusal]
+) -> OpImplementation:
     """The implementation of a record, as it was configured. Raises an error that says why where it cannot serve."""
     record = match.record
+    for refusal in refusals:
+        if refusal.record is record:
+            raise refusal.error
     found = next((c for c in candidates if c.implementation.name == record.implementation), None)
     if found is None:
         raise SelectionError(f"{call.op.name} has no such implementation here")

@@ -1,6 +1,7 @@
 """What every test gets: a compile cache of its own, and hypothesis profiles that print how to repeat a failure."""
 
 import gc
+import logging
 import os
 import sys
 from datetime import timedelta
@@ -32,6 +33,28 @@ def private_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+class _Warnings(logging.Handler):
+    """Keeps what is logged. Mutable."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+
+
+@pytest.fixture(autouse=True)
+def fallbacks():
+    """A schedule of ours that is refused fails the test, though the next implementation serves the call. A test that
+    means it empties the list, which has the warnings."""
+    handler, log = _Warnings(), logging.getLogger("loopwright.selection")
+    log.addHandler(handler)
+    yield handler.texts
+    log.removeHandler(handler)
+    assert not handler.texts, f"schedules are refused: {handler.texts}"
 
 
 def pytest_collection_finish(session):

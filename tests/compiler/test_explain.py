@@ -129,6 +129,7 @@ def test_the_json_holds_all_that_is_shown():
         "plevel": 15,
         "clauses": [clause],
         "recorded": None,
+        "refused": None,
         "verdict": "rejected",
     }
     assert choice["candidates"][1] == rows

@@ -176,6 +176,21 @@ def test_a_symbolic_batch_keeps_the_fast_implementations(ops, make, w, groups, n
         np.testing.assert_allclose(found, wanted[:batch], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("channels", "filters", "window", "dilation", "stride"),
+    [(240, 64, 3, 12, 1), (64, 64, 5, 12, 1), (64, 32, 5, 6, 2), (240, 21, 3, 12, 2)],
+)
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_windows_that_reach_far_have_a_schedule(channels, filters, window, dilation, stride, target):
+    x = lw.var("x", (1, channels, 33, 33))
+    weight = lw.const(np.zeros((filters, channels, window, window), np.float32))
+    pad = dilation * (window - 1) // 2
+    made = lw.nn.relu(conv(x, weight, strides=(stride,) * 2, padding=(pad,) * 4, dilation=(dilation,) * 2))
+    explained = lw.explain(lw.Function([x], made), target)
+    verdicts = [c.verdict for f in explained.functions for choice in f.choices for c in choice.candidates]
+    assert "refused" not in verdicts, explained
+
+
 # x, weight, strides, padding, dilations, output_padding, groups
 TRANSPOSED = {
     "1d": ((1, 2, 5), (2, 3, 3), (1,), (0, 0), (1,), (0,), 1),
