@@ -8,6 +8,7 @@ from ..ir.target import Target
 from .average_first import average_first
 from .constraints import settle_dimensions
 from .convolve_transposed import convolve_transposed
+from .flatten_tuples import flatten_tuples
 from .fold_constants import Evaluate, fold_constants
 from .fuse_attention import fuse_attention
 from .layout_planning import Layouts, plan_layouts
@@ -26,7 +27,7 @@ def run_graph_passes(
     records: TuningRecords = NO_RECORDS,
 ) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
-    function = settle_dimensions(function)
+    function = settle_dimensions(flatten_tuples(function))
     function = simplify_inference(function)
     if evaluate is not None:
         function = fold_constants(function, evaluate)

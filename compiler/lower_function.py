@@ -15,7 +15,7 @@ from .. import te
 from ..codegen.choice import Choice
 from ..codegen.options import Precision
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
-from ..graph.types import TensorType, TupleType, leaf_types
+from ..graph.types import TensorType, leaf_types, leaves_of_field
 from ..graph.visit import post_order
 from ..ir.errors import ScheduleError, SelectionError
 from ..ir.expr import ZERO, Expr, const_int
@@ -235,9 +235,7 @@ def _tensors(node: Node, tensors: dict[Node, tuple[Tensor, ...]]) -> tuple[Tenso
         case Tuple(parts):
             return tuple(tensor for part in parts for tensor in _tensors(part, tensors))
         case TupleGet(value, index):
-            assert isinstance(value.type, TupleType)
-            start = sum(len(leaf_types(kind)) for kind in value.type.fields[:index])
-            return _tensors(value, tensors)[start : start + len(leaf_types(node.type))]
+            return _tensors(value, tensors)[leaves_of_field(value.type, index)]
         case Constant() if node not in tensors:
             tensors[node] = (_constant_tensor(node),)
     return tensors[node]

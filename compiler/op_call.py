@@ -4,16 +4,16 @@ calls by it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..codegen.choice import CandidateReport, Choice
 from ..codegen.extents import extent_of
 from ..codegen.model import CompiledFunction, OpCall, TensorSpec
 from ..codegen.records.workload import canonical_json
-from ..graph.node import Call, Function, Node
+from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.printer import attributes_text
 from ..graph.structural import graph_hash
-from ..graph.types import TensorType, Type, leaf_types
+from ..graph.types import TensorType, Type, leaf_types, leaves_of_field
 from ..graph.visit import post_order
 from ..ir.errors import ModelError
 from ..ir.expr import Var as Dim
@@ -35,9 +35,7 @@ def op_call(function: Function, names: Mapping[Dim, str]) -> OpCall | None:
     for param in function.params:
         places[param] = range(count, count := count + len(leaf_types(param.type)))
     places[function.body] = range(count, count + len(leaf_types(function.body.type)))
-    operands: list[int | None] = []
-    for node in (*call.args, call):
-        operands.extend(places.get(node, (None,) * len(leaf_types(node.type))))
+    operands = [place for node in (*call.args, call) for place in _places(node, places)]
     if names and None in operands:
         return None
     inputs = tuple(s for k, arg in enumerate(call.args) for s in _specs(f"input{k}", arg.type, names))
@@ -72,6 +70,19 @@ def packed_choice(function: Function) -> Choice | None:
     candidates = (CandidateReport(name, DEFAULT_LEVEL, (), None),)
     reason = "a packed function, looked up by engines"
     return Choice(call.op.name, call_text(call), name, reason, candidates, anchor=True)
+
+
+def _places(node: Node, known: Mapping[Node, range]) -> Sequence[int | None]:
+    """The numbers of the arguments that the tensors of a value are, None for those that are none."""
+    match node:
+        case _ if node in known:
+            return known[node]
+        case Tuple(fields):
+            return [place for field in fields for place in _places(field, known)]
+        case TupleGet(value, index):
+            return _places(value, known)[leaves_of_field(value.type, index)]
+        case _:
+            return (None,) * len(leaf_types(node.type))
 
 
 def _specs(name: str, kind: Type, names: Mapping[Dim, str]) -> tuple[TensorSpec, ...]:

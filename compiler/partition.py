@@ -201,13 +201,12 @@ def _from_outputs(outputs: tuple[Call, ...], own: Mapping[Call, None]) -> tuple[
 
 
 def _taken_from_outside(value: Node, own: Mapping[Call, None]) -> Iterator[Node]:
-    """What of an argument other functions compute: all of it, or some fields of a tuple."""
-    calls = [*_calls_behind(value)]
-    if not any(call in own for call in calls):
-        yield value
-    elif isinstance(value, Tuple):
+    """The tensors of an argument that other functions compute."""
+    if isinstance(value, Tuple):
         for field in value.fields:
             yield from _taken_from_outside(field, own)
+    elif not any(call in own for call in _calls_behind(value)):
+        yield value
 
 
 def _in_order(groups: list[Group]) -> Iterator[Group]:

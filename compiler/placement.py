@@ -86,27 +86,20 @@ def _lifetimes(units: Sequence[Unit], views: Mapping[Value, View]) -> dict[Value
     return {value: (number, last[value]) for value, number in first.items()}
 
 
-def _intermediate(kind: Type, first: int, last: int, names: Mapping[Symbol, str]) -> Intermediate:
-    tensor = _tensor("an intermediate value", kind)
+def _intermediate(tensor: TensorType, first: int, last: int, names: Mapping[Symbol, str]) -> Intermediate:
     size = simplify(math.prod(tensor.shape, start=as_index(tensor.dtype.storage_bytes)))
     return Intermediate(extent_of(size, names), first, last)
 
 
 def tensor_spec(name: str, kind: Type, names: Mapping[Symbol, str]) -> TensorSpec:
     """An input or output of a model as plain data."""
-    tensor = _tensor(name, kind)
-    return TensorSpec(name, tuple(extent_of(extent, names) for extent in tensor.shape), tensor.dtype)
+    if not isinstance(kind, TensorType):
+        raise ModelError(f"{name} is a {kind}; inputs and outputs of a compiled model are tensors")
+    return TensorSpec(name, tuple(extent_of(extent, names) for extent in kind.shape), kind.dtype)
 
 
-def step_result(value: ImportedValue, kind: Type, slot: int, names: Mapping[Symbol, str]) -> StepResult:
+def step_result(value: ImportedValue, tensor: TensorType, slot: int, names: Mapping[Symbol, str]) -> StepResult:
     """A value of the imported model as a step leaves it in a slot."""
-    tensor = _tensor(value.name, kind)
     shape = tensor.shape if value.shape is None else value.shape
     held, plain = (tuple(extent_of(extent, names) for extent in extents) for extents in (tensor.shape, shape))
     return StepResult(slot, value.name, tensor.dtype, held, value.order, plain)
-
-
-def _tensor(name: str, kind: Type) -> TensorType:
-    if not isinstance(kind, TensorType):
-        raise ModelError(f"{name} is a {kind}; inputs and outputs of a compiled model are tensors")
-    return kind

@@ -11,13 +11,16 @@ from ..graph.visit import rewrite
 from ..ir.errors import ModelError
 from ..ir.expr import const_int
 from ..ops.registry import Op
+from .flatten_tuples import flatten_tuples
 
 
 def specialize(function: Function, given: Mapping[str, Sequence[int | None]] | None) -> Function:
-    """The function with these shapes for its inputs; an extent of None stays as it is.
+    """The function with these shapes for its inputs; an extent of None stays as it is. Inputs that are tuples are
+    first written out as their members.
 
     Raises ``ModelError`` for a name that is no input, and where a shape contradicts the input's declared type.
     """
+    function = flatten_tuples(function)
     shapes = given_shapes(given)
     unknown = shapes.keys() - {p.name for p in function.params}
     if unknown:

@@ -120,8 +120,7 @@ def _readers(value: Call, columns: int, used_by: Users) -> Iterator[tuple[Call, 
 
 
 def _sliced(reader: Call, columns: int) -> tuple[int, int] | None:
-    last = tensor_of(reader).ndim - 1
-    if reader.op is not SLICE or reader.attrs.axes != (last,) or reader.attrs.steps != (1,):
+    if reader.op is not SLICE or reader.attrs.axes != (tensor_of(reader).ndim - 1,) or reader.attrs.steps != (1,):
         return None
     begin, end, _ = slice(reader.attrs.starts[0], reader.attrs.ends[0]).indices(columns)
     return (begin, end) if begin < end else None

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, TupleGet, Var
-from ..graph.types import TensorType, TupleType, Type
+from ..graph.node import Call, Function, ImportedValue, Node, Tuple, TupleGet, Var
+from ..graph.types import TensorType, leaf_types, leaves_of_field
 from ..ir.errors import ModelError
 from .closed_function import as_function, is_inlined_constant, symbols_of_group
 from .partition import partition
 from .symbols import Symbol, by_position, position_name, renamed, symbols_of
 
 Value: TypeAlias = tuple[Node, int]
-"""A tensor in memory: an input, a constant, or output number k of a call."""
+"""A tensor in memory: an input, a constant, or tensor number k of those that a call's result is made of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +39,9 @@ class Unit:
 
 
 def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Unit], list[Value]]:
-    """The functions to run in order, and the values of the results, each of which is written by one of them. Calls of
-    the operators ``unfused`` are functions of their own."""
+    """The functions to run in order, and the values of the results, each of which is written by one of them; of a
+    function whose tuples ``flatten_tuples`` has written out. Calls of the operators ``unfused`` are functions of their
+    own."""
     units = []
     for group in partition(function, unfused):
         closed = as_function(group)
@@ -50,7 +51,8 @@ def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Un
         units.append(Unit(closed, _named(symbols_of_group(group)), inputs, outputs, origin))
     written = {value for unit in units for value in unit.outputs}
     results: list[Value] = []
-    for node in _fields(function.body):
+    body = function.body
+    for node in body.fields if isinstance(body, Tuple) else (body,):
         value = _value(node)
         if value not in written or value in results:
             units.append(copy_of(value))
@@ -64,40 +66,27 @@ def copy_of(value: Value) -> Unit:
     kind = type_of(value)
     symbols = symbols_of([kind])
     param = Var("p0", renamed(kind, by_position(symbols)))
-    node, index = value
-    copied = TupleGet(node, index) if isinstance(node.type, TupleType) else node
-    return Unit(Function((param,), param, "copy"), _named(symbols), (value,), ((Tuple((copied,)), 0),), ())
+    return Unit(Function((param,), param, "copy"), _named(symbols), (value,), ((Var("copy", kind), 0),), ())
 
 
 def _named(symbols: Sequence[Symbol]) -> dict[str, Symbol]:
     return {position_name(number): symbol for number, symbol in enumerate(symbols)}
 
 
-def _fields(node: Node) -> list[Node]:
-    if isinstance(node, Tuple):
-        return [leaf for field in node.fields for leaf in _fields(field)]
-    if isinstance(node.type, TupleType):
-        return [TupleGet(node, k) for k in range(len(node.type.fields))]
-    return [node]
-
-
 def _value(node: Node) -> Value:
-    match node:
-        case TupleGet(Tuple(fields), index):
-            return _value(fields[index])
-        case TupleGet(Call() as call, index):
-            return call, index
-        case Var() | Constant() | Call():
-            return node, 0
-        case _:
-            raise ModelError(f"a {node.type} cannot be a value of a compiled model")
+    if not isinstance(node.type, TensorType):
+        raise ModelError(f"a {node.type} cannot be a value of a compiled model")
+    index = 0
+    while isinstance(node, TupleGet):
+        index += leaves_of_field(node.tuple.type, node.index).start
+        node = node.tuple
+    return node, index
 
 
 def _outputs_of(node: Node) -> list[Value]:
-    count = len(node.type.fields) if isinstance(node.type, TupleType) else 1
-    return [(node, k) for k in range(count)]
+    return [(node, k) for k in range(len(leaf_types(node.type)))]
 
 
-def type_of(value: Value) -> Type:
+def type_of(value: Value) -> TensorType:
     node, index = value
-    return node.type.fields[index] if isinstance(node.type, TupleType) else node.type
+    return leaf_types(node.type)[index]

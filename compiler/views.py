@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..graph.node import Call
-from ..graph.types import TensorType
 from ..ir.expr import ZERO, Expr, as_index
 from ..ir.simplify import simplify
 from ..ir.visit import substitute
@@ -97,12 +96,8 @@ def _bytes(elements: Expr, unit: Unit) -> Expr:
 
 
 def _size(value: Value) -> Expr:
-    kind = type_of(value)
-    assert isinstance(kind, TensorType)
-    return simplify(math.prod(kind.shape, start=as_index(_element_bytes(value))))
+    return simplify(math.prod(type_of(value).shape, start=as_index(_element_bytes(value))))
 
 
 def _element_bytes(value: Value) -> int:
-    kind = type_of(value)
-    assert isinstance(kind, TensorType)
-    return kind.dtype.storage_bytes
+    return type_of(value).dtype.storage_bytes

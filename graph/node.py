@@ -12,7 +12,7 @@ Nodes are compared by identity. All carry their type: operators infer it when a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -127,7 +127,10 @@ class TupleGet(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(NodeBase):
-    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any."""
+    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any.
+
+    Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, and for a body that is no node.
+    """
 
     params: Sequence[Var]
     body: Node
@@ -135,18 +138,52 @@ class Function(NodeBase):
     output_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "params", tuple(self.params))
+        object.__setattr__(self, "params", _distinct_vars(self.params))
+        _check_body(self.body)
+        _check_names(self.output_names)
         self._set_type(FunctionType(tuple(p.type for p in self.params), self.body.type))
+
+
+def _distinct_vars(params: object) -> tuple[Var, ...]:
+    if not isinstance(params, Iterable):
+        raise TypeInferenceError(
+            f"the parameters of a function are a list of variables, found a value of type {type(params).__name__}"
+        )
+    found: dict[Var, None] = {}
+    for number, param in enumerate(params):
+        if not isinstance(param, Var):
+            raise TypeInferenceError(
+                f"parameter {number} of a function should be a variable, as lw.var makes it, found a value of type "
+                f"{type(param).__name__}"
+            )
+        if param in found:
+            raise TypeInferenceError(f"the parameter {param.name} of a function is given twice")
+        found[param] = None
+    return tuple(found)
+
+
+def _check_body(body: object) -> None:
+    if not isinstance(body, NodeBase):
+        several = ": several results are one, loopwright.graph.Tuple((a, b))" * isinstance(body, (list, tuple))
+        kind = type(body).__name__
+        raise TypeInferenceError(f"the body of a function is a node, found a value of type {kind}{several}")
+
+
+def _check_names(names: object) -> None:
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeInferenceError(f"output_names are a tuple of names, found {names!r}")
 
 
 Node: TypeAlias = Var | Constant | Call | Tuple | TupleGet | Function
 
 
-def check_node(given: object) -> None:
-    """Raises ``TypeInferenceError`` for an argument that is no node, as where an array is passed for a constant."""
-    if not isinstance(given, NodeBase):
+def check_node(given: object) -> Node:
+    """What is given, which must be a node. Raises ``TypeInferenceError`` if it is none, as where an array is passed for
+    a constant."""
+    if not isinstance(given, Node):
         found = type(given).__name__
         raise TypeInferenceError(f"expected a node, found a {found}: use lw.var for inputs, lw.const for values")
+    return given
 
 
 def tensor_of(node: Node) -> TensorType:

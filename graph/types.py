@@ -104,6 +104,13 @@ def leaf_types(kind: Type) -> tuple[TensorType, ...]:
             raise TypeInferenceError(f"expected a tensor, or a tuple of tensors, found a {kind}")
 
 
+def leaves_of_field(kind: Type, index: int) -> slice:
+    """Which of the ``leaf_types`` of a tuple are those of a field."""
+    assert isinstance(kind, TupleType)
+    first = sum(len(leaf_types(part)) for part in kind.fields[:index])
+    return slice(first, first + len(leaf_types(kind.fields[index])))
+
+
 GivenShape: TypeAlias = tuple[int | None, ...]
 
 

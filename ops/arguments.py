@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from ..graph.node import Node, NodeBase, tensor_of
+from ..graph.node import Node, Tuple, TupleGet, check_node, tensor_of
+from ..graph.types import TupleType
 from ..ir.errors import TypeInferenceError
 from .relations import normalize_axes, normalize_axis
 
@@ -25,8 +26,28 @@ def naming(op: str, x: Node | None = None, name: str = "x") -> Iterator[None]:
     try:
         yield
     except TypeInferenceError as error:
-        argument = f"({name}: {x.type})" if isinstance(x, NodeBase) else ""
+        argument = f"({name}: {x.type})" if isinstance(x, Node) else ""
         raise TypeInferenceError(f"{op}{argument}: {error}") from None
+
+
+def tensors_of(op: str, given: object) -> tuple[Node, ...]:
+    """What an operator of any number of tensors is given: a list of nodes, in which a tuple stands for its members, or
+    a tuple by itself."""
+    values = (given,) if isinstance(given, Node) else given
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeInferenceError(f"{op}: expected a list of nodes, found {given!r}")
+    with naming(op):
+        return tuple(member for value in values for member in _members(value))
+
+
+def _members(value: object) -> Iterator[Node]:
+    node = check_node(value)
+    if not isinstance(node.type, TupleType):
+        yield node
+        return
+    numbers = range(len(node.type.fields))
+    for field in node.fields if isinstance(node, Tuple) else (TupleGet(node, number) for number in numbers):
+        yield from _members(field)
 
 
 def integer(value: object, name: str) -> int:

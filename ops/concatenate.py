@@ -12,7 +12,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Expr, const_int
 from ..ir.simplify import simplify
-from .arguments import axis_of
+from .arguments import axis_of, tensors_of
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .memory_view import RunsOfResult, register_memory_rule
@@ -107,8 +107,9 @@ def _in_memory(call: Call) -> RunsOfResult | None:
 register_memory_rule(CONCATENATE, _in_memory)
 
 
-def concatenate(tensors: Sequence[Node], axis: int = 0) -> Call:
-    """The tensors, at least one, one after the other along an axis."""
-    if not tensors:
+def concatenate(tensors: Sequence[Node] | Node, axis: int = 0) -> Call:
+    """The tensors, at least one, one after the other along an axis. A tuple stands for its members."""
+    parts = tensors_of("concatenate", tensors)
+    if not parts:
         raise TypeInferenceError("concatenate needs at least one tensor")
-    return CONCATENATE(*tensors, attrs=ConcatenateAttrs(axis_of("concatenate", tensors[0], axis)))
+    return CONCATENATE(*parts, attrs=ConcatenateAttrs(axis_of("concatenate", parts[0], axis)))

@@ -14,6 +14,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int
 from .accumulate import narrowed, widened
+from .arguments import tensors_of
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
@@ -88,8 +89,10 @@ _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*\Z")
 _SPARE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def einsum(equation: str, tensors: Sequence[Node]) -> Call:
-    """``numpy.einsum``, with ``...`` for leading axes that broadcast; the result may be left out of the equation."""
+def einsum(equation: str, tensors: Sequence[Node] | Node) -> Call:
+    """``numpy.einsum``, with ``...`` for leading axes that broadcast; the result may be left out of the equation. A
+    tuple of tensors stands for its members."""
+    tensors = tensors_of("einsum", tensors)
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(tensors) or not all(_TERM.match(t) for t in (*terms, right)):

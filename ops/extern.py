@@ -16,6 +16,7 @@ from ..graph.types import TensorType, Type, tensor_type
 from ..ir.dtype import DType
 from ..ir.dtype import dtype as as_dtype
 from ..ir.errors import TypeInferenceError
+from .arguments import tensors_of
 from .attrs import Attrs, all_non_negative, attr, optional
 from .registry import Argument, Op, OpPattern
 from .relations import tensor_argument
@@ -61,7 +62,8 @@ def extern(
     options: dict[str, Any] | None = None,
 ) -> Call:
     """What the packed function of that name makes of the arguments: a tensor of this shape and dtype, both by default
-    those of the first argument. ``options`` are values of JSON, which the function gets by name.
+    those of the first argument. Of a tuple it gets the members. ``options`` are values of JSON, which the function gets
+    by name.
 
     The function is called once a run. It must give the same for the same arguments, since equal calls may become one.
     Raises ``TypeInferenceError`` for arguments that are no tensors, and options that JSON has no form for.
@@ -73,4 +75,5 @@ def extern(
             f"extern {function}: its options are values of JSON, found {options!r}: {error}"
         ) from None
     extents = None if shape is None else tuple(shape)
-    return EXTERN(*args, attrs=ExternAttrs(function, extents, None if dtype is None else str(dtype), text))
+    attrs = ExternAttrs(function, extents, None if dtype is None else str(dtype), text)
+    return EXTERN(*tensors_of("extern", args), attrs=attrs)
