@@ -105,6 +105,7 @@ OTHERS = {
     "conv-dilated": [
         Layer((1, 256, 28, 28), (256, 256, 3, 3), (("dilations", (2, 2)), ("pads", (2, 2, 2, 2)))),
         Layer((1, 64, 56, 56), (64, 64, 3, 3), (("dilations", (4, 4)), ("pads", (4, 4, 4, 4)))),
+        Layer((1, 960, 14, 14), (256, 960, 3, 3), (("dilations", (12, 12)), ("pads", (12, 12, 12, 12)))),
     ],
     "conv-transposed": [
         Layer((1, 256, 14, 14), (256, 128, 2, 2), (("strides", (2, 2)),), transposed=True),

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
-from ...ir.expr import ONE, ZERO, Expr, Var, logical_and
+from ...ir.expr import ONE, TRUE, ZERO, Expr, Var, logical_and
 from ...ir.facts import prove
+from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt
 from ...ir.visit import buffers_accessed, free_vars
 from ...te.tensor import Tensor
+from ..passes.guards import conjuncts
 from ..state import After, At, Before, ScheduleState, Stage
 from .inference import Inference
 from .loops import Guard
@@ -115,11 +117,22 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
 
 
 def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Guard]:
+    """Which terms count: a guard for each part of the condition, so that each stands as far out as it may by itself.
+
+    A condition that reads memory stays whole, since one part of it may say whether the other may be read. Parts are
+    simplified by what is known of the loops, so that no variable is left that does not matter.
+    """
     reduction = known.reduction(stage)
     if reduction is None or reduction.condition is None:
         return []
     condition: Expr = code.resolve(reduction.condition, known.axis_values(stage))
-    return [Guard(condition, reduce=True)]
+    if buffers_accessed(condition):
+        return [Guard(condition, reduce=True)]
+    loops, facts = known.loops[stage.name], known.facts
+    for leaf in stage.leaves:
+        facts = facts.with_range(loops.vars[leaf], ZERO, loops.extents[leaf])
+    parts = conjuncts(simplify(condition, facts))
+    return [Guard(part, reduce=True) for part in parts if part is not TRUE]
 
 
 def _place(

@@ -12,7 +12,7 @@ are of the last two. Depthwise convolutions, which multiply vectors of channels,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ... import te
@@ -34,6 +34,7 @@ from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, near_divisor, schedule_around
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
+from .border import Border
 from .flat import flatten, unflatten
 
 STEPS_AHEAD = 16
@@ -41,6 +42,8 @@ STEPS_AHEAD = 16
 FAR_PLANES, NEAR_PLANES = 1.6, 1.15
 """How much longer a convolution of many unblocked channels takes, as measured, where a step of the sum leads to another
 plane. Near are those of windows of one element at most half a page apart: along such strides caches fetch ahead."""
+MOST_READ = 0.8
+"""Taps beyond the border are left out where at most this share of them is read: tests take time, too."""
 
 
 def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
@@ -140,32 +143,40 @@ class ChannelTile:
     blocks: int
 
 
-def channel_tile(rows: int, columns: int, blocks: int, registers: int, panel: int | None = None) -> ChannelTile:
+def channel_tile(
+    rows: int,
+    columns: int,
+    blocks: int,
+    registers: int,
+    panel: int | None = None,
+    share: Callable[[ChannelTile], float] | None = None,
+) -> ChannelTile:
     """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
 
-    Rows are only taken together where all columns are. A tile's blocks have to divide ``blocks``, and are ``panel`` if
-    that is given; places that are left over at the end get smaller tiles. Of blocks that are too wide for the registers
-    a tile is a place or two.
+    Rows are only taken together where all columns are, unless ``share`` says which part of the steps such a tile takes.
+    A tile's blocks have to divide ``blocks``, and are ``panel`` if that is given; places that are left over at the end
+    get smaller tiles. Of blocks that are too wide for the registers a tile is a place or two.
     """
     registers = max(registers, 2 * (panel or 1) + 2)
     best: tuple[float, int, ChannelTile] | None = None
     sides = [b for b in range(1, registers // 2) if blocks % b == 0] if panel is None else [panel]
     for side in sides:
         most = (registers - 1) // side - 1
-        for tile in _tiles(rows, columns, side, most):
-            cost = blocks // side * tile_cycles(rows, columns, tile)
+        for tile in _tiles(rows, columns, side, most, share is not None):
+            cost = blocks // side * tile_cycles(rows, columns, tile) * (1.0 if share is None else share(tile))
             if best is None or (cost, side) < best[:2]:
                 best = cost, side, tile
     assert best is not None
     return best[2]
 
 
-def _tiles(rows: int, columns: int, side: int, most: int) -> Iterator[ChannelTile]:
-    """Tiles of at most so many places."""
+def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iterator[ChannelTile]:
+    """Tiles of at most so many places; ``partial`` ones have some columns of several rows."""
     for width in range(1, min(columns, most) + 1):
         yield ChannelTile(1, width, side)
-    for height in range(2, min(rows, most // columns) + 1):
-        yield ChannelTile(height, columns, side)
+    for width in range(1 if partial else columns, columns + 1):
+        for height in range(2, min(rows, most // width) + 1):
+            yield ChannelTile(height, width, side)
 
 
 def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
@@ -223,13 +234,27 @@ class Blocked:
         """How many blocks of filters stand beside each other in the weights; one of weights that are not blocked."""
         return max(1, self.attrs.kernel.factor("O") // self.block)
 
+    def border(self, tile: ChannelTile) -> Border:
+        """The taps that such tiles leave out."""
+        sizes = (*(1 for _ in self.outputs), tile.rows, tile.columns)[-len(self.outputs) :]
+        return Border(self.attrs, self.window, self.outputs, sizes)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether taps beyond the border are left out."""
+        return self.border(self._tile(leaves_out=True)).share <= MOST_READ
+
     @property
     def tile(self) -> ChannelTile:
+        return self._tile(self.leaves_out)
+
+    def _tile(self, leaves_out: bool) -> ChannelTile:
         blocks = self.filters // self.attrs.groups // self.block
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         rows, columns = self.grid[-2:]
         registers = self.target.vector_registers // vectors
-        return channel_tile(rows, columns, blocks, registers, None if self.panel == 1 else self.panel)
+        share = (lambda tile: self.border(tile).share) if leaves_out else None
+        return channel_tile(rows, columns, blocks, registers, None if self.panel == 1 else self.panel, share)
 
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
@@ -246,25 +271,35 @@ class Blocked:
         copied = [x, x] if any(self.attrs.padding) else []
         *outer, rows, columns = self.grid
         steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
+        steps *= self.border(tile).share if self.leaves_out else 1.0
         return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
         x, weight = inputs
         kind = tensor_argument(result, "result")
-        source = padded(x, attrs.data, attrs.padding, "conv.padded")
+        border = self.border(self.tile) if self.leaves_out else None
+        source = padded(x, attrs.data, attrs.padding if border is None else border.padding, "conv.padded")
+        spatial = x.shape[2 : 2 + attrs.rank]
         channel = te.reduce_axis((0, weight.shape[1]), name="co")
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
+        window = [as_index(tap) for tap in taps]
         inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked else []
         terms = [channel, *taps, *inner]
 
         def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
-            *output, ki = index
-            places = unflatten(as_index(output[-1]), self.outputs) if self.in_row else output
-            place = [o * s + t * d for o, s, t, d in zip(places, attrs.strides, taps, attrs.dilation, strict=True)]
+            *places, ki = (as_index(i) for i in index)
+            output = unflatten(places[-1], self.outputs) if self.in_row else places
+            if border is None:
+                place = [
+                    o * s + t * d for o, s, t, d in zip(output, attrs.strides, window, attrs.dilation, strict=True)
+                ]
+                where = None
+            else:
+                place, where = border.reads(output, window), border.inside(output, window, spatial)
             data = source[(n, self._first(weight, ko) + channel, *place, *inner)]
             panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
-            return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms)
+            return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms, where=where)
 
         sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
 

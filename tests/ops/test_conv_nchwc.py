@@ -9,6 +9,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection import select_implementation
+from loopwright.ops.conv.attrs import Conv2DAttrs
+from loopwright.ops.conv.border import Border
 from loopwright.ops.conv.conv import conv, conv2d
 from loopwright.ops.conv.nchwc import ChannelTile, channel_tile
 
@@ -34,6 +36,14 @@ CASES = {
     "one axis": ((2, 2, 19, 16), (3, 2, 3, 16, 16), 1, (1, 2), 2, 1, "NCW16c OIW16i16o NCW16c"),
     "three axes": ((1, 2, 4, 5, 9, 8), (2, 2, 2, 3, 3, 8, 8), 2, (1, 1, 1, 0, 1, 1), 1, 1, "NCDHW8c OIDHW8i8o NCDHW8c"),
     "1x1x1": ((1, 1, 2, 3, 5, 16), (2, 1, 1, 1, 1, 16, 16), 1, (0,) * 6, 1, 1, "NCDHW16c OIDHW16i16o NCDHW16c"),
+    "dilated far": ((1, 2, 14, 14, 16), (2, 2, 3, 3, 16, 16), 1, (12,) * 4, 12, 1, "NCHW16c OIHW16i16o NCHW16c"),
+    "dilated far, strided": ((1, 1, 15, 19, 8), (2, 1, 5, 3, 8, 8), 2, (9, 7, 8, 5), 7, 1, "NCHW8c OIHW8i8o NCHW8c"),
+    "dilated far, panels": ((2, 2, 9, 11, 8), (2, 1, 3, 3, 8, 16), 1, (8,) * 4, 8, 2, "NCHW8c OIHW8i16o NCHW16c"),
+    "dilated far, first layer": ((1, 3, 13, 9), (1, 3, 3, 3, 16), 1, (6, 6, 7, 8), 6, 1, "NCHW OIHW16o NCHW16c"),
+    "dilated far, one axis": ((2, 2, 70, 16), (3, 2, 3, 16, 16), 1, (60, 60), 30, 1, "NCW16c OIW16i16o NCW16c"),
+    "dilated far, causal": ((1, 2, 50, 8), (2, 2, 2, 8, 8), 1, (40, 0), 40, 1, "NCW8c OIW8i8o NCW8c"),
+    "dilated far, 3d": ((1, 1, 4, 5, 9, 8), (2, 1, 3, 3, 3, 8, 8), 1, (4,) * 6, 4, 1, "NCDHW8c OIDHW8i8o NCDHW8c"),
+    "all in the border": ((1, 1, 2, 3, 8), (1, 1, 2, 2, 8, 8), 1, (9, 9, 9, 9), 9, 1, "NCHW8c OIHW8i8o NCHW8c"),
     "depthwise": ((1, 3, 9, 18, 16), (3, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 48, "NCHW16c OIHW16o NCHW16c"),
     "depthwise strided": ((2, 2, 11, 9, 8), (2, 1, 5, 3, 8), 2, (2, 1, 2, 1), 1, 16, "NCHW8c OIHW8o NCHW8c"),
     "depthwise, wide": ((1, 2, 5, 90, 16), (2, 1, 3, 3, 16), 1, (1, 1, 1, 1), 1, 32, "NCHW16c OIHW16o NCHW16c"),
@@ -65,6 +75,24 @@ def test_blocked_convolutions_are_right_native(ops, case):
     found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_taps_beyond_the_border_are_left_out(ops):
+    """Of 3×3 taps that are as far apart as the image is wide only the middle one reads it: others may be NaN."""
+    x, w = rng.normal(size=(1, 1, 9, 11, 8)).astype(np.float32), np.full((1, 1, 3, 3, 8, 8), np.nan, np.float32)
+    w[:, :, 1, 1] = rng.normal(size=(8, 8))
+    found = ops.apply(conv, x, w, **attributes(1, (11,) * 4, 11, 1, "NCHW8c OIHW8i8o NCHW8c"))
+    np.testing.assert_allclose(found[0, 0], x[0, 0] @ w[0, 0, 1, 1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_share_of_taps_inside_is_that_of_tiles():
+    attrs = Conv2DAttrs(padding=(12,) * 4, dilation=(12, 12))
+    # Of seven pairs of rows the first and the last read two rows of taps, the others one; of five triples of columns
+    # the first and the last read two taps.
+    assert Border(attrs, (3, 3), (14, 14), (2, 3)).share == pytest.approx(9 / 21 * 7 / 15)
+    assert Border(attrs, (3, 3), (14, 14), (1, 1)).share == pytest.approx((18 / 42) ** 2)
+    assert Border(attrs, (3, 3), (14, 14), (2, 3)).padding == (1, 2, 1, 2)
+    assert Border(Conv2DAttrs(), (3, 3), (12, 12), (2, 3)).share == 1
 
 
 FILTER_VECTORS = {
