@@ -33,6 +33,26 @@ def _elementwise(by_hand: bool, target: lw.Target):
     return s, [A, B, C]
 
 
+def _scaled(by_hand: bool, target: lw.Target):
+    """``relu(x * scale + offset)``, of an image with a scale a channel."""
+    n, c, size = 1, 128, 14
+    x = te.placeholder((n, c, size, size), name="x")
+    scale, offset = (te.placeholder((c,), name=name) for name in ("scale", "offset"))
+    scaled = te.compute(x.shape, lambda n, c, i, j: x[n, c, i, j] * scale[c], name="scaled")
+    moved = te.compute(x.shape, lambda n, c, i, j: scaled[n, c, i, j] + offset[c], name="moved")
+    y = te.compute(x.shape, lambda *i: te.maximum(moved[i], 0.0), name="y")
+    if not by_hand:
+        return lw.default_schedule(y, target), [x, scale, offset, y]
+    s = lw.create_schedule(y)
+    s[scaled].compute_inline()
+    s[moved].compute_inline()
+    _, channel, i, j = s[y].loops
+    _, inner = s[y].split(s[y].fuse(i, j), factor=target.lanes("float32"))
+    s[y].vectorize(inner)
+    s[y].parallel(channel)
+    return s, [x, scale, offset, y]
+
+
 def _operator(make: Callable[..., lw.Node], *shapes: tuple[int, ...]):
     """A case of an operator of the graph: its best implementation against its plainest one."""
 
@@ -54,6 +74,7 @@ def _operator(make: Callable[..., lw.Node], *shapes: tuple[int, ...]):
 
 CASES = {
     "elementwise": _elementwise,
+    "scaled images": _scaled,
     "exp": _operator(nn.exp, (512, 512)),
     "sum of rows": _operator(lambda x: nn.sum(x, axes=[1]), (512, 1000)),
     "sum of columns": _operator(lambda x: nn.sum(x, axes=[0]), (1000, 512)),

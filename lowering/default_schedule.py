@@ -10,7 +10,7 @@ from ..ir.target import Target
 from ..ir.visit import children, free_vars, tensor_reads, walk
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
-from .access_strides import stride_along, strides_along
+from .access_strides import move_alike, stride_along, strides_along
 from .passes.linear import affine_in
 from .register_tile import register_tile
 from .rules.ragged import has_ragged_loops
@@ -59,7 +59,7 @@ def _close_gaps(schedule: Schedule, name: str) -> None:
     op = schedule.state.stage(name).compute
     if not op.axis:
         return
-    lanes = _best_lanes(op).var
+    lanes = _best_lanes(op, schedule[name].bodies).var
     for tensor in op.inputs:
         read = _only_read(op, tensor)
         at = None if read is None or stride_along(read, lanes) in (0, 1) else _moving_index(read, lanes)
@@ -100,14 +100,15 @@ def _uses(op: ComputeOp, tensor: Tensor) -> float:
 def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
     """Where no spatial axis makes good lanes, but a long reduction axis does, fold its terms in lanes of their own."""
     stage, op = schedule[name], schedule.state.stage(name).compute
-    if op.axis and all(stride in (0, 1) for stride in strides_along(op.body, _best_lanes(op).var)):
+    bodies = stage.bodies
+    if op.axis and all(stride in (0, 1) for stride in strides_along(bodies, _best_lanes(op, bodies).var)):
         return
     if op.reduction is not None and factoring_counterexample(op.reduction.combiner) is not None:
         return  # the result depends on the order of folding
     lanes = _lanes(stage, target) * (1 if any(const_int(axis.extent) != 1 for axis in op.axis) else CHAINS)
     for axis in reversed(op.reduce_axis):
         long = (const_int(axis.extent) or UNKNOWN_EXTENT) >= 2 * lanes
-        if long and all(stride in (0, 1) for stride in strides_along(op.body, axis.var)):
+        if long and all(stride in (0, 1) for stride in strides_along(bodies, axis.var)):
             _, lane = stage.split(axis, factor=lanes)
             schedule.rfactor(name, lane, factor_axis=-1)
             return
@@ -179,7 +180,7 @@ def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
 
     Where these are many, a row of vectors stays a loop of its own, out of which comes what all of its elements share.
     """
-    rank = len(op.axis) - _neighbouring(op)
+    rank = len(op.axis) - _neighbouring(stage, op)
     extents = [const_int(axis.extent) for axis in op.axis]
     outer, inner = stage.loops[:rank], stage.loops[rank:]
     row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
@@ -216,11 +217,12 @@ def _lanes(stage: StageView, target: Target) -> int:
 
 def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None:
     """Keep a tile of sums in registers while the reduction runs: rows, which share vectors, times vectors of lanes."""
-    lanes_axis, run = _best_lanes(op), _neighbouring(op)
-    if lanes_axis is op.axis[-1] and is_streamed(op, run, target):
+    bodies = stage.bodies
+    lanes_axis, run = _best_lanes(op, bodies), _neighbouring(stage, op)
+    if lanes_axis is op.axis[-1] and is_streamed(op, bodies, run, target):
         schedule_streamed(stage, op, run, target)
         return
-    row_axis = _best_rows(op, lanes_axis)
+    row_axis = _best_rows(op, bodies, lanes_axis)
     rows, vectors = _tile(op, lanes_axis, row_axis, target)
     outer, inner, unrolled = [], [], []
     for axis, loop in zip(op.axis, stage.loops, strict=False):
@@ -261,48 +263,37 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
     return tile.rows, tile.vectors
 
 
-def _best_lanes(op: ComputeOp) -> Axis:
+def _best_lanes(op: ComputeOp, bodies: tuple[Expr, ...]) -> Axis:
     """The spatial axis along which most reads stay or move to the next element; the last of several."""
 
     def rank(numbered: tuple[int, Axis]) -> tuple[bool, int, int]:
         position, axis = numbered
-        strides = strides_along(op.body, axis.var)
+        strides = strides_along(bodies, axis.var)
         return const_int(axis.extent) != 1, -sum(stride not in (0, 1) for stride in strides), position
 
     return max(enumerate(op.axis), key=rank)[1]
 
 
-def _best_rows(op: ComputeOp, lanes_axis: Axis) -> Axis | None:
+def _best_rows(op: ComputeOp, bodies: tuple[Expr, ...], lanes_axis: Axis) -> Axis | None:
     """The spatial axis that most of the vectors do not depend on: one load of them serves several rows."""
     candidates = [a for a in op.axis if a is not lanes_axis and (const_int(a.extent) or 1) > 1]
-    moving = [k for k, stride in enumerate(strides_along(op.body, lanes_axis.var)) if stride != 0]
+    moving = [k for k, stride in enumerate(strides_along(bodies, lanes_axis.var)) if stride != 0]
 
     def shared(axis: Axis) -> int:
-        strides = strides_along(op.body, axis.var)
+        strides = strides_along(bodies, axis.var)
         return sum(strides[k] == 0 for k in moving)
 
     return max(reversed(candidates), key=shared, default=None)
 
 
-def _neighbouring(op: ComputeOp) -> int:
+def _neighbouring(stage: StageView, op: ComputeOp) -> int:
     """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not."""
-    return next((n for n in range(len(op.axis), 1, -1) if _move_alike(op, n)), 1)
+    return next((n for n in range(len(op.axis), 1, -1) if _are_one_loop(stage.bodies, op.axis[-n:])), 1)
 
 
-def _move_alike(op: ComputeOp, count: int) -> bool:
-    """Whether each read stays where it is along the last axes, or runs through a tensor of the same extents."""
-    axes = tuple(axis.var for axis in op.axis[-count:])
-    own, extents = set(axes), op.outputs[0].shape[-count:]
-
-    def alike(read: TensorRead) -> bool:
-        moving, shape = read.indices[-count:], read.tensor.shape[-count:]
-        runs = len(moving) == count and all(i is v for i, v in zip(moving, axes, strict=True))
-        whole = runs and all(a is b for a, b in zip(shape, extents, strict=True))
-        fixed = read.indices[:-count] if whole else read.indices
-        return not any(var in own for index in fixed for var in free_vars(index))
-
-    reads = [read for body in op.body for read in tensor_reads(body)]
-    return all(map(alike, reads)) and not any(_counts(body, own) for body in op.body)
+def _are_one_loop(bodies: tuple[Expr, ...], axes: Sequence[Axis]) -> bool:
+    own = {axis.var for axis in axes}
+    return move_alike(bodies, axes) and not any(_counts(body, own) for body in bodies)
 
 
 def _counts(body: Expr, axes: Collection[Var]) -> bool:

@@ -11,9 +11,10 @@ from numbers import Integral
 from typing import Any, TypeAlias, TypeVar
 
 from ..ir.errors import ScheduleError
-from ..ir.expr import Axis
+from ..ir.expr import Axis, Expr
 from ..te.tensor import ComputeOp, Operation, Tensor
 from .index_map import index_map as parse_index_map
+from .nest.regions import inline_bodies
 from .nest.scans import place_scans
 from .primitives import (
     Annotate,
@@ -221,6 +222,11 @@ class StageView:
             inputs = [state.stage_of(tensor) for tensor in stage.op.inputs]
             found += [s for s in inputs if isinstance(s.place, Inlined) and s not in found]
         return tuple(stage.compute for stage in found)
+
+    @property
+    def bodies(self) -> tuple[Expr, ...]:
+        """What is computed of each output of a compute, with the inlined stages put in where they are read."""
+        return inline_bodies(self._schedule.state)[self.name]
 
     @property
     def loops(self) -> tuple[LoopView, ...]:

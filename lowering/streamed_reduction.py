@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..ir.buffer import PAGE_BYTES
-from ..ir.expr import TensorRead, const_int
+from ..ir.expr import Expr, TensorRead, const_int
 from ..ir.target import Target
 from ..ir.visit import tensor_reads
 from ..te.tensor import ComputeOp
@@ -25,12 +25,12 @@ SHORTEST_RUN = 1024
 """Bytes of a row that are read at a time, at least: a quarter of a page."""
 
 
-def is_streamed(op: ComputeOp, run: int, target: Target) -> bool:
+def is_streamed(op: ComputeOp, bodies: tuple[Expr, ...], run: int, target: Target) -> bool:
     """Whether the last ``run`` axes are more than registers hold sums of, and what runs along them is read once."""
     columns = _extent(op, run)
     if columns is not None and columns <= target.vector_registers // 4 * _lanes(op, target):
         return False
-    reads = [read for body in op.body for read in tensor_reads(body)]
+    reads = [read for body in bodies for read in tensor_reads(body)]
     moving = [(read, stride_along(read, op.axis[-1].var)) for read in reads]
     return all(stride in (0, 1) for _, stride in moving) and any(s == 1 and _reads_once(op, read) for read, s in moving)
 
@@ -49,17 +49,17 @@ def schedule_streamed(stage: StageView, op: ComputeOp, run: int, target: Target)
     block, vectors = stage.split(columns, factor=_run_length(op, run, target))
     vector, lane = stage.split(vectors, factor=lanes)
     *others, last = reductions
-    rows, row = stage.split(last, factor=_terms(op, target))
+    rows, row = stage.split(last, factor=_terms(stage, op, target))
     stage.reorder(*spatial[:-run], block, *others, rows, vector, row, lane)
     stage.unroll(row)
     stage.vectorize(lane)
     stage.parallel(stage.fuse(*spatial[:-run], block))
 
 
-def _terms(op: ComputeOp, target: Target) -> int:
+def _terms(stage: StageView, op: ComputeOp, target: Target) -> int:
     """How many terms are added to a sum at a time."""
     last = op.reduce_axis[-1]
-    for read in (read for body in op.body for read in tensor_reads(body)):
+    for read in (read for body in stage.bodies for read in tensor_reads(body)):
         size = math.prod(const_int(extent) or TASKS for extent in read.tensor.shape) * read.dtype.storage_bytes
         step = stride_along(read, last.var)
         if size > target.l2_bytes and step and step * read.dtype.storage_bytes < PAGE_BYTES:

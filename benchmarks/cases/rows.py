@@ -12,6 +12,8 @@ from .case import Bar, Case, dims
 BAR = Bar(1.2, 0.85, either=True)
 ROWS = ((64, 1000), (128, 768), (1536, 128), (4096, 4096))
 IMAGES = ((1, 64, 56, 56), (1, 512, 28, 28), (8, 64, 224, 224))
+SCALED = {(1, 128, 14, 14): (128, 1, 1), (1, 64, 56, 56): (64, 1, 1), (1, 56, 56, 64): (64,), (1000, 100): (1000, 1)}
+"""Shapes, with those of a scale and an offset that are broadcast: a channel, first and last, and a row."""
 FLAT = (2**14, 2**18, 2**24)
 
 SOFTMAX = {"softmax": "y = Softmax <axis=-1> (x)", "log-softmax": "y = LogSoftmax <axis=-1> (x)"}
@@ -49,6 +51,10 @@ def cases() -> Iterator[Case]:
         parameters = ", ".join(f"{dims(shape[1])} {p}" for p in ("scale", "bias", "mean", "variance"))
         nodes = "y = BatchNormalization (x, scale, bias, mean, variance)"
         yield Case("batch-norm", name, f"{dims(*shape)} x", nodes, parameters, bar=BAR)
+    for shape, small in SCALED.items():
+        weights = f"{dims(*small)} scale, {dims(*small)} bias"
+        nodes = "a = Mul (x, scale) b = Add (a, bias) y = Relu (b)"
+        yield Case("scale-shift-relu", "×".join(map(str, shape)), f"{dims(*shape)} x", nodes, weights, bar=BAR)
     for extent in FLAT:
         for group, nodes in ACTIVATIONS.items():
             yield Case(group, f"{extent}", f"{dims(extent)} x", nodes, bar=BAR)

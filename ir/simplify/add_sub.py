@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..expr import Binary, Const, Expr, is_const
 from ..facts import Facts
-from .helpers import known_rest
+from .helpers import known_rest, without_remainders
 
 
 def add_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
@@ -48,6 +48,13 @@ def two_remainders(a: Expr, b: Expr, q: Expr, facts: Facts) -> Equation | None:
     """``q == x // y`` for a remainder ``a = x % y``; b is another remainder of the sum."""
     match a, b:
         case Binary("%", x, Const(int(c))), Binary("%", z, Const(int(d))) if z is q and c > 0 and d > 0: return Equation(a + b * c, x % (c * d))
+    return None
+
+
+def remainder_and_other_quotient(a: Expr, b: Expr, facts: Facts) -> Equation | None:
+    """A remainder ``a = x % c`` and a quotient ``b = z // c`` where z differs from x by multiples of c."""
+    match a, b:
+        case Binary("%", x, Const(int(c))), Binary("//", z, Const(int(d))) if c == d and c > 0 and (w := without_remainders(z, c)) is not None and w is x: return Equation(a + b * c, z)
     return None
 
 

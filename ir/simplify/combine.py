@@ -9,7 +9,14 @@ from ..expr import Binary, Expr
 from ..facts import Facts
 from ..linear import Linear, Term, linear_of, monomial_key, without_factors
 from ..visit import Node
-from .add_sub import Equation, exact_quotient, remainder_and_quotient, two_remainders, value_and_quotient
+from .add_sub import (
+    Equation,
+    exact_quotient,
+    remainder_and_other_quotient,
+    remainder_and_quotient,
+    two_remainders,
+    value_and_quotient,
+)
 
 
 def combine(form: Linear, facts: Facts) -> Generator[tuple[Node, Facts], Node, Linear | None]:
@@ -28,7 +35,9 @@ def _equations(a: Binary, divisions: list[Binary], facts: Facts) -> Generator[tu
         found = [exact_quotient(a, facts), value_and_quotient(a, facts)]
     else:
         q = cast(Expr, (yield Binary("//", a.a, a.b), facts))
-        found = [remainder_and_quotient(a, q, facts), *(two_remainders(a, b, q, facts) for b in divisions)]
+        found = [remainder_and_quotient(a, q, facts)]
+        for b in divisions:
+            found += [two_remainders(a, b, q, facts), remainder_and_other_quotient(a, b, facts)]
     return [e for e in found if e is not None]
 
 

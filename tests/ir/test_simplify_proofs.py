@@ -396,6 +396,15 @@ def cases_of(function: Callable[..., Any]) -> Iterator[ast.match_case]:
                 yield node
 
 
+EQUATIONS = (
+    add_sub.remainder_and_quotient,
+    add_sub.two_remainders,
+    add_sub.remainder_and_other_quotient,
+    add_sub.value_and_quotient,
+    add_sub.exact_quotient,
+)
+
+
 def rule_functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
     """All rule functions, as (operator, domain, function)."""
     for (op, domain), functions in {**table.BINARY, **table.COMPARE}.items():
@@ -410,9 +419,7 @@ def rule_functions() -> Iterator[tuple[str, str, Callable[..., Any]]]:
     yield "negate", "float", cast.negate_float
     yield from (("~", kind, cast.invert_data) for kind in ("int", "uint"))
     yield from (("abs", kind, cast.absolute) for kind in ("index", "int", "uint"))
-    for equation in (add_sub.remainder_and_quotient, add_sub.two_remainders, add_sub.value_and_quotient,
-                     add_sub.exact_quotient):  # fmt: skip
-        yield "+", "index", equation
+    yield from (("+", "index", equation) for equation in EQUATIONS)
 
 
 def is_typed(rule: Rule) -> bool:
