@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,7 +19,7 @@ from onnx import ModelProto
 from . import te
 from .codegen.host import resolve_target
 from .codegen.mlir.loops import loops_text
-from .codegen.options import CodegenOptions, Precision
+from .codegen.options import Arithmetic, CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
 from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
@@ -211,23 +212,28 @@ def compile(
     alternatives: bool = False,
     line_tables: bool = False,
     unfused: Collection[str] = (),
+    arithmetic: Arithmetic | None = None,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
     ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None, are for each run to choose,
     and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
-    ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``. ``records`` are
-    tuning records, or the path of their file: of the implementations whose costs they know, the cheapest serves a call.
-    ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
-    in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
-    operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
-    functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
-    serve. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
+    ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``.
+    ``arithmetic="direct"`` has each result made of the products that its definition has, so that outliers, NaN and
+    infinities reach no further than there; ``"fast"``, the default unless the precision is strict, may take fewer
+    others, as Winograd and Strassen do (docs/accuracy.md). ``records`` are tuning records, or the path of their file:
+    of the implementations whose costs they know, the cheapest serves a call. ``layouts="keep"`` holds all tensors as
+    the model has them; by default the compiler may hold those between operators in layouts that cost less.
+    ``alternatives`` compiles each function by all implementations that could serve its operator, so that engines may
+    measure them against each other. ``line_tables`` are as for ``build``, of all functions. Calls of the operators
+    named in ``unfused`` stay functions of their own, which tactics of Python can serve. ``lw.Engine(library)`` runs the
+    result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
-    ``TargetError`` for an unknown target; ``RecordError`` for records that cannot be read.
+    ``TargetError`` for an unknown target, precision or arithmetic, and for strict precision with fast arithmetic;
+    ``RecordError`` for records that cannot be read.
     """
-    options = CodegenOptions(precision=precision, line_tables=line_tables)
-    evaluate = partial(_evaluate, CodegenOptions(precision=precision), jobs)
+    options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
+    evaluate = partial(_evaluate, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
@@ -253,6 +259,7 @@ def explain(
     precision: Precision | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> Explanation:
     """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
     costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
@@ -271,14 +278,14 @@ def explain(
             softmax.rows     15 rejected (fails: 8 >= 64)
     """
     if isinstance(subject, Library):
-        if any(given is not None for given in (target, shapes, precision, records, layouts)):
+        if any(given is not None for given in (target, shapes, precision, records, layouts, arithmetic)):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
-    checked = CodegenOptions(precision=precision or "standard").precision
-    settings = resolve_target(target), checked, records_from(records)
+    options = CodegenOptions(precision=precision or "standard", arithmetic=arithmetic)
+    settings = resolve_target(target), options.precision, records_from(records)
     if isinstance(subject, Call):
-        return explain_call(subject, *settings)
-    return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan")
+        return explain_call(subject, *settings, options.arithmetic)
+    return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan", options.arithmetic)
 
 
 def dump(
@@ -289,6 +296,7 @@ def dump(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> list[StageText]:
     """A model at a stage of its compilation: ``"graph"``, ``"te"`` (computes and the steps of their schedule),
     ``"linalg"`` (what they compute, in MLIR), ``"loop"`` (the lowered loop nest), ``"mlir"`` (the same in MLIR),
@@ -306,8 +314,9 @@ def dump(
             raise RuntimeArgumentError(f"a library has the stages {', '.join(MODEL_STAGES)}; {stage} needs the model")
         return model_stage(subject.model, stage, function)
     if stage in MODEL_STAGES:
-        return model_stage(compile(subject, target, shapes, precision, records=records).model, stage, function)
-    options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
+        compiled = compile(subject, target, shapes, precision, records=records, arithmetic=arithmetic)
+        return model_stage(compiled.model, stage, function)
+    options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
     graph = _planned(subject, shapes, machine, options, known)
     return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, machine, options, known, function)
 
@@ -319,6 +328,7 @@ def function_schedules(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> dict[str, Schedule]:
     """The schedules that a fused function of a model is compiled from, by the names of the implementations: one, or
     several where it has a kernel for some shapes and another for others. ``explore`` shows them.
@@ -331,7 +341,7 @@ def function_schedules(
     >>> lw.function_schedules(lw.Function([x], lw.nn.relu(x)), "fused_relu")
     {'relu.generic': Schedule of relu (4 steps)}
     """
-    options, known, machine = CodegenOptions(precision=precision), records_from(records), resolve_target(target)
+    options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
     return _function_schedules(_planned(model, shapes, machine, options, known), machine, options, known, function)
 
 
@@ -341,6 +351,7 @@ def fusion_report(
     target: str | Target | None = "native",
     unfused: Collection[str] = (),
     records: TuningRecords | str | os.PathLike[str] | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
 
@@ -358,11 +369,8 @@ def fusion_report(
     fused_transpose: %3 transpose
     """
     check_unfused(unfused)
-    evaluate = partial(_evaluate, CodegenOptions(), None)
-    known = records_from(records)
-    function = _graph_of(model, shapes)
-    passed = run_graph_passes(function, resolve_target(target), "standard", evaluate, "plan", known)
-    return _fusion_report(passed, unfused)
+    options = CodegenOptions(arithmetic=arithmetic)
+    return _fusion_report(_planned(model, shapes, resolve_target(target), options, records_from(records)), unfused)
 
 
 def _graph_of(
@@ -380,7 +388,8 @@ def _planned(
 ) -> Function:
     """The graph of a model behind all passes."""
     evaluate = partial(_evaluate, options, None)
-    return run_graph_passes(_graph_of(model, shapes), target, options.precision, evaluate, "plan", records)
+    graph = _graph_of(model, shapes)
+    return run_graph_passes(graph, target, options.precision, evaluate, "plan", records, options.arithmetic)
 
 
 def _evaluate(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:

@@ -5,7 +5,9 @@ A model is compiled for the shapes of the inputs it meets, once for each set of 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,16 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 import loopwright as lw
 
 Array = npt.NDArray[Any]
+OPTIONS = inspect.signature(lw.compile).parameters.keys() - {"model", "shapes"}
+"""Of ``lw.compile``. Other keywords are those of other backends, and ignored, as the interface has it."""
 
 
 class LoopwrightRep(BackendRep):
-    """A prepared model: ``run`` takes the inputs in order, or by name."""
+    """A prepared model: ``run`` takes the inputs in order, or by name. ``options`` are those of ``lw.compile``."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, options: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._model = model
+        self._options = options
         constants = {initializer.name for initializer in model.graph.initializer}
         self._inputs = [i.name for i in model.graph.input if i.name not in constants]
         self._outputs = [output.name for output in model.graph.output]
@@ -34,7 +39,7 @@ class LoopwrightRep(BackendRep):
         shapes = tuple(array.shape for array in arrays)
         if shapes not in self._engines:
             given = dict(zip(self._inputs, shapes, strict=True))
-            self._engines[shapes] = lw.Engine(lw.compile(self._model, shapes=given))
+            self._engines[shapes] = lw.Engine(lw.compile(self._model, shapes=given, **self._options))
         outputs = self._engines[shapes](arrays)
         return namedtupledict("Outputs", self._outputs)(*outputs)
 
@@ -63,11 +68,13 @@ class LoopwrightBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> LoopwrightRep:
-        """Make a model ready to run. Raises ``ModelError`` if it is damaged or not supported."""
+        """Make a model ready to run. ``kwargs`` may be options of ``lw.compile``: ``precision``, ``arithmetic`` and
+        others, but for ``shapes``. Raises ``ModelError`` if the model is damaged or not supported.
+        """
         if not cls.supports_device(device):
             raise lw.TargetError(f"there is no device {device!r}: loopwright compiles for the CPU")
         lw.from_onnx(model)
-        return LoopwrightRep(model)
+        return LoopwrightRep(model, {name: value for name, value in kwargs.items() if name in OPTIONS})
 
     @classmethod
     def run_node(
@@ -83,11 +90,11 @@ class LoopwrightBackend(Backend):
         fed = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
         opset = kwargs.get("opset_version")
         try:
-            return cls.prepare(_model_of(node, fed, {}, opset), device).run(fed)
+            return cls.prepare(_model_of(node, fed, {}, opset), device, **kwargs).run(fed)
         except lw.ModelError:
             known = {name: value for name, value in fed.items() if value.ndim <= 1}
             others = {name: value for name, value in fed.items() if name not in known}
-            return cls.prepare(_model_of(node, others, known, opset), device).run(others)
+            return cls.prepare(_model_of(node, others, known, opset), device, **kwargs).run(others)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -33,8 +33,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     subject = saved_library(arguments) or arguments.model
     settings = arguments.target, dict(arguments.shape)
+    options = {"records": arguments.records, "arithmetic": arguments.arithmetic}
     try:
-        texts = dump(subject, arguments.stage, arguments.function, *settings, records=arguments.records)
+        texts = dump(subject, arguments.stage, arguments.function, *settings, **options)
     except ModelError as error:
         raise with_advice(error) from error
     if arguments.json:

@@ -45,10 +45,12 @@ def _explanation(arguments: argparse.Namespace) -> Explanation:
     library = saved_library(arguments)
     if library is not None:
         return explain(library)
-    return explain(arguments.model, arguments.target, dict(arguments.shape), records=arguments.records)
+    settings = arguments.target, dict(arguments.shape)
+    return explain(arguments.model, *settings, records=arguments.records, arithmetic=arguments.arithmetic)
 
 
 def _fusion(arguments: argparse.Namespace) -> FusionReport:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    return fusion_report(arguments.model, dict(arguments.shape), arguments.target, records=arguments.records)
+    settings = dict(arguments.shape), arguments.target
+    return fusion_report(arguments.model, *settings, records=arguments.records, arithmetic=arguments.arithmetic)

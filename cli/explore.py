@@ -22,7 +22,7 @@ from .model_options import add_model_options, saved_library, with_advice
 from .program import open_program
 from .report import hottest_function
 
-_OF_MODELS = ("function", "shape", "records", "input")
+_OF_MODELS = ("function", "shape", "records", "arithmetic", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,9 @@ def _model_subject(arguments: argparse.Namespace) -> _Subject:
             raise TargetError(f"{error}: name the function to explore by --function, instead of measuring") from error
         name = hottest_function(program.library, seconds).symbol
         shapes = {s.name: tuple(e if isinstance(e, int) else None for e in s.shape) for s in program.library.inputs}
+    options = {"records": arguments.records, "arithmetic": arguments.arithmetic}
     try:
-        schedules = function_schedules(arguments.model, name, arguments.target, shapes, records=arguments.records)
+        schedules = function_schedules(arguments.model, name, arguments.target, shapes, **options)
     except ModelError as error:
         raise with_advice(error) from error
     return _Subject(name, schedules)

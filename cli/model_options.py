@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
 from .. import Library, ModelError, RuntimeArgumentError, load
+from ..codegen.options import Arithmetic
 from ..runtime.section_file import is_section_file
 
 ADVICE = "\n(on the command line: --shape NAME=1,3,224,224)"
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """``--shape``, ``--target`` and ``--records``."""
+    """``--shape``, ``--target``, ``--records`` and ``--arithmetic``."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -24,6 +26,12 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     target = 'as in "native", which is the default, "x86-64-v3", "llvm -mcpu=… -mattr=…"'
     parser.add_argument("--target", help=target)
     parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
+    parser.add_argument(
+        "--arithmetic",
+        choices=get_args(Arithmetic),
+        help="direct: only the products of the definitions, so that outliers, NaN and infinities reach no further than "
+        "there; fast, the default: also fewer others, as of Winograd and Strassen",
+    )
 
 
 def saved_library(arguments: argparse.Namespace) -> Library | None:
@@ -31,7 +39,7 @@ def saved_library(arguments: argparse.Namespace) -> Library | None:
     options say how to compile it, which has been done."""
     if not is_section_file(arguments.model):
         return None
-    for name in ("target", "records"):
+    for name in ("target", "records", "arithmetic"):
         if getattr(arguments, name) is not None:
             raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{name}")
     return load(arguments.model)

@@ -106,6 +106,7 @@ def compile_with_progress(
                 shapes,
                 progress=lambda done, total, _: progress.update(task, completed=done, total=total),
                 records=arguments.records,
+                arithmetic=arguments.arithmetic,
                 line_tables=line_tables,
                 alternatives=alternatives,
                 unfused=unfused,

@@ -15,6 +15,7 @@ from .entry import KernelCall
 from .extents import Extent, evaluate, extent_from_json, extent_json
 from .memory_plan import Lifetime, plan_memory
 from .nest_source import NestSource, kept_source
+from .options import Arithmetic, Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,8 @@ class CompiledModel:
 
     ``least`` are the dimensions that may not be just any number. ``extents`` are those of the model's values that
     several dimensions decide: none may come out negative. ``alternatives`` are functions of other implementations, by
-    the symbols of those that they may stand for in an engine.
+    the symbols of those that they may stand for in an engine. ``precision`` and ``arithmetic`` are what it was compiled
+    with.
     """
 
     name: str
@@ -232,6 +234,8 @@ class CompiledModel:
     entry_object: bytes
     entry_llvm_ir: str
     alternatives: Mapping[str, tuple[CompiledFunction, ...]] = field(default_factory=dict)
+    precision: Precision = "standard"
+    arithmetic: Arithmetic = "fast"
 
     @property
     def functions(self) -> tuple[CompiledFunction, ...]:

@@ -27,7 +27,9 @@ def alternatives_of(
 ) -> tuple[TuningRecords, ...]:
     """For each other implementation the records that have a function compiled by it; none for symbolic shapes, which go
     by priority."""
-    choice = choose(function, target, options.precision, records) if packed_choice(function) is None else None
+    if packed_choice(function) is not None:
+        return ()
+    choice = choose(function, target, options.precision, records, arithmetic=options.arithmetic)
     if choice is None:
         return ()
     anchor, selection = choice.calls[choice.anchor], choice.selections[choice.anchor]

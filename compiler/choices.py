@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..codegen.choice import CandidateReport, Choice, ClauseReport, CostReport
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision
 from ..graph.node import Call, Function
 from ..graph.printer import attributes_text
 from ..graph.visit import post_order
@@ -63,6 +63,7 @@ def choose(
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
     refusals: Mapping[int, Sequence[Refusal]] = MappingProxyType({}),
+    arithmetic: Arithmetic | None = None,
 ) -> FunctionChoice | None:
     """The choice for a closed function; None for one without calls, which copies.
 
@@ -73,7 +74,7 @@ def choose(
     if not calls:
         return None
     selections = tuple(
-        select_implementation(call, target, precision, records, refusals.get(number, ()))
+        select_implementation(call, target, precision, records, refusals.get(number, ()), arithmetic)
         for number, call in enumerate(calls)
     )
     anchor = anchor_number(calls)

@@ -35,7 +35,7 @@ def compile_function(
 ) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = f"{function.name}_{graph_hash(function)[:12]}"
-    nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records)
+    nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
     func = run_short_loops_alone(nest)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}

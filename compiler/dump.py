@@ -79,7 +79,7 @@ def function_schedules(
     ((_, _, unit),) = found
     if packed_choice(unit.function) is not None:
         raise RuntimeArgumentError(f"{wanted} is {_NO_CODE}")
-    made = schedule_function(unit.function, target, options.precision, records)
+    made = schedule_function(unit.function, target, options.precision, records, options.arithmetic)
     warn_of_refusals(made.choices)
     names = [choice.implementation for choice in made.choices if choice.anchor] or ["a copy"]
     return dict(zip(names, (variant.schedule for variant in made.variants), strict=True))
@@ -129,7 +129,7 @@ def _unit_text(
     packed = packed_choice(function)
     if packed is not None:
         return f"{'#' if stage == 'te' else '//'} calls the packed function {packed.implementation}"
-    lowered = lower_function(function, target, symbol, options.precision, records)
+    lowered = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
     warn_of_refusals(lowered.choices)
     if stage == "te":
         return "\n\n".join(map(_schedule_text, lowered.schedules))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..codegen.choice import CandidateReport, Choice
 from ..codegen.model import CompiledModel
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision
 from ..graph.node import Call, Function, Var
 from ..graph.structural import graph_hash
 from ..graph.types import leaf_types
@@ -93,24 +93,27 @@ def explain_graph(
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
     layouts: Layouts = "plan",
+    arithmetic: Arithmetic | None = None,
 ) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
-    graph = run_graph_passes(function, target, precision, _zeros, layouts, records)
+    graph = run_graph_passes(function, target, precision, _zeros, layouts, records, arithmetic)
     alike: dict[str, list[Unit]] = {}
     for unit in units_of(graph)[0]:
         alike.setdefault(graph_hash(unit.function), []).append(unit)
     functions = []
     for units in alike.values():
-        choices = _choices(units[0].function, target, precision, records)
+        choices = _choices(units[0].function, target, precision, records, arithmetic)
         origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
     return Explanation(str(target), tuple(functions))
 
 
-def _choices(function: Function, target: Target, precision: Precision, records: TuningRecords) -> tuple[Choice, ...]:
+def _choices(
+    function: Function, target: Target, precision: Precision, records: TuningRecords, arithmetic: Arithmetic | None
+) -> tuple[Choice, ...]:
     if (packed := packed_choice(function)) is not None:
         return (packed,)
-    return schedule_function(function, target, precision, records).choices
+    return schedule_function(function, target, precision, records, arithmetic).choices
 
 
 def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
@@ -119,11 +122,15 @@ def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
 
 
 def explain_call(
-    call: Call, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    call: Call,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> Explanation:
     """What would be chosen for a call in a function of its own."""
     params = tuple(Var(f"p{number}", argument.type) for number, argument in enumerate(call.args))
-    choices = _choices(Function(params, replace(call, args=params)), target, precision, records)
+    choices = _choices(Function(params, replace(call, args=params)), target, precision, records, arithmetic)
     return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, choices),))
 
 

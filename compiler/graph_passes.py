@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision, arithmetic_of
 from ..graph.node import Function
 from ..ir.target import Target
 from .average_first import average_first
@@ -25,6 +25,7 @@ def run_graph_passes(
     evaluate: Evaluate | None = None,
     layouts: Layouts = "plan",
     records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
     function = settle_dimensions(flatten_tuples(function))
@@ -32,8 +33,10 @@ def run_graph_passes(
     if evaluate is not None:
         function = fold_constants(function, evaluate)
     if precision != "strict":
-        function = average_first(convolve_transposed(fuse_attention(function)))
+        function = convolve_transposed(fuse_attention(function))
+    if arithmetic_of(precision, arithmetic) == "fast":
+        function = average_first(function)
     function = split_products(function)
     if layouts == "plan":
-        function = plan_layouts(function, target, precision, records).function
+        function = plan_layouts(function, target, precision, records, arithmetic).function
     return split_elementwise(function)

@@ -13,11 +13,12 @@ share of the value's cost, and the users have chosen when the value does.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision
 from ..graph.layout import Layout
 from ..graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ..graph.types import TensorType
@@ -33,7 +34,7 @@ from ..ops.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs, layou
 from ..ops.registry import Op
 from ..ops.reshape import expand_dims
 from .records import NO_RECORDS, TuningRecords
-from .selection import select_implementation
+from .selection import candidates_of, select_implementation
 from .workload import workload_of
 
 LOG = logging.getLogger("loopwright.layout_planning")
@@ -89,14 +90,19 @@ class LayoutPlan:
 
 
 def plan_layouts(
-    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    function: Function,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> LayoutPlan:
     """Choose layouts for the values of a function, those of its parameters and results apart.
 
-    Strict precision leaves everything as it is, since other layouts are summed in another order. A call that
+    Strict precision leaves everything as it is, since other layouts are summed in another order. Direct arithmetic goes
+    without ways that multiply other numbers than the call's definition, as their implementations say. A call that
     ``records`` know is left as it is: what was tuned so would not serve it otherwise.
     """
-    planner = _Planner(target, precision, records)
+    planner = _Planner(target, precision, records, arithmetic)
     before = sum(planner.cost(node) for node in post_order(function.body) if isinstance(node, Call))
     if precision == "strict":
         return LayoutPlan(function, (), before, before)
@@ -126,10 +132,12 @@ class _Planner:
     target: Target
     precision: Precision
     records: TuningRecords
+    arithmetic: Arithmetic | None
     _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def cost(self, call: Call) -> float:
-        """What the implementation that would be chosen says; memory traffic, if it says nothing."""
+        """What the implementation that would be chosen says; memory traffic, if it says nothing; infinite, if all are
+        refused."""
         types = tuple(a.type for a in call.args)
         key = (call.op, call.attrs, types)
         if key not in self._costs:
@@ -139,9 +147,20 @@ class _Planner:
 
     def _declared(self, call: Call) -> float | None:
         try:
-            return select_implementation(call, self.target, self.precision, self.records).chosen.cost
+            selection = select_implementation(
+                call, self.target, self.precision, self.records, arithmetic=self.arithmetic
+            )
         except SelectionError:  # several serve it together, or none does: the compile engine finds out
-            return None
+            return math.inf if self._is_refused(call) else None
+        return selection.chosen.cost
+
+    def _is_refused(self, call: Call) -> bool:
+        """Whether an operator has implementations, and none of them may serve a call for any extents."""
+        try:
+            candidates = candidates_of(call, self.target, self.precision, self.arithmetic)
+        except SelectionError:  # it is served from outside, if at all
+            return False
+        return all(candidate.rejected is not None for candidate in candidates)
 
     def ways(self, call: Call, states: Sequence[Sequence[State]]) -> tuple[Way, ...]:
         """The ways to make a call whose arguments can be had in these states; first the call as it is."""
@@ -156,7 +175,7 @@ class _Planner:
             if _suits(call, use):
                 made = remade(call, use, [_stand_in(a, held) for a, held in zip(call.args, use.arguments, strict=True)])
                 found.append(Way(use, self.cost(made)))
-        return tuple(found)
+        return (found[0], *(way for way in found[1:] if way.cost < math.inf))
 
     def _is_tuned(self, call: Call) -> bool:
         workload = workload_of(call)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .. import te
 from ..codegen.choice import Choice
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision
 from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, leaf_types, leaves_of_field
 from ..graph.visit import post_order
@@ -79,9 +79,10 @@ def lower_call(
     target: Target,
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> LoweredOutput:
     """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
-    selection = select_implementation(call, target, precision, records)
+    selection = select_implementation(call, target, precision, records, arithmetic=arithmetic)
     return LoweredOutput(_outputs(call, selection.chosen, inputs), selection)
 
 
@@ -91,19 +92,24 @@ def lower_function(
     symbol: str,
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> LoweredFunction:
     """The loop nest of a closed function, scheduled by the implementation chosen for its anchor.
 
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
     a choice for each; the operations are those of the last, which serves all shapes.
     """
-    made = schedule_function(function, target, precision, records)
+    made = schedule_function(function, target, precision, records, arithmetic)
     nest = lower_variants(made.variants, symbol, target)
     return LoweredFunction(nest, made.choices, made.operations, tuple(variant.schedule for variant in made.variants))
 
 
 def schedule_function(
-    function: Function, target: Target, precision: Precision = "standard", records: TuningRecords = NO_RECORDS
+    function: Function,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
 ) -> ScheduledFunction:
     """The schedules of a closed function. An implementation whose compute or schedule is illegal in it is left for the
     next one that its strategy offers; the choices tell of that.
@@ -112,7 +118,7 @@ def schedule_function(
     """
     params = [tensor for param in function.params for tensor in _placeholders(param)]
     refusals: dict[int, tuple[Refusal, ...]] = {}
-    while (choice := choose(function, target, precision, records, refusals)) is not None:
+    while (choice := choose(function, target, precision, records, refusals, arithmetic)) is not None:
         try:
             return _scheduled(function, choice, params, target, precision)
         except _RefusedError as refused:

@@ -9,7 +9,7 @@ from typing import get_args
 
 from ..codegen.entry import KernelCall, compile_entry
 from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
-from ..codegen.options import CodegenOptions
+from ..codegen.options import CodegenOptions, arithmetic_of
 from ..graph.node import Function
 from ..ir.errors import RuntimeArgumentError
 from ..ir.granted_cpus import granted_cpus
@@ -90,7 +90,9 @@ def compile_model(
     del function
     with Workers(count) as workers:
         workers.start_ahead(handed_on[0])
-        graph = run_graph_passes(handed_on.pop(), target, options.precision, evaluate, layouts, records)
+        graph = run_graph_passes(
+            handed_on.pop(), target, options.precision, evaluate, layouts, records, options.arithmetic
+        )
         units, results = units_of(graph, unfused)
         units, views = find_views(units, results)
         parts = _Parts(graph, units, results, views)
@@ -130,6 +132,8 @@ def _assemble(
         entry.object,
         entry.llvm_ir,
         compiled.alternatives,
+        options.precision,
+        arithmetic_of(options.precision, options.arithmetic),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..codegen.options import Precision
+from ..codegen.options import Arithmetic, Precision, arithmetic_of
 from ..codegen.seconds import seconds_text
 from ..graph.node import Call
 from ..ir.errors import LoopwrightError, ScheduleError, SelectionError
@@ -28,6 +28,7 @@ Verdict: TypeAlias = tuple[str, bool | None]
 
 
 KEEPS_ORDER = "sums in the order of the definition (strict precision)"
+IS_DIRECT = "the products of the definition (direct arithmetic)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +101,40 @@ class Selection:
     notes: tuple[str, ...] = ()
 
 
-def get_valid_implementations(call: Call, target: Target, precision: Precision = "standard") -> tuple[Candidate, ...]:
+def get_valid_implementations(
+    call: Call, target: Target, precision: Precision = "standard", arithmetic: Arithmetic | None = None
+) -> tuple[Candidate, ...]:
     """The candidates for a call that hold for all its extents, in order of registration."""
-    return tuple(c for c in candidates_of(call, target, precision) if c.valid)
+    return tuple(c for c in candidates_of(call, target, precision, arithmetic) if c.valid)
 
 
-def candidates_of(call: Call, target: Target, precision: Precision = "standard") -> tuple[Candidate, ...]:
+def candidates_of(
+    call: Call, target: Target, precision: Precision = "standard", arithmetic: Arithmetic | None = None
+) -> tuple[Candidate, ...]:
     """All that the operator's strategy offers for a call, in order of registration.
 
     Raises ``SelectionError`` where the operator has no strategy for the target.
     """
     assert isinstance(call.op, Op)
     offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, target).candidates()
-    return tuple(Candidate(made, condition, _verdicts(condition, made, precision)) for condition, made in offered)
+    return tuple(
+        Candidate(made, condition, _verdicts(condition, made, precision, arithmetic)) for condition, made in offered
+    )
 
 
 def _verdicts(
-    condition: SpecializedCondition | None, implementation: OpImplementation, precision: Precision
+    condition: SpecializedCondition | None,
+    implementation: OpImplementation,
+    precision: Precision,
+    arithmetic: Arithmetic | None,
 ) -> tuple[Verdict, ...]:
     clauses = () if condition is None else condition.verdicts()
-    own = ((KEEPS_ORDER, False),) if precision == "strict" and not implementation.keeps_order else ()
-    return (*((str(clause), holds) for clause, holds in clauses), *own)
+    asked = (
+        (KEEPS_ORDER, implementation.keeps_order or precision != "strict"),
+        (IS_DIRECT, implementation.direct or arithmetic_of(precision, arithmetic) != "direct"),
+    )
+    refused = ((what, False) for what, holds in asked if not holds)
+    return (*((str(clause), holds) for clause, holds in clauses), *refused)
 
 
 def select_implementation(
@@ -129,6 +143,7 @@ def select_implementation(
     precision: Precision = "standard",
     records: TuningRecords = NO_RECORDS,
     refusals: Sequence[Refusal] = (),
+    arithmetic: Arithmetic | None = None,
 ) -> Selection:
     """The cheapest valid implementation by the records of the call's workload, as it was configured there; where no
     record serves, the valid one of highest priority, the first registered among equals.
@@ -138,7 +153,7 @@ def select_implementation(
     """
     workload = workload_of(call)
     matches = () if workload is None else records.lookup(workload, target)
-    candidates = _without(refusals, candidates_of(call, target, precision))
+    candidates = _without(refusals, candidates_of(call, target, precision, arithmetic))
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
         raise _none_serves(call, candidates, refusals)

@@ -40,9 +40,11 @@ class OpImplementation:
     """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
 
     ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
-    the schedule, as a library does it: strict precision refuses it. ``configure``, of an implementation with numbers
-    that can be tuned, makes it with those of a record. ``cost`` is an estimate in cycles of one core (``cost.py``), by
-    which layouts are planned; None: unknown, it is taken to be as fast as memory.
+    the schedule, as a library does it: strict precision refuses it. ``direct`` False says that it multiplies other
+    numbers than the definition of what it stands for, such as sums of them: direct arithmetic refuses it.
+    ``configure``, of an implementation with numbers that can be tuned, makes it with those of a record. ``cost`` is an
+    estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is taken to be as fast
+    as memory.
     """
 
     compute: Compute
@@ -52,6 +54,7 @@ class OpImplementation:
     keeps_order: bool = True
     configure: Configure | None = None
     cost: float | None = None
+    direct: bool = True
 
     def configured(self, config: Mapping[str, Any]) -> OpImplementation:
         """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""

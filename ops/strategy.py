@@ -102,6 +102,7 @@ class OpStrategy:
         keeps_order: bool = True,
         configure: Configure | None = None,
         cost: float | None = None,
+        direct: bool = True,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
@@ -112,7 +113,7 @@ class OpStrategy:
             raise SelectionError(f"an implementation has a name and a whole plevel, found {name!r} and {plevel!r}")
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost)
+        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost, direct)
         self._offered.append((self._scope, made))
 
     @property

@@ -58,7 +58,12 @@ class Library:
 
     def __repr__(self) -> str:
         specs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
-        return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {len(self.functions)} functions>"
+        how = [f"{len(self.functions)} functions"]
+        if self.model.precision != "standard":
+            how.append(f"{self.model.precision} precision")
+        if self.model.arithmetic != "fast":
+            how.append(f"{self.model.arithmetic} arithmetic")
+        return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {', '.join(how)}>"
 
     def export(
         self,
@@ -170,6 +175,8 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
             {"shape": array.shape, "dtype": str(dtype(array.dtype)), "section": _added(array, sections)}
             for array in model.constants
         ],
+        "precision": model.precision,
+        "arithmetic": model.arithmetic,
     }
 
 
@@ -210,6 +217,8 @@ def _read(file: SectionFile) -> CompiledModel:
         file.section(content["entry_object"]),
         file.section(content["entry_llvm_ir"]).decode(),
         {symbol: tuple(_function(f, file) for f in fs) for symbol, fs in content["alternatives"].items()},
+        content["precision"],
+        content["arithmetic"],
     )
 
 

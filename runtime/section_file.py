@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import ModelError
 
-FORMAT = 8
+FORMAT = 9
 MAGIC = b"loopwright model"
 _SIZE_BYTES = 8
 _DIGEST_BYTES = 32

@@ -146,7 +146,7 @@ def _strategy(attrs: StrassenConvAttrs, inputs: Sequence[Type], result: Type, ta
         elements_of(kind.shape[:1]), PRODUCTS * terms * steps * math.ceil(lanes / target.lanes(kind.dtype))
     )
     strategy = OpStrategy()
-    strategy.add_implementation(made.compute, made.schedule, "strassen_conv2d.panels", cost=cost)
+    strategy.add_implementation(made.compute, made.schedule, "strassen_conv2d.panels", cost=cost, direct=False)
     return strategy
 
 

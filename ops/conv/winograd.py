@@ -343,7 +343,7 @@ def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target
     cycles = blocking.cycles + products.transforms + written
     cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * cycles + moved([x, kind])
     strategy = OpStrategy()
-    strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost)
+    strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost, direct=False)
     return strategy
 
 

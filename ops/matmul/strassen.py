@@ -108,7 +108,7 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
     cost = cuts.cost(samples, PRODUCTS * tiles * terms * step_cycles(tile.rows, tile.vectors, target.fma_per_cycle))
     made = StrassenProduct(cuts)
     strategy = OpStrategy()
-    strategy.add_implementation(made.compute, made.schedule, "strassen_matmul.panels", cost=cost)
+    strategy.add_implementation(made.compute, made.schedule, "strassen_matmul.panels", cost=cost, direct=False)
     return strategy
 
 

@@ -47,6 +47,21 @@ def test_unknown_precisions(doubled, precision):
         lw.build(s, [A, B], precision=precision)
 
 
+RELU = lw.Function([X := lw.var("x", (4,))], lw.nn.relu(X))
+
+
+@pytest.mark.parametrize("arithmetic", ["quick", "", "DIRECT", 3])
+def test_unknown_arithmetics(arithmetic):
+    with pytest.raises(lw.TargetError, match=r"there is no arithmetic .*; there are direct, fast"):
+        lw.compile(RELU, arithmetic=arithmetic)
+
+
+@pytest.mark.parametrize("make", [lw.compile, lw.explain])
+def test_strict_precision_with_fast_arithmetic(make):
+    with pytest.raises(lw.TargetError, match=r"precision='strict' keeps every product .*: leave arithmetic out"):
+        make(RELU, precision="strict", arithmetic="fast")
+
+
 @pytest.mark.parametrize("name", ["", "a b", "1st", "größe", "a.b", 'q"', 3])
 def test_names_of_functions(doubled, name):
     s, A, B = doubled
