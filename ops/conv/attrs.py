@@ -18,7 +18,11 @@ class ConvAttrs(Attrs):
     padding: tuple[int, ...] = attr("zeros around the spatial axes: all begins, then all ends", check=all_non_negative)
     dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
     groups: int = attr("number of groups that the channels are split in", default=1, check=positive)
-    channels: int | None = attr("number of filters; None: as many as weight has", None, optional(positive))
+    channels: int | None = attr(
+        "number of filters; None: as many as weight has. Fewer, if weight has them in blocks and fills the last one up",
+        None,
+        optional(positive),
+    )
     kernel_size: tuple[int, ...] | None = attr("extents of the window; None: weight's", None, optional(all_positive))
     data_layout: str = attr("layout of x")
     kernel_layout: str = attr("layout of weight; O are the filters, I the channels of a group")

@@ -44,7 +44,7 @@ from .batch_last import add_batch_last
 from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_uses
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
-from .filter_vectors import add_filter_vectors, filter_vector_uses
+from .filter_vectors import add_filter_vectors, filled_up, filter_vector_uses
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
@@ -66,12 +66,13 @@ def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
     window = known_window([kernel[a] for a in axes])
     if attrs.kernel_size not in (None, window):
         raise TypeInferenceError(f"kernel_size is {attrs.kernel_size}, but the window of weight is {window}")
-    _check_channels(data["C"], kernel["I"], kernel["O"], attrs)
+    filters = _checked_filters(data["C"], kernel["I"], kernel["O"], attrs)
     extents = window_shape([data[a] for a in axes], window, attrs.strides, attrs.dilation, attrs.padding)
-    return TensorType(out.shape({"N": data["N"], "C": kernel["O"], **dict(zip(axes, extents, strict=True))}), kind)
+    return TensorType(out.shape({"N": data["N"], "C": filters, **dict(zip(axes, extents, strict=True))}), kind)
 
 
-def _check_channels(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> None:
+def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
+    """The number of filters, of which the last block may be filled up."""
     channels, per_group, filters = const_int(c), const_int(i), const_int(o)
     if channels is None or per_group is None or filters is None:
         raise TypeInferenceError(f"numbers of channels must be known, found {c} of x, {o} and {i} of weight")
@@ -82,8 +83,10 @@ def _check_channels(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> None:
         )
     if filters % attrs.groups:
         raise TypeInferenceError(f"{filters} filters do not fall into {attrs.groups} groups of one size")
-    if attrs.channels not in (None, filters):
+    filled = 0 if attrs.channels is None else filters - attrs.channels
+    if filled and (attrs.groups > 1 or not 0 < filled < attrs.kernel.factor("O")):
         raise TypeInferenceError(f"channels is {attrs.channels}, but weight has {filters} filters")
+    return filters - filled
 
 
 # Registration
@@ -148,6 +151,9 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     terms = elements(weight) // (const_int(attrs.kernel.extents(weight.shape)["O"]) or 1)
     cost = multiplied(terms * elements(kind), kind.dtype, target, EFFICIENCY) + moved([x, weight, kind])
     strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
+    if filled_up(attrs, weight, kind):
+        add_filter_vectors(strategy, attrs, inputs, result, target)
+        return strategy
     empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
     if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
         for add in (

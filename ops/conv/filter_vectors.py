@@ -5,6 +5,9 @@ while the reduction runs: no vector crosses a row, elements of x are broadcast f
 does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
 written channel by channel: long pieces of few channels at a time are what memory is quick with.
 
+Constant filters that are no whole vectors are filled up with zeros when the model is compiled, as the 258 filters of a
+short-time Fourier transform, of 256 elements in one channel.
+
 Of many channels and a wide window, what a tile reads of x may not stay in the first cache until the next one does. Then
 it is fetched ahead, channel by channel. Where the window is one element, and places follow each other as in x, they are
 one row.
@@ -16,9 +19,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from ... import te
 from ...graph.layout import Layout
-from ...graph.node import Call
+from ...graph.node import Call, Constant
 from ...graph.types import TensorType, Type
 from ...ir.dtype import DType
 from ...ir.expr import Axis, Expr, as_index, const_int
@@ -27,7 +33,7 @@ from ...lowering.fetch_ahead import fetch_ahead
 from ...lowering.nest.prefetches import CACHE_LINE
 from ...lowering.schedule import Schedule
 from ..cost import elements, moved
-from ..layout_rule import Held, LayoutUse
+from ..layout_rule import Held, LayoutUse, Packed
 from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors
 from ..tiling import MANY_TASKS, evict_each_other, schedule_around
@@ -50,14 +56,15 @@ def add_filter_vectors(
 ) -> None:
     """Offer it for x and a result in N, C, …, and weights in panels of some vectors of filters."""
     x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
-    made = _numbers(attrs, x, weight, kind, target)
-    panel = attrs.kernel.factor("O")
-    if made is None or attrs.kernel is not kernel_layout(attrs.rank, 1, panel) or panel % made.lanes:
+    panel, lanes = attrs.kernel.factor("O"), target.lanes(kind.dtype)
+    if (
+        attrs.kernel is not kernel_layout(attrs.rank, 1, panel)
+        or panel % lanes
+        or panel > _most_vectors(target) * lanes
+    ):
         return
-    vectors = panel // made.lanes
-    if 1 <= vectors <= target.vector_registers // 4:
-        tile = channel_tile(1, made.places[-1], made.filters // made.lanes, target.vector_registers, vectors)
-        made = replace(made, tile=tile)
+    made = _numbers(attrs, x, weight, kind, target, [panel // lanes])
+    if made is not None:
         cost = made.cost([x, weight, kind])
         strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
 
@@ -67,31 +74,78 @@ def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterat
     attrs: ConvAttrs = call.attrs
     x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
     kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
-    made = _numbers(attrs, x, weight, result, target) if attrs.kernel is kernel and given is None else None
-    if made is not None:
-        weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width))
+    filters, lanes = const_int(weight.shape[0]) or 0, target.lanes(result.dtype)
+    constant = isinstance(call.args[1], Constant)
+    sides = [b for b in range(1, _most_vectors(target) + 1) if constant or filters % (b * lanes) == 0]
+    if attrs.kernel is not kernel or given is not None or not sides:
+        return
+    made = _numbers(attrs, x, weight, result, target, sides)
+    if made is None:
+        return
+    weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width))
+    if made.filters % made.width == 0:
         yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
+    else:
+        pack = FilledPanels(made.width)
+        filled = replace(attrs, kernel_layout=str(weights), channels=made.filters)
+        yield LayoutUse((None, Packed(pack, pack.type_of(weight))), filled, None)
+
+
+def filled_up(attrs: ConvAttrs, weight: TensorType, result: TensorType) -> bool:
+    """Whether the last block of filters in the weight has some that are none of the convolution's."""
+    (filters,) = (attrs.out.extents(result.shape)[axis] for axis in "C")
+    return const_int(attrs.kernel.extents(weight.shape)["O"]) != const_int(filters)
+
+
+@dataclass(frozen=True, slots=True)
+class FilledPanels:
+    """From weights [K, C, window…] to panels of ``width`` filters, [panels, C, window…, width]; 0 beyond the last."""
+
+    width: int
+
+    def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        missing = -len(weight) % self.width
+        filled = np.concatenate([weight, np.zeros((missing, *weight.shape[1:]), weight.dtype)])
+        return np.moveaxis(filled.reshape(-1, self.width, *weight.shape[1:]), 1, -1)
+
+    def type_of(self, weight: TensorType) -> TensorType:
+        panels = math.ceil((const_int(weight.shape[0]) or 0) / self.width)
+        return TensorType((as_index(panels), *weight.shape[1:], as_index(self.width)), weight.dtype)
+
+
+def _most_vectors(target: Target) -> int:
+    """How many vectors of filters a panel may have, so that there are registers for some places of each."""
+    return target.vector_registers // 4
 
 
 def _numbers(
-    attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target
+    attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target, sides: Sequence[int]
 ) -> FilterVectors | None:
-    """Of a convolution whose filters are whole vectors; None of others."""
+    """Of a convolution that is of N, C, … on both sides, of known extents but N; None of others.
+
+    A panel has one of these numbers of vectors, as takes the least time; the last one is filled up.
+    """
     plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
     numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
     if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
         return None
     weights = attrs.kernel.extents(weight.shape)
-    channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
+    channels, filters = const_int(weights["I"]), const_int(result.shape[1])
     window = known_window([weights[axis] for axis in spatial_axes(attrs.rank)])
     outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
     known = len(outputs) == attrs.rank and 0 not in outputs
     single = math.prod(window) == 1
-    if not known or filters % lanes or not channels:
+    if not known or not filters or not channels:
         return None
     one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
     places = (math.prod(outputs),) if one_row else outputs
-    tile = channel_tile(1, places[-1], filters // lanes, target.vector_registers)
+    vectors = math.ceil(filters / lanes)
+
+    def cycles(tile: ChannelTile) -> float:
+        return math.ceil(vectors / tile.blocks) * tile_cycles(1, places[-1], tile)
+
+    tiles = (channel_tile(1, places[-1], side, target.vector_registers, side) for side in sides)
+    tile = min(tiles, key=cycles)
     return FilterVectors(attrs, window, outputs, places, channels, filters, lanes, tile, target, result.dtype)
 
 
@@ -115,10 +169,15 @@ class FilterVectors:
         """How many filters stand beside each other in the weights: those of a tile."""
         return self.tile.blocks * self.lanes
 
+    @property
+    def panels(self) -> int:
+        """How many of them stand one after the other."""
+        return math.ceil(self.filters / self.width)
+
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
-        rows = elements(result) // (self.filters * self.places[-1]) * (self.filters // self.width)
+        rows = elements(result) // (self.filters * self.places[-1]) * self.panels
         cycles = tile_cycles(1, self.places[-1], self.tile, self.target.fma_per_cycle)
         tiles = math.ceil(self.places[-1] / self.tile.columns)
         if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
@@ -150,7 +209,7 @@ class FilterVectors:
             k = block * lanes + lane
             return te.sum(source[(n, c, *place)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps])
 
-        shape = (kind.shape[0], self.filters // lanes, *self.places, lanes)
+        shape = (kind.shape[0], self.panels * self.tile.blocks, *self.places, lanes)
         sums = te.compute(shape, element, name="conv.sums")
         return unblocked(sums, kind, self.plane, lanes)
 
@@ -189,7 +248,7 @@ class FilterVectors:
         row = math.prod(self.plane[1:]) if self.places == self.outputs else self.tile.columns
         whole = math.lcm(row, self.lanes)
         most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
-        chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS * self.width / self.filters))
+        chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
         return math.ceil(places / (chunks * whole)) * whole
 
     def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection import select_implementation
+from loopwright.ir.expr import as_index
 from loopwright.ops.conv.attrs import Conv2DAttrs
 from loopwright.ops.conv.border import Border
 from loopwright.ops.conv.conv import conv, conv2d
@@ -119,6 +120,37 @@ def test_results_of_filter_vectors_need_not_be_blocked_native(ops, case):
     found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+FILLED = {
+    "short-time Fourier transform": ((1, 1, 576), (258, 1, 256), 128, 0),
+    "of some samples": ((3, 2, 700), (66, 2, 100), 40, 50),
+    "images": ((1, 12, 15, 17), (45, 12, 3, 3), 2, 1),
+    "one element": ((2, 40, 9, 9), (33, 40, 1, 1), 2, 0),
+}
+
+
+@pytest.mark.parametrize("case", FILLED)
+def test_filters_that_are_no_whole_vectors_are_filled_up(case):
+    x, w, strides, padding = FILLED[case]
+    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
+    rank = len(x) - 2
+    var = lw.var("x", x)
+    y = lw.nn.relu(conv(var, lw.const(b), strides=strides, padding=padding))
+    library = lw.compile(lw.Function([var], y), target="x86-64-v2")
+    assert [f.choices[0].implementation for f in library.functions] == ["conv.filter_vectors"]
+    wanted = windows.conv(a, b, (strides,) * rank, (padding,) * (2 * rank), (1,) * rank, 1)
+    np.testing.assert_allclose(lw.Engine(library)([a])[0], np.maximum(wanted, 0), rtol=1e-4, atol=1e-3)
+
+
+def test_more_filters_than_channels_need_a_block_that_is_filled_up():
+    x = lw.var("x", (1, 4, 8))
+    assert conv(x, lw.var("w", (2, 4, 3, 16)), channels=18, kernel_layout="OIW16o").type.shape[1] is as_index(18)
+    for channels in (16, 33):
+        with pytest.raises(lw.TypeInferenceError, match=f"channels is {channels}, but weight has 32 filters"):
+            conv(x, lw.var("w", (2, 4, 3, 16)), channels=channels, kernel_layout="OIW16o")
+    with pytest.raises(lw.TypeInferenceError, match="channels is 31, but weight has 32 filters"):
+        conv(x, lw.var("w", (32, 4, 3)), channels=31)
 
 
 def test_the_planner_leaves_a_single_first_layer_unblocked():
