@@ -112,7 +112,7 @@ def _problem_at(call: Call, values: Values) -> str | None:
     """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
     assert isinstance(call.op, Op)
     try:
-        result = call.op.relation([_at(a.type, values) for a in call.args], call.attrs)
+        result = call.op.infer([_at(a.type, values) for a in call.args], call.attrs)
         expected = _at(call.type, values)
     except (TypeInferenceError, ExpressionError) as error:
         return str(error)

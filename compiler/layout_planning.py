@@ -24,8 +24,9 @@ from ..graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, users, with_inputs
 from ..ir.aligned import aligned
-from ..ir.errors import LoopwrightError, SelectionError
+from ..ir.errors import LoopwrightError, ModelError, SelectionError
 from ..ir.expr import ONE
+from ..ir.foreign_errors import naming_code
 from ..ir.mapped import give_back
 from ..ir.target import Target
 from ..ops.cost import moved
@@ -170,7 +171,8 @@ class _Planner:
         if rule is None or self._is_tuned(call):
             return tuple(found)
         given: dict[State, None] = {None: None, **dict.fromkeys(s for of_argument in states for s in of_argument)}
-        uses = dict.fromkeys(use for state in given for use in rule(call, state, self.target))
+        with naming_code(f"the layout rule of {call.op.name}", ModelError):
+            uses = dict.fromkeys(use for state in given for use in rule(call, state, self.target))
         for use in uses:
             if _suits(call, use):
                 made = remade(call, use, [_stand_in(a, held) for a, held in zip(call.args, use.arguments, strict=True)])

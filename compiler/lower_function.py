@@ -144,7 +144,8 @@ def _scheduled(
         note = note or problem
         if schedule is None:
             with _refusing(choice.anchor, kernel.implementation):
-                schedule = kernel.implementation.schedule(anchor.attrs, tensors[anchor], outputs, target)
+                made = tensors[anchor]
+                schedule = kernel.implementation.scheduled(anchor.op.name, anchor.attrs, made, outputs, target)
                 _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
         work = operations(outputs)
@@ -204,27 +205,22 @@ def _computes(
 def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """What the implementation computes. Raises ``SelectionError`` where that is not of the call's type: whoever reads
     the result goes by it."""
-    given = implementation.compute(call.attrs, inputs, call.type)
-    made = given if isinstance(given, tuple) else (given,)
+    made = implementation.computed(call.op.name, call.attrs, inputs, call.type)
     kinds = leaf_types(call.type)
     if len(made) != len(kinds) or not all(map(_fits, made, kinds)):
-        found = ", ".join(map(_type_text, made)) or "nothing"
+        found = ", ".join(str(TensorType(tensor.shape, tensor.dtype)) for tensor in made) or "nothing"
         raise SelectionError(
             f"{implementation.name} of {call.op.name} should compute {call.type}, but it gives {found}"
         )
     return made
 
 
-def _fits(made: object, kind: TensorType) -> bool:
+def _fits(made: Tensor, kind: TensorType) -> bool:
     """Whether a tensor has the dtype and the shape of a type, as far as both are known."""
-    if not isinstance(made, Tensor) or made.dtype is not kind.dtype or len(made.shape) != kind.ndim:
+    if made.dtype is not kind.dtype or len(made.shape) != kind.ndim:
         return False
     extents = ((const_int(a), const_int(b)) for a, b in zip(made.shape, kind.shape, strict=True))
     return all(a is None or b is None or a == b for a, b in extents)
-
-
-def _type_text(made: object) -> str:
-    return str(TensorType(made.shape, made.dtype)) if isinstance(made, Tensor) else repr(made)
 
 
 def _placeholders(param: Var) -> list[Tensor]:

@@ -56,5 +56,5 @@ def require_fitting_trace(implementation: OpImplementation, call: Call, trace: T
     """
     kinds = [kind for argument in call.args for kind in leaf_types(argument.type)]
     inputs = (te.placeholder(kind.shape, kind.dtype, f"p{number}") for number, kind in enumerate(kinds))
-    made = implementation.compute(call.attrs, tuple(inputs), call.type)
-    create_schedule(list(made) if isinstance(made, tuple) else made).replay(trace)
+    made = implementation.computed(call.op.name, call.attrs, tuple(inputs), call.type)
+    create_schedule(made).replay(trace)

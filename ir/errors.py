@@ -39,7 +39,7 @@ class TargetError(LoopwrightError):
 
 
 class SelectionError(LoopwrightError):
-    """No implementation of an operator fits the call."""
+    """No implementation of an operator fits the call, or what makes one fails."""
 
 
 class RecordError(LoopwrightError):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..ir.buffer import Buffer
+from ..ir.build import make_buffer
 from ..ir.errors import RuntimeArgumentError, ScheduleError
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
@@ -19,7 +20,7 @@ from ..ir.stmt import PrimFunc, Stmt
 from ..ir.target import Target
 from ..ir.verify import verify
 from ..ir.visit import free_vars, walk
-from ..te.tensor import Tensor
+from ..te.tensor import PlaceholderOp, Tensor
 from .nest.realize import Realized, realize
 from .passes.flatten_buffers import flatten_buffers
 from .passes.loop_partition import loop_partition
@@ -79,7 +80,8 @@ def lower(
     trace_passes: bool | list[PassRecord] = False,
     debug: bool = False,
 ) -> PrimFunc:
-    """Lower a schedule to a function over the buffers of ``args``, in that order.
+    """Lower a schedule to a function over the buffers of ``args``, in that order. A placeholder that no stage reads may
+    be among them: its buffer is taken, and not touched.
 
     ``trace_passes`` True prints the function after each pass; a list collects ``PassRecord``s instead. The environment
     variable ``LOOPWRIGHT_DUMP_IR`` names a folder that gets one file a pass. ``debug`` is for debug builds.
@@ -137,12 +139,15 @@ def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "m
     return _function(schedule, args, name, realize(schedule.state))
 
 
-def _function(schedule: Schedule, args: Sequence[Tensor], name: str, realized: Realized) -> PrimFunc:
+def _function(schedule: Schedule, args: object, name: str, realized: Realized) -> PrimFunc:
+    if isinstance(args, (str, Tensor)) or not isinstance(args, Iterable):
+        raise ScheduleError(f"arguments are tensors, in a list, found {args!r}")
+    args = tuple(args)
     params = _parameters(schedule, args, realized.buffers)
     written = {t for stage in schedule.state.outputs for t in schedule.state.stage(stage).tensors}
     outputs = tuple(b for t, b in zip(args, params, strict=True) if t in written)
     _check_dimensions(name, realized.body, params)
-    return PrimFunc(name, params, realized.body, outputs, tuple(args))
+    return PrimFunc(name, params, realized.body, outputs, args)
 
 
 def _check_name(name: str) -> None:
@@ -154,6 +159,8 @@ def _parameters(schedule: Schedule, args: Sequence[Tensor], buffers: Mapping[Ten
     for arg in args:
         if not isinstance(arg, Tensor):
             raise ScheduleError(f"arguments are tensors, found {arg!r}")
+        if _is_unused(arg, buffers):
+            continue
         if arg not in buffers:
             raise ScheduleError(f"argument {arg!r} is not part of the schedule")
         stage = schedule.state.stage_of(arg)
@@ -172,7 +179,13 @@ def _parameters(schedule: Schedule, args: Sequence[Tensor], buffers: Mapping[Ten
     missing = [t.name for t in needed if t not in set(args)]
     if missing:
         raise ScheduleError(f"the arguments leave out {', '.join(missing)}: name all inputs and outputs")
-    return tuple(buffers[arg] for arg in args)
+    unused = {arg: make_buffer(arg.name, arg.shape, arg.dtype) for arg in args if _is_unused(arg, buffers)}
+    return tuple({**buffers, **unused}[arg] for arg in args)
+
+
+def _is_unused(arg: Tensor, buffers: Mapping[Tensor, Buffer]) -> bool:
+    """Whether an argument is an input that nothing reads: the function takes its memory, and leaves it alone."""
+    return arg not in buffers and isinstance(arg.op, PlaceholderOp)
 
 
 def _check_dimensions(name: str, body: Stmt, params: tuple[Buffer, ...]) -> None:

@@ -130,10 +130,15 @@ class Schedule:
             raise
 
     def copy(self) -> Schedule:
-        """A schedule in the same state, which goes its own way from here."""
+        """A schedule in the same state, of the same tensors, which goes its own way from here."""
         twin = Schedule(self.state)
         twin.trace = self.trace
         return twin
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> Schedule:
+        return self.copy()
 
     def cache_read(self, tensor: StageLike, scope: str, readers: StageLike | Sequence[StageLike]) -> Tensor:
         """Copy a tensor into memory of its own for one or several readers; gives the copy.

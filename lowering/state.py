@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from types import MappingProxyType
-from typing import Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
@@ -179,6 +179,10 @@ class Stage:
     prefetches: tuple[PrefetchAt, ...] = ()
     notes: Mapping[str, Notes] = field(default_factory=lambda: MappingProxyType({}))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = (getattr(self, f.name) for f in fields(self))
+        return _stage_of, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
+
     @property
     def is_input(self) -> bool:
         """Whether the caller gives the tensor."""
@@ -236,6 +240,12 @@ class Stage:
         return ", ".join(self.loops[leaf].name for leaf in self.leaves)
 
 
+def _stage_of(*values: Any) -> Stage:
+    """The stage with these fields, tables among them as a pickle holds them."""
+    tables: list[Any] = [MappingProxyType(v) if isinstance(v, dict) else v for v in values]
+    return Stage(*tables)
+
+
 def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = None) -> Stage:
     """A stage as it is before any primitive: one serial loop for each axis, in order, reductions innermost."""
     tensors = op.outputs if tensors is None else tensors
@@ -268,6 +278,9 @@ class ScheduleState:
     answers: dict[Aspect, dict[object, object]] = field(
         default_factory=lambda: {aspect: {} for aspect in get_args(Aspect)}, init=False
     )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScheduleState, (self.stages, self.outputs)
 
     def stage(self, name: str) -> Stage:
         for stage in self.stages:

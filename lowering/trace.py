@@ -70,6 +70,8 @@ class Trace(Sequence[Step]):
 
         Raises ``TraceError`` with the number and the text of the first step that is not legal there, and why.
         """
+        if not isinstance(state, ScheduleState):
+            raise TraceError(f"a trace is replayed on the state of a schedule, as in s.replay(trace), not on {state!r}")
         for number, step in enumerate(self.steps, start=1):
             try:
                 state = step.next_state(state)

@@ -58,6 +58,13 @@ def integer(value: object, name: str) -> int:
         raise TypeInferenceError(f"{name} must be an integer, found {value!r}") from None
 
 
+def integer_list(values: object, name: str) -> tuple[int, ...]:
+    """Whole numbers, of which there may be none; one by itself is none."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeInferenceError(f"{name} must be a list of integers, as in [2, 3], found {values!r}")
+    return tuple(integer(value, name) for value in values)
+
+
 def integers(values: PerAxis, name: str) -> tuple[int, ...]:
     """Whole numbers; one by itself is a tuple of one."""
     if isinstance(values, Iterable):

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ..graph.types import Type
 from ..ir.errors import SelectionError
+from ..ir.foreign_errors import naming_code
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor
@@ -60,8 +61,30 @@ class OpImplementation:
         """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""
         if self.configure is None:
             raise SelectionError(f"{self.name} takes no config, found {dict(config)}")
-        compute, schedule = self.configure(config)
+        with naming_code(f"configure of {self.name}", SelectionError):
+            compute, schedule = self.configure(config)
         return dataclasses.replace(self, compute=compute, schedule=schedule)
+
+    def computed(self, op: str, attrs: Any, inputs: Tensors, result: Type) -> Tensors:
+        """The output tensors for a call of the operator named ``op``. Raises ``SelectionError`` where the compute
+        fails, or gives no tensors."""
+        what = f"the compute {self.name} of {op}"
+        with naming_code(what, SelectionError):
+            given = self.compute(attrs, inputs, result)
+        made = given if isinstance(given, tuple) else (given,)
+        if not all(isinstance(tensor, Tensor) for tensor in made):
+            raise SelectionError(f"{what} should compute {result}, but it gives {given!r}")
+        return made
+
+    def scheduled(self, op: str, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of a function of these outputs. Raises ``SelectionError`` where the function that makes it
+        fails, or gives no schedule."""
+        what = f"the schedule of {self.name} of {op}"
+        with naming_code(what, SelectionError):
+            made: object = self.schedule(attrs, anchor, outputs, target)
+        if not isinstance(made, Schedule):
+            raise SelectionError(f"{what} should give what create_schedule gives, but it gives {made!r}")
+        return made
 
 
 def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes: str) -> Compute:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..graph.node import Call
-from ..ir.errors import LoopwrightError
+from ..ir.errors import LoopwrightError, ModelError
 from ..ir.expr import Expr
+from ..ir.foreign_errors import naming_code
 from .registry import Op
 
 
@@ -51,4 +52,7 @@ def memory_view(call: Call) -> MemoryView | None:
     """Where the result of a call lies, as the rule of its operator says."""
     assert isinstance(call.op, Op)
     rule = _rules.get(call.op.name)
-    return None if rule is None else rule(call)
+    if rule is None:
+        return None
+    with naming_code(f"the memory rule of {call.op.name}", ModelError):
+        return rule(call)

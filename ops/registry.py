@@ -12,11 +12,13 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from ..graph.node import Call, Node, OpBase, check_node
-from ..graph.types import Type
+from ..graph.types import Type, TypeNode
 from ..ir.errors import LoopwrightError, TypeInferenceError
+from ..ir.foreign_errors import naming_code
 from ..ir.op_names import add_op_name
 from .attrs import Attrs
 from .foreign_code import note
+from .generic import where
 
 
 class OpPattern(IntEnum):
@@ -79,11 +81,21 @@ class Op(OpBase):
         """A call, typed by the relation. Raises ``TypeInferenceError`` where arguments or attributes do not fit."""
         self._check_arguments(args, attrs)
         try:
-            result = self.relation([a.type for a in args], attrs)
+            result = self.infer([a.type for a in args], attrs)
         except TypeInferenceError as error:
             types = ", ".join(f"{n}: {a.type}" for n, a in zip(self._names(len(args)), args, strict=True))
-            raise TypeInferenceError(f"{self.name}({types}): {error}") from None
+            raise TypeInferenceError(f"{self.name}({types}): {error}") from error.__cause__
         return Call(self, args, attrs, result, origin)
+
+    def infer(self, types: Sequence[Type], attrs: Attrs | None) -> Type:
+        """The type of the result. Raises ``TypeInferenceError`` where arguments do not fit together, and for a relation
+        that fails, or gives something else."""
+        relation = f"the type relation {where(self.relation)}"
+        with naming_code(relation, TypeInferenceError):
+            result = self.relation(types, attrs)
+        if not isinstance(result, TypeNode):
+            raise TypeInferenceError(f"{relation} should give a type, as tensor_type makes it, but it gives {result!r}")
+        return result
 
     def _names(self, count: int) -> list[str]:
         names = [a.name for a in self.arguments]

@@ -12,7 +12,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Expr, as_index, const_int, maximum, minimum
 from ..ir.facts import NO_FACTS
 from ..ir.simplify import simplify
-from .arguments import axis_of
+from .arguments import axis_of, integer_list, naming
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .memory_view import RunOfArgument, register_memory_rule
@@ -143,14 +143,16 @@ def _clipped(index: int) -> int:
 
 def split(x: Node, sections: Sequence[int], axis: int = 0) -> tuple[Call, ...]:
     """x cut along an axis into parts of the given extents, which must add up to the axis's: a slice each."""
-    kind = tensor_of(x)
     at = axis_of("split", x, axis)
+    kind = tensor_of(x)
     extent = const_int(kind.shape[at])
-    if any(s < 0 for s in sections) or (extent is not None and sum(sections) != extent):
-        raise TypeInferenceError(f"split of {kind}: sections {tuple(sections)} do not add up to axis {at}")
+    with naming("split", x):
+        counts = integer_list(sections, "sections")
+        if any(s < 0 for s in counts) or (extent is not None and sum(counts) != extent):
+            raise TypeInferenceError(f"sections {counts} do not add up to axis {at}")
     parts: list[Call] = []
     start = 0
-    for section in sections:
+    for section in counts:
         parts.append(strided_slice(x, [start], [start + section], [at]))
         start += section
     return tuple(parts)

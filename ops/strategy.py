@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from ..graph.types import Type
 from ..ir.errors import LoopwrightError, SelectionError
+from ..ir.foreign_errors import naming_code
 from ..ir.target import Target
 from ..ir.target_kind import require_kind
 from ..lowering.schedule import Schedule
@@ -309,9 +310,11 @@ def strategy_of(op: Op, attrs: Any, inputs: Sequence[Type], result: Type, target
     function = _deciding(op, target)
     if function is None:
         raise SelectionError(f"operator {op.name} has no implementation for {target.cpu}")
-    made = function(attrs, inputs, result, target)
+    what = f"the strategy {where(function)} of {op.name}"
+    with naming_code(what, SelectionError):
+        made = function(attrs, inputs, result, target)
     if not isinstance(made, OpStrategy):
-        raise SelectionError(f"the strategy {where(function)} of {op.name} should return an OpStrategy, found {made!r}")
+        raise SelectionError(f"{what} should return an OpStrategy, found {made!r}")
     return made
 
 

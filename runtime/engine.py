@@ -10,11 +10,13 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import NoReturn
 
 from ..codegen.model import CompiledFunction
 from ..ir.aligned import aligned
 from ..ir.errors import RuntimeArgumentError, TargetError
 from .arrays import Array
+from .bound_engine import BoundEngine
 from .dimensions import bind
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
@@ -91,6 +93,12 @@ class Engine:
         state = "; ".join(map(str, made.executors)) if made is not None else "not loaded"
         return f"<Engine {self.library.model.name}, {len(self._configs)} executors: {state}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeArgumentError(
+            "an engine holds code, memory and threads of this process, and is neither pickled nor copied: pickle "
+            "engine.library, or library.save(path) and lw.load(path), and make an engine of the library there"
+        )
+
     def init(self, select: Select | None = None, records: str | os.PathLike[str] | None = None) -> Engine:
         """Load the machine code, allocate the arenas, and choose the tactics. A call of the engine does it by itself
         where it is missing.
@@ -145,19 +153,14 @@ class Engine:
         """The outputs, for coroutines: others go on meanwhile."""
         return await asyncio.wrap_future(self.submit(inputs, out, threads))
 
-    def bind(self, inputs: Values) -> Callable[[], list[Array]]:
+    def bind(self, inputs: Values) -> BoundEngine:
         """The engine with its inputs checked once, and kept: calling the result runs it on them again and again, and
         gives the same output arrays, written anew. The inputs must not be resized in place."""
         arrays = self._signature.input_arrays(inputs)
         executors = self._ready()
         outputs = executors.use(lambda executor: executor.new_outputs(arrays))
         runs = {executor: executor.bind(arrays, outputs) for executor in executors.executors}
-
-        def bound() -> list[Array]:
-            executors.use(lambda executor: runs[executor]())
-            return outputs
-
-        return bound
+        return BoundEngine(executors, runs, outputs)
 
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;

@@ -14,7 +14,15 @@ from ..codegen.compile import CompiledCode
 from ..codegen.jit import load
 from ..codegen.mlir.loops import loops_text
 from ..codegen.report.report import VectorReport
-from ..ir.errors import BoundsError, InternalError, KernelError, LoopwrightError, OutOfMemoryError, TargetError
+from ..ir.errors import (
+    BoundsError,
+    InternalError,
+    KernelError,
+    LoopwrightError,
+    OutOfMemoryError,
+    RuntimeArgumentError,
+    TargetError,
+)
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
@@ -65,6 +73,15 @@ class Kernel:
             self._address = self._loaded.address()
             native: Entry = _ENTRY(self._address)
             self._entry = self._checked_entry(native) if code.options.debug else native
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kernel, (self.func, self.code, self._report)
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
 
     def __call__(self, *arrays: object, threads: int | None = None) -> None:
         """Run the kernel on the arrays, with at most ``threads`` threads (default: the target's, or the system's)."""
@@ -217,6 +234,11 @@ class BoundKernel:
         error = self._entry(self._context, self._args)
         if error:
             self._fail(error)
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeArgumentError(
+            "a bound kernel holds addresses of this process: pickle or copy the kernel, and bind it to the other arrays"
+        )
 
     def time(self, address: int, repeats: int, number: int | Literal["auto"]) -> Timing:
         """Time the native code at an address with these arrays."""

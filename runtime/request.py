@@ -6,7 +6,7 @@ Mutable: it belongs to one thread; its engine may be shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from ..ir.errors import RuntimeArgumentError
 from .arrays import Array
@@ -25,6 +25,9 @@ class Request:
         self._run = run
         self._inputs: dict[int, Array] = {}
         self._outputs: list[Array] | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeArgumentError("a request belongs to an engine of this process: make one by engine.request() there")
 
     def __repr__(self) -> str:
         state = "done" if self._outputs is not None else f"{len(self._inputs)} of {len(self._signature.inputs)} inputs"
