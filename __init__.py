@@ -160,10 +160,10 @@ def build(
     """Compile a schedule to a kernel: ``kernel(a, b, c)`` runs it on arrays, outputs are written in place.
 
     ``precision`` is ``"standard"`` (multiplications and additions may contract to fma, the schedule may reassociate
-    reductions), ``"strict"`` (neither) or ``"fast"`` (LLVM may reassociate sums as well). A ``debug`` build checks each
-    access before it is made, and raises ``BoundsError`` with the tensor, its indices and the values of the loops
-    around; it has no vector code. With ``line_tables`` debuggers and profilers show the loop nest as the source of the
-    machine code, which is the same.
+    reductions), ``"strict"`` (neither) or ``"fast"`` (divisors that are constants become factors): docs/accuracy.md
+    says what may contract. A ``debug`` build checks each access before it is made, and raises ``BoundsError`` with the
+    tensor, its indices and the values of the loops around; it has no vector code. With ``line_tables`` debuggers and
+    profilers show the loop nest as the source of the machine code, which is the same.
     Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
 
     >>> import numpy as np

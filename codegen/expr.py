@@ -39,6 +39,7 @@ from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
 from .checks import Checks
+from .contraction import Contraction, contraction
 from .dot2 import dot2, pair
 from .dot4 import dot4
 from .facts import Facts
@@ -146,8 +147,10 @@ class ExprEmitter:
             case Load(_, _, mask):
                 return () if mask is None else (mask,)
             case Binary():
-                product = self._contraction(node)
-                return (node.a, node.b) if product is None else (*_factors(product), _other(node, product))
+                if (call := self._summed_call(node)) is not None:
+                    return (*call.args, _other(node, call))
+                found = self._contraction(node)
+                return (node.a, node.b) if found is None else (found.a, found.b, found.addend)
             case _:
                 return children(node)  # type: ignore[return-value]
 
@@ -173,6 +176,8 @@ class ExprEmitter:
                 return self._if_then_else(node)
             case Let():
                 return self._let(node)
+            case Call("arithmetic_fence", (value,), _):
+                return self.value(value)
             case Call(name, args, _):
                 values = [self.value(a) for a in args]
                 if name == "dot4":
@@ -203,13 +208,14 @@ class ExprEmitter:
         if is_small_float(kind):
             return self.builder.xor(value, same_lanes(value, 1 << 15))
         if kind.is_float:
-            return self.builder.fneg(value, flags=self.options.fast_math)
+            return self.builder.fneg(value)
         return self.builder.sub(same_lanes(value, 0), value, flags=self._index_flags if kind.is_index else ())
 
     def _binary(self, node: Binary) -> llvm_ir.Value:
-        product = self._contraction(node)
-        if product is not None:
-            return self._fused(node, product)
+        if (call := self._summed_call(node)) is not None:
+            return self._summed(call, _other(node, call))
+        if (fma := self._contraction(node)) is not None:
+            return self._fused(fma)
         a, b = self.value(node.a), self.value(node.b)
         if node.dtype.is_float:
             return self._float_binary(node, a, b)
@@ -228,45 +234,38 @@ class ExprEmitter:
         return getattr(self.builder, _INT_OPS[op])(a, b, flags=flags)
 
     def _float_binary(self, node: Binary, a: llvm_ir.Value, b: llvm_ir.Value) -> llvm_ir.Value:
-        kind = node.dtype
+        kind, op = node.dtype, node.op
+        if op == "/" and self.options.precision == "fast" and (inverse := floats.reciprocal(node.b)) is not None:
+            op, b = "*", constant(kind, inverse)
         a, b = (widen_small(self.builder, self.target, v, kind) for v in (a, b))
-        if node.op in ("min", "max"):
+        if op in ("min", "max"):
             not_nan = floats.never_nan(node.a), floats.never_nan(node.b)
-            result = floats.min_max(self.builder, self.target, node.op, (a, b), not_nan)
+            result = floats.min_max(self.builder, self.target, op, (a, b), not_nan)
         else:
-            result = getattr(self.builder, _FLOAT_OPS[node.op])(a, b, flags=self.options.fast_math)
+            result = getattr(self.builder, _FLOAT_OPS[op])(a, b)
         return narrow_small(self.builder, self.target, result, kind)
 
-    def _contraction(self, node: Binary) -> Binary | Call | None:
-        """The product that this sum or difference takes in: a dot4; unless precision is strict, a dot2, or for targets
-        with fma a product of two factors."""
-        strict = self.options.precision == "strict"
-        taken = ("dot4",) if strict else ("dot4", "dot2")
-        for side in (node.b, node.a):
-            if node.op == "+" and isinstance(side, Call) and side.name in taken:
-                return side
-        if node.op not in ("+", "-") or not node.dtype.is_float or node.dtype.bits == 16:
-            return None
-        if strict or not self.target.has_fma:
-            return None
-        for side in (node.b, node.a):
-            if isinstance(side, Binary) and side.op == "*":
-                return side
-        return None
+    def _summed_call(self, node: Binary) -> Call | None:
+        """The dot4, or unless precision is strict the dot2, that this sum goes on from its other operand."""
+        taken = ("dot4",) if self.options.precision == "strict" else ("dot4", "dot2")
+        calls = (side for side in (node.b, node.a) if isinstance(side, Call) and side.name in taken)
+        return next(calls, None) if node.op == "+" else None
 
-    def _fused(self, node: Binary, product: Binary | Call) -> llvm_ir.Value:
-        x, y = (self.value(f) for f in _factors(product))
-        other = self.value(_other(node, product))
-        if isinstance(product, Call):
-            if product.name == "dot2":
-                return dot2(self.builder, self.target, self.options, other, x, y)
-            return dot4(self.builder, self.target, other, x, y)
-        if node.op == "-":
-            if product is node.b:
-                x = self.builder.fneg(x)
-            else:
-                other = self.builder.fneg(other)
-        return call_intrinsic(self.builder, "fma", [x.type], x.type, [x, y, other])
+    def _contraction(self, node: Binary) -> Contraction | None:
+        contracts = self.options.precision != "strict" and self.target.has_fma
+        return contraction(node) if contracts else None
+
+    def _summed(self, call: Call, start: Expr) -> llvm_ir.Value:
+        x, y = (self.value(arg) for arg in call.args)
+        if call.name == "dot2":
+            return dot2(self.builder, self.target, self.options, self.value(start), x, y)
+        return dot4(self.builder, self.target, self.value(start), x, y)
+
+    def _fused(self, fma: Contraction) -> llvm_ir.Value:
+        a, b, addend = self.value(fma.a), self.value(fma.b), self.value(fma.addend)
+        a = self.builder.fneg(a) if fma.negate_a else a
+        addend = self.builder.fneg(addend) if fma.negate_addend else addend
+        return call_intrinsic(self.builder, "fma", [a.type], a.type, [a, b, addend])
 
     def _compare(self, node: Compare) -> llvm_ir.Value:
         a, b, kind = self.value(node.a), self.value(node.b), node.a.dtype
@@ -315,9 +314,5 @@ class ExprEmitter:
         return self.builder.add(splat(self.builder, base, node.lanes), steps, flags=flags)
 
 
-def _factors(product: Binary | Call) -> tuple[Expr, ...]:
-    return product.args if isinstance(product, Call) else (product.a, product.b)
-
-
-def _other(node: Binary, product: Binary | Call) -> Expr:
-    return node.a if product is node.b else node.b
+def _other(node: Binary, side: Expr) -> Expr:
+    return node.a if side is node.b else node.b

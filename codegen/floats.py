@@ -1,9 +1,10 @@
-"""Float minimum and maximum that give NaN if either side is NaN."""
+"""Float minimum and maximum that give NaN if either side is NaN; reciprocals of constants."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from llvmlite import ir as llvm_ir
 
 from ..ir.expr import Binary, Broadcast, Cast, Const, Expr, Select
@@ -25,6 +26,20 @@ def never_nan(value: Expr) -> bool:
             return never_nan(a) and never_nan(b)
         case _:
             return False
+
+
+def reciprocal(divisor: Expr) -> float | None:
+    """What to multiply by instead of dividing; None if the divisor is no constant, or either is no normal number.
+
+    None for types of 16 bits, whose quotients are rounded twice as it is.
+    """
+    value = divisor.value if isinstance(divisor, Broadcast) else divisor
+    if not isinstance(value, Const) or value.value == 0 or value.dtype.bits == 16:
+        return None
+    inverse = 1 / value.value
+    limits = np.finfo(value.dtype.to_numpy())
+    both_normal = all(limits.tiny <= abs(x) <= limits.max for x in (value.value, inverse))
+    return inverse if both_normal else None
 
 
 def min_max(

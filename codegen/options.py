@@ -34,14 +34,14 @@ def arithmetic_of(precision: Precision, arithmetic: Arithmetic | None) -> Arithm
 class CodegenOptions:
     """``precision``: ``strict`` keeps every rounding, and refuses schedules that fold float reductions in another order
     than their definitions; ``standard`` lets the schedule choose that order, and contracts ``a * b + c`` to an fma
-    where the target has it; ``fast`` also lets LLVM reassociate and use reciprocals. NaN, infinities and subnormals
-    count in all three. Only models have their layouts planned, unless ``strict``. ``arithmetic`` is what
-    ``arithmetic_of`` says, None what the precision implies: with ``fast``, products may be those of Winograd and of
-    Strassen, whose error is a share of the largest number that is summed with others, of other places or rows of a
-    sample, too, and NaN or infinities reach these. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says whether objects are
-    kept on disk. ``debug`` checks each access for bounds and each index division for 0, and fills new memory with ones;
-    the caller's context then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into the object, whose
-    source is the loop nest.
+    where the target has it; ``fast`` also multiplies by the reciprocals of constants instead of dividing. NaN,
+    infinities and subnormals count in all three. Only models have their layouts planned, unless ``strict``.
+    ``arithmetic`` is what ``arithmetic_of`` says, None what the precision implies: with ``fast``, products may be those
+    of Winograd and of Strassen, whose error is a share of the largest number that is summed with others, of other
+    places or rows of a sample, too, and NaN or infinities reach these. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says
+    whether objects are kept on disk. ``debug`` checks each access for bounds and each index division for 0, and fills
+    new memory with ones; the caller's context then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into
+    the object, whose source is the loop nest.
     """
 
     precision: Precision = "standard"
@@ -55,8 +55,3 @@ class CodegenOptions:
         if self.precision not in get_args(Precision):
             raise TargetError(f"there is no precision {self.precision!r}; there are {', '.join(get_args(Precision))}")
         object.__setattr__(self, "arithmetic", arithmetic_of(self.precision, self.arithmetic))
-
-    @property
-    def fast_math(self) -> tuple[str, ...]:
-        """The fast-math flags on float arithmetic."""
-        return ("reassoc", "arcp", "contract") if self.precision == "fast" else ()

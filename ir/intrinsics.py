@@ -72,6 +72,9 @@ def _dot2(a: Array, b: Array) -> Array:
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
+ARITHMETIC_FENCE = "arithmetic_fence"
+"""The intrinsic whose argument code generation computes by itself: it is not contracted with what reads it."""
+
 _TABLE = (
     Intrinsic("abs", 1, "number", np.abs, doc="absolute value; of the smallest integer it wraps"),
     Intrinsic("sqrt", 1, "float", np.sqrt),
@@ -103,6 +106,9 @@ _TABLE = (
     Intrinsic("isinf", 1, "float", np.isinf, BOOL),
     Intrinsic("isfinite", 1, "float", np.isfinite, BOOL),
     Intrinsic("fma", 3, "float", lambda a, b, c: a * b + c, doc="a * b + c, rounded once"),
+    Intrinsic(
+        ARITHMETIC_FENCE, 1, "float", lambda x: x, doc="x, rounded to its dtype: no sum takes in the product that x is"
+    ),
     Intrinsic("copysign", 2, "float", np.copysign),
     Intrinsic("popcount", 1, "int", _popcount, doc="number of bits that are 1"),
     Intrinsic("dot4", 2, "int32", _dot4, doc="sum of the products of a's 4 bytes, unsigned, with b's 4 bytes, signed"),

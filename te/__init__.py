@@ -8,6 +8,7 @@ from .extern import extern
 from .math import (
     abs,
     acos,
+    arithmetic_fence,
     asin,
     atan,
     cast,
@@ -71,6 +72,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "arithmetic_fence",
     "asin",
     "atan",
     "cast",

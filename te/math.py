@@ -14,7 +14,7 @@ from ..ir.expr import cast as cast_expr
 from ..ir.expr import const as const_expr
 from ..ir.expr import maximum as maximum_expr
 from ..ir.expr import minimum as minimum_expr
-from ..ir.intrinsics import call
+from ..ir.intrinsics import ARITHMETIC_FENCE, call
 
 
 def const(value: bool | int | float, dtype: str | DType = "float32") -> Expr:
@@ -72,6 +72,15 @@ def maximum(a: ExprLike, b: ExprLike) -> Expr:
 def power(x: ExprLike, y: ExprLike) -> Expr:
     """x to the power of y, as in C99."""
     return call("pow", x, y)
+
+
+def arithmetic_fence(x: ExprLike) -> Expr:
+    """x, rounded to its dtype: ``te.arithmetic_fence(a * b) - c`` does not become an fma.
+
+    For sums that count on the rounding of what they read, as a compensated sum does. Needless for a stage that several
+    places read, and for a product that stands in a body twice: these are one value, see docs/accuracy.md.
+    """
+    return call(ARITHMETIC_FENCE, x)
 
 
 def fma(a: ExprLike, b: ExprLike, c: ExprLike) -> Expr:

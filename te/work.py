@@ -8,8 +8,8 @@ from ..ir.expr import ONE, ZERO, Axis, Binary, Call, Cast, Expr, IfThenElse, Let
 from ..ir.simplify import simplify
 from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 
-_OPERATIONS = {"fma": 2, "dot2": 4, "dot4": 8}
-"""Of calls that do more than one multiplication, addition or function."""
+_OPERATIONS = {"arithmetic_fence": 0, "fma": 2, "dot2": 4, "dot4": 8}
+"""Of calls that do not count as one multiplication, addition or function."""
 
 
 def operations(outputs: Sequence[Tensor]) -> Expr:

@@ -34,9 +34,10 @@ from ...ir.expr import (
     const_int,
 )
 from ...ir.visit import children
+from ..contraction import Contraction, contraction
 from ..facts import Facts, add, as_ramp
 from ..integers import Division
-from .casts import convert, is_small_float, narrowed, widened
+from .casts import convert, narrowed, widened
 from .integers import floor_divide, min_max, shift
 from .intrinsics import emit_intrinsic, fma
 from .text import Value, Writer, type_of
@@ -141,8 +142,8 @@ class ExprEmitter:
             case Compare() if self._leading_lanes(node) is not None:
                 return ()
             case Binary():
-                product = self._product(node)
-                return (node.a, node.b) if product is None else (product.a, product.b, _other(node, product))
+                found = self._contraction(node)
+                return (node.a, node.b) if found is None else (found.a, found.b, found.addend)
             case _:
                 return children(node)  # type: ignore[return-value]
 
@@ -170,6 +171,8 @@ class ExprEmitter:
                 self.bind(var, value)
                 with self.scope():
                     return self.value(body)
+            case Call("arithmetic_fence", (value,), _):
+                return self.value(value)
             case Call(name, args, result):
                 return emit_intrinsic(self.writer, name, [self.value(a) for a in args], args[0].dtype, result)
             case Load() | TensorRead():
@@ -206,9 +209,8 @@ class ExprEmitter:
                 return w.binary("arith.subi", w.constant(kind, 0), value)
 
     def _binary(self, node: Binary) -> Value:
-        product = self._product(node)
-        if product is not None:
-            return self._fused(node, product)
+        if (found := self._contraction(node)) is not None:
+            return self._fused(found, node.dtype.lanes)
         w, kind, op = self.writer, node.dtype, node.op
         a, b = self.value(node.a), self.value(node.b)
         if kind.is_float:
@@ -223,23 +225,15 @@ class ExprEmitter:
             return shift(w, kind, op, a, b, const_int(node.b))
         return w.binary(f"arith.{_INT_OPS[op]}", a, b)
 
-    def _product(self, node: Binary) -> Binary | None:
-        """The product that a sum or difference takes in."""
-        if not self._contract or node.op not in ("+", "-") or not node.dtype.is_float or is_small_float(node.dtype):
-            return None
-        for side in (node.b, node.a):
-            if isinstance(side, Binary) and side.op == "*":
-                return side
-        return None
+    def _contraction(self, node: Binary) -> Contraction | None:
+        return contraction(node) if self._contract else None
 
-    def _fused(self, node: Binary, product: Binary) -> Value:
+    def _fused(self, found: Contraction, lanes: int) -> Value:
         w = self.writer
-        x, y, other = self.value(product.a), self.value(product.b), self.value(_other(node, product))
-        if node.op == "-" and product is node.b:
-            x = w.unary("arith.negf", x)
-        elif node.op == "-":
-            other = w.unary("arith.negf", other)
-        if node.dtype.lanes == 1:
+        x, y, other = self.value(found.a), self.value(found.b), self.value(found.addend)
+        x = w.unary("arith.negf", x) if found.negate_a else x
+        other = w.unary("arith.negf", other) if found.negate_addend else other
+        if lanes == 1:
             return fma(w, x, y, other)
         return w.op(f"vector.fma {x.name}, {y.name}, {other.name} : {x.type}", x.type)
 
@@ -290,7 +284,3 @@ class ExprEmitter:
             each = self.broadcast(self.value(node.stride), kind)
             steps = w.binary("arith.muli", w.steps(kind, 0, 1), each)
         return w.binary("arith.addi", self.broadcast(self.value(node.base), kind), steps)
-
-
-def _other(node: Binary, product: Binary) -> Expr:
-    return node.a if product is node.b else node.b

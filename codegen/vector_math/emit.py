@@ -16,6 +16,7 @@ from . import classify, erf, exp, fma, hyperbolic, inverse_trig, log, power, rou
 
 _UNARY: dict[str, Callable[[Float], Float]] = {
     "abs": Float.abs,
+    "arithmetic_fence": lambda x: x,
     "sqrt": power.sqrt,
     "rsqrt": power.rsqrt,
     "exp": exp.exp,

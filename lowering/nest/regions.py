@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from ...ir.simplify import simplify
 from ...ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from ..state import After, At, Inlined, ScheduleState, Stage, once
+from .fences import fence_shared, fenced
 from .finished import finished, region_after
 from .inference import Inference, Region
 from .loops import StageLoops, derive_loops
@@ -103,10 +105,12 @@ def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> Stag
 def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
     """The bodies of all stages that are not inlined, with the inlined ones put in where they are read.
 
-    Externs and scans have none, but an entry: what they read is ``op.inputs``.
+    Externs and scans have none, but an entry: what they read is ``op.inputs``. What several places read is fenced, so
+    that all see one value (see ``fences.py``).
     """
     bodies: dict[str, tuple[Expr, ...]] = {}
     inlined: dict[Tensor, Expr] = {}
+    places = _places_that_read(state)
 
     def put_in(node: object) -> Expr | None:
         if isinstance(node, TensorRead) and isinstance(node.tensor, Tensor) and node.tensor in inlined:
@@ -120,14 +124,24 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
             if isinstance(stage.op, (ExternOp, ScanOp)):
                 bodies[stage.name] = ()
             continue
-        body = tuple(rewrite(expr, put_in) for expr in stage.op.body)
+        body = fence_shared(tuple(rewrite(expr, put_in) for expr in stage.op.body))
         if not isinstance(stage.place, Inlined):
             bodies[stage.name] = body
             continue
         for tensor, expr in zip(stage.tensors, body, strict=True):
-            inlined[tensor] = expr
+            inlined[tensor] = fenced(expr) if places[tensor] > 1 else expr
             axes_of[tensor] = tuple(axis.var for axis in stage.op.axis)
     return bodies
+
+
+def _places_that_read(state: ScheduleState) -> Counter[Tensor]:
+    """In how many places of the bodies each tensor is read."""
+    found: Counter[Tensor] = Counter()
+    for stage in state.stages:
+        if isinstance(stage.op, ComputeOp):
+            reads = dict.fromkeys(read for body in stage.op.body for read in tensor_reads(body))
+            found.update(read.tensor for read in reads if isinstance(read.tensor, Tensor))
+    return found
 
 
 @once("bodies")

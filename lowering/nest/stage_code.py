@@ -14,6 +14,7 @@ from ...ir.stmt import CallExtern, LetStmt, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, substitute, with_views
 from ...te.tensor import ExternOp, Tensor
 from ..state import ScheduleState, Stage
+from .fences import fence_shared
 from .inference import Inference
 from .storage import stored_at
 
@@ -88,7 +89,8 @@ class StageCode:
         sources = [self.resolve(source, values) for source in reduction.sources]
         if len(sources) == 1:
             terms = {combiner.lhs[0]: Load(targets[0], element), combiner.rhs[0]: sources[0]}
-            return Store(targets[0], element, substitute(combiner.results[0], terms))
+            (value,) = fence_shared((substitute(combiner.results[0], terms),))
+            return Store(targets[0], element, value)
         # Several outputs: all are computed before any is stored, so that the order of the stores does not matter.
         rhs = [Var(v.name, v.dtype) for v in combiner.rhs]
         lhs = [Var(v.name, v.dtype) for v in combiner.lhs]
