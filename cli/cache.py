@@ -34,7 +34,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     listing = actions.add_parser("ls", help="list the entries, the last used ones first")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
-    verify = actions.add_parser("verify", help="check all entries; the exit code is 1 if damaged ones remain")
+    verify = actions.add_parser(
+        "verify", help="check all entries, and who could have written them; the exit code is 1 if damaged ones remain"
+    )
     verify.add_argument("--drop", action="store_true", help="remove the damaged entries")
     verify.add_argument("--json", action="store_true", help="print JSON")
     verify.set_defaults(run=_verify)
@@ -52,7 +54,7 @@ def _list(arguments: argparse.Namespace) -> int:
     cache, now = disk_cache(), time.time()
     entries = sorted(cache.entries(), key=lambda entry: (-entry.used, entry.key))
     if arguments.json:
-        print(json.dumps({"folder": str(cache.folder), "entries": [_entry_json(e) for e in entries]}, indent=2))
+        print(json.dumps(_folder_json(cache) | {"entries": [_entry_json(e) for e in entries]}, indent=2))
         return 0
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("key", "kind", "name", "target"):
@@ -67,6 +69,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if entries:
         console.print(table)
     console.print(f"{_total(entries)} in {cache.folder}", markup=False, soft_wrap=True)
+    _tell_of_distrust(cache)
     return 0
 
 
@@ -79,13 +82,14 @@ def _verify(arguments: argparse.Namespace) -> int:
         for entry in damaged:
             entry.drop()
     if arguments.json:
-        facts = {"folder": str(cache.folder), "entries": len(entries), "dropped": arguments.drop}
+        facts = _folder_json(cache) | {"entries": len(entries), "dropped": arguments.drop}
         print(json.dumps(facts | {"damaged": problems}, indent=2))
     else:
         for entry, problem in damaged.items():
             print(f"{'dropping ' if arguments.drop else ''}{entry.path}: {problem}")
         print(f"{_total(entries)} in {cache.folder}: {len(damaged)} damaged")
-    return 1 if damaged and not arguments.drop else 0
+        _tell_of_distrust(cache)
+    return 1 if (damaged and not arguments.drop) or cache.distrust() is not None else 0
 
 
 def _prune(arguments: argparse.Namespace) -> int:
@@ -99,11 +103,22 @@ def _prune(arguments: argparse.Namespace) -> int:
             entry.drop()
         _remove_leftovers(cache, arguments)
     if arguments.json:
-        facts = {"folder": str(cache.folder), "dry_run": arguments.dry_run}
+        facts = _folder_json(cache) | {"dry_run": arguments.dry_run}
         print(json.dumps(facts | {"removed": removed}, indent=2))
     else:
         print(f"{'would remove' if arguments.dry_run else 'removed'} {_total(chosen)} in {cache.folder}")
+        _tell_of_distrust(cache)
     return 0
+
+
+def _folder_json(cache: DiskCache) -> dict[str, object]:
+    """Which cache it is; ``distrust`` is why nothing in it is used, null if it is trusted."""
+    return {"folder": str(cache.folder), "distrust": cache.distrust()}
+
+
+def _tell_of_distrust(cache: DiskCache) -> None:
+    why = cache.distrust()
+    print("it is trusted" if why is None else f"it is not trusted, and not used: {why}")
 
 
 def _entry_json(entry: CacheEntry) -> dict[str, object]:
@@ -131,10 +146,10 @@ def _chosen(entries: Sequence[CacheEntry], arguments: argparse.Namespace, now: f
 def _remove_leftovers(cache: DiskCache, arguments: argparse.Namespace) -> None:
     """Remove what is no entry: files of writers that died, and loop nests as old as the entries to remove."""
     for path in cache.leftovers(LEFT_BEHIND):
-        path.unlink(missing_ok=True)
+        cache.remove(path)
     days = 0.0 if arguments.all else arguments.older_than
     for path in [] if days is None else cache.nests(days * DAY):
-        path.unlink(missing_ok=True)
+        cache.remove(path)
 
 
 def _days(text: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -85,15 +84,3 @@ class Choice:
             for c in self.candidates
         ]
         return asdict(self) | {"candidates": candidates, "notes": list(self.notes)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Choice:
-        """The choice of the fields that ``to_json`` or ``asdict`` gave."""
-        candidates = tuple(_candidate(c) for c in data["candidates"])
-        return cls(**{**data, "candidates": candidates, "notes": tuple(data["notes"])})
-
-
-def _candidate(data: Mapping[str, Any]) -> CandidateReport:
-    clauses = tuple(ClauseReport(**clause) for clause in data["clauses"])
-    recorded = CostReport(**data["recorded"]) if data["recorded"] is not None else None
-    return CandidateReport(data["implementation"], data["plevel"], clauses, recorded, data.get("refused"))

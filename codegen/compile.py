@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import InternalError
+from ..ir.errors import InternalError, ModelError
 from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
 from ..ir.target import Target
-from .cache import disk_cache
+from .cache import DiskCache, disk_cache
 from .cache_entry import About
 from .cache_key import cache_key, compiler_version
 from .machine import optimize, target_machine
 from .module import emit_module
 from .nest_source import NestSource, kept_source
+from .object_check import check_object
 from .options import CodegenOptions
 
 _SOURCES = ("codegen",)
@@ -76,13 +77,25 @@ def compile_text(
     located = text if source is None else source.named_in(text)
     cache = disk_cache() if options.cache else None
     key = cache_key("object", located, target, options, _SOURCES)
-    code = cache.get(key) if cache is not None else None
+    code = None if cache is None else _cached(cache, key, target, entry)
     if code is None:
         with _optimized(located, target, options) as (optimized, machine):
             code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, About("object", entry, str(target), compiler_version()), code)
     return CompiledCode(code, entry, messages, text, target, options, externs, source)
+
+
+def _cached(cache: DiskCache, key: str, target: Target, entry: str) -> bytes | None:
+    """Object code from the cache; None if there is none that can be loaded."""
+    code = cache.get(key)
+    if code is not None:
+        try:
+            check_object(code, target, entry)
+        except ModelError as error:
+            cache.drop(key, str(error))
+            return None
+    return code
 
 
 class MarkedTexts(NamedTuple):

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 from ..ir.errors import ModelError
 from ..ir.expr import Binary, Const, Expr, Unary, Var
 
-Extent: TypeAlias = "int | str | Formula"
-
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -51,6 +49,9 @@ class Formula:
     @property
     def parts(self) -> tuple[Extent, Extent]:
         return self.left, self.right
+
+
+Extent: TypeAlias = int | str | Formula
 
 
 def extent_of(e: Expr, names: Mapping[Var, str]) -> Extent:

@@ -8,14 +8,15 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from ..ir.dtype import DType, dtype
+from ..ir.dtype import DType
 from ..ir.target import Target
 from .choice import Choice
 from .entry import KernelCall
-from .extents import Extent, evaluate, extent_from_json, extent_json
+from .extents import Extent, evaluate, extent_json
 from .memory_plan import Lifetime, plan_memory
 from .nest_source import NestSource, kept_source
 from .options import Arithmetic, Precision
+from .plain_data import from_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,6 @@ class TensorSpec:
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return {"name": self.name, "shape": [extent_json(e) for e in self.shape], "dtype": str(self.dtype)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TensorSpec:
-        """What ``to_json`` wrote."""
-        return cls(data["name"], tuple(map(extent_from_json, data["shape"])), dtype(data["dtype"]))
 
 
 Slot = TypeVar("Slot")
@@ -71,12 +67,6 @@ class OpCall:
         """The fields as JSON values."""
         tensors = {name: [s.to_json() for s in getattr(self, name)] for name in ("inputs", "outputs")}
         return {"op": self.op, "attributes": self.attributes, "operands": self.operands} | tensors
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> OpCall:
-        """What ``to_json`` wrote."""
-        inputs, outputs = (tuple(map(TensorSpec.from_json, data[name])) for name in ("inputs", "outputs"))
-        return cls(data["op"], data["attributes"], inputs, outputs, tuple(data["operands"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +127,9 @@ class CompiledFunction:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompiledFunction:
-        """What ``to_json`` wrote. Raises ``ModelError``, ``KeyError`` or ``TypeError`` for anything else."""
-        choices = tuple(Choice.from_json(choice) for choice in data["choices"])
-        tuples = {name: tuple(data[name]) for name in ("dims", "messages", "externs")}
-        extents = {name: extent_from_json(data[name]) for name in _EXTENTS}
-        call = None if data["call"] is None else OpCall.from_json(data["call"])
-        arguments = tuple(map(TensorSpec.from_json, data["arguments"]))
-        return cls(**{**data, "choices": choices, "call": call, "arguments": arguments, **tuples, **extents})
+        """What ``to_json`` wrote. Raises ``ModelError`` for anything else."""
+        made: CompiledFunction = from_plain(cls, data, "function")
+        return made
 
 
 _EXTENTS = ("operations", "traffic", "heap_once", "heap_each")

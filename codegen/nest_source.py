@@ -7,16 +7,12 @@ makes of it.
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import NESTS, cache_folder
+from .cache import NESTS, cache_folder, disk_cache
 
-_log = logging.getLogger("loopwright.line_tables")
 _FILE = re.compile(r'!DIFile\(directory: "\.", filename: "[^"]*"\)')
 SUFFIX = ".loops"
 
@@ -35,16 +31,7 @@ class NestSource:
 
     def write(self) -> None:
         """Write the file, unless it is there. Where that is not possible, tools see the numbers of lines only."""
-        if self.path.exists():
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".new-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.text)
-            Path(name).replace(self.path)
-        except OSError as error:
-            _log.warning("the loop nest cannot be written to %s: %s", self.path, error.strerror)
+        disk_cache().put_nest(self.path.name, self.text)
 
 
 def kept_source(entry: str, text: str) -> NestSource:

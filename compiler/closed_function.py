@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..graph.node import Constant, Function, Node, Tuple, TupleGet, Var
+from ..graph.structural import graph_hash
 from ..ops.registry import Op
 from .partition import Group
 from .symbols import Symbol, by_position, renamed, symbols_of
@@ -44,6 +45,11 @@ def as_function(group: Group) -> Function:
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     return Function(tuple(params.values()), body, function_name(group))
+
+
+def entry_symbol(function: Function) -> str:
+    """The symbol of a closed function's code."""
+    return f"{function.name}_{graph_hash(function)[:12]}"
 
 
 def _inside(value: Node, made: Mapping[Node, Node]) -> Node:

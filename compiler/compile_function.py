@@ -16,7 +16,6 @@ from ..codegen.heap_use import heap_use
 from ..codegen.model import CompiledFunction, TensorSpec
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
-from ..graph.structural import graph_hash
 from ..ir.buffer import Buffer
 from ..ir.expr import ONE, ZERO, Expr
 from ..ir.expr import Var as Dim
@@ -24,6 +23,7 @@ from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.passes.short_loops import run_short_loops_alone
+from .closed_function import entry_symbol
 from .function_cache import function_cache
 from .lower_function import lower_function
 from .op_call import op_call
@@ -34,7 +34,7 @@ def compile_function(
     key: str, function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
 ) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
-    symbol = f"{function.name}_{graph_hash(function)[:12]}"
+    symbol = entry_symbol(function)
     nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
     func = run_short_loops_alone(nest)
     code = compile_module(outline_parallel(func), target, replace(options, cache=False))

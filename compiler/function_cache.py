@@ -15,15 +15,19 @@ from ..codegen.cache import DiskCache, disk_cache
 from ..codegen.cache_entry import About
 from ..codegen.cache_key import cache_key, compiler_version
 from ..codegen.model import CompiledFunction
+from ..codegen.object_check import check_object
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Function
 from ..graph.structural import graph_hash
+from ..graph.types import leaf_types
 from ..graph.visit import post_order
 from ..ir.errors import ModelError
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import foreign_code
+from .closed_function import entry_symbol
 from .records import NO_RECORDS, TuningRecords
+from .symbols import symbols_of
 from .workload import workloads_of
 
 KIND = "function"
@@ -84,6 +88,20 @@ class FunctionCache:
             self.keep(key, found)
         return found
 
+    def find(self, key: str, function: Function, target: Target) -> CompiledFunction | None:
+        """The same, if it can be of that function; otherwise it is dropped."""
+        found = self.get(key)
+        if found is None:
+            return None
+        try:
+            _check_fit(found, function, target)
+        except ModelError as error:
+            with self._lock:
+                self._memory.pop(key, None)
+            self._disk().drop(key, str(error))
+            return None
+        return found
+
     def keep(self, key: str, function: CompiledFunction) -> None:
         """Keep a function in memory."""
         with self._lock:
@@ -115,12 +133,28 @@ class FunctionCache:
             return None
         try:
             return from_bytes(stored)
-        except (ValueError, KeyError, TypeError, ModelError) as error:
+        except (ValueError, RecursionError, ModelError) as error:
             disk.drop(key, f"it is no compiled function: {error}")
             return None
 
 
 function_cache = FunctionCache(disk_cache)
+
+
+def _check_fit(found: CompiledFunction, function: Function, target: Target) -> None:
+    """Raise ``ModelError`` for what cannot have been compiled of a closed function. Files may hold anything."""
+    kinds = [kind for node in (*function.params, function.body) for kind in leaf_types(node.type)]
+    same = len(found.arguments) == len(kinds) and all(
+        spec.dtype is kind.dtype and len(spec.shape) == len(kind.shape)
+        for spec, kind in zip(found.arguments, kinds, strict=True)
+    )
+    dims = {symbol.name for symbol in symbols_of(kinds)}
+    places = () if found.call is None else found.call.operands
+    if found.symbol != entry_symbol(function) or not same or not dims.issuperset(found.dims):
+        raise ModelError(f"it was not compiled of {function.name}")
+    if any(place is not None and not 0 <= place < len(kinds) for place in places):
+        raise ModelError("its call has operands that are no arguments")
+    check_object(found.object, target, found.symbol)
 
 
 def to_bytes(function: CompiledFunction) -> bytes:
@@ -132,6 +166,9 @@ def to_bytes(function: CompiledFunction) -> bytes:
 
 
 def from_bytes(data: bytes) -> CompiledFunction:
-    """What ``to_bytes`` wrote. Raises ``ValueError``, ``KeyError``, ``TypeError`` or ``ModelError`` for all else."""
+    """What ``to_bytes`` wrote. Raises ``ValueError``, ``RecursionError`` or ``ModelError`` for all else."""
     end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-    return CompiledFunction.from_json(json.loads(data[_SIZE_BYTES:end]) | {"object": data[end:]})
+    fields = json.loads(data[_SIZE_BYTES:end])
+    if not isinstance(fields, dict):
+        raise ModelError("its fields are no object")
+    return CompiledFunction.from_json(fields | {"object": data[end:]})

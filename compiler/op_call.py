@@ -12,7 +12,6 @@ from ..codegen.model import CompiledFunction, OpCall, TensorSpec
 from ..codegen.records.workload import canonical_json
 from ..graph.node import Call, Function, Node, Tuple, TupleGet
 from ..graph.printer import attributes_text
-from ..graph.structural import graph_hash
 from ..graph.types import TensorType, Type, leaf_types, leaves_of_field
 from ..graph.visit import post_order
 from ..ir.errors import ModelError
@@ -21,6 +20,7 @@ from ..ir.visit import free_vars
 from ..ops.extern import EXTERN
 from ..ops.strategy import DEFAULT_LEVEL
 from .choices import anchor_number, call_text
+from .closed_function import entry_symbol
 
 
 def op_call(function: Function, names: Mapping[Dim, str]) -> OpCall | None:
@@ -50,7 +50,7 @@ def packed_function(function: Function) -> CompiledFunction | None:
         return None
     kinds = [kind for node in (*function.params, function.body) for kind in leaf_types(node.type)]
     dims: dict[Dim, str] = {var: var.name for kind in kinds for extent in kind.shape for var in free_vars(extent)}
-    symbol = f"{function.name}_{graph_hash(function)[:12]}"
+    symbol = entry_symbol(function)
     call, choice = op_call(function, dims), packed_choice(function)
     if call is None or choice is None or not call.is_whole:
         told = ", ".join(attributes_text(function.body.attrs))

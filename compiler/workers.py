@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import IO, Self
 
@@ -88,7 +88,9 @@ def compile_all(
     """
     done: dict[str, CompiledFunction] = {}
     for key, job in work.items():
-        found = packed_function(job.function) or (function_cache.get(key) if options.cache else None)
+        found = packed_function(job.function)
+        if found is None and options.cache:
+            found = function_cache.find(key, job.function, target)
         if found is not None:
             done[key] = found
             progress(job.function.name)
@@ -119,13 +121,13 @@ def _compile_in_workers(
     def run(key: str) -> CompiledFunction:
         worker, job = idle.get(), work[key]
         try:
-            made = worker.compile(key, job, target, options)
+            made = worker.compile(key, job, target, replace(options, cache=False))
         finally:
             idle.put(worker)
         if made is None:
             made = compile_function(key, job.function, target, options, job.records)
         elif options.cache:
-            function_cache.keep(key, made)  # the worker has put it on disk
+            function_cache.put(key, made, target)
         progress(job.function.name)
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -225,6 +226,9 @@ class _Trace:
     def _write(path: Path, text: str) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + "\n", encoding="utf-8")
+            aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+            with aside.open("x", encoding="utf-8") as file:  # never through a link that others may have put there
+                file.write(text + "\n")
+            aside.replace(path)
         except OSError as error:
             raise RuntimeArgumentError(f"LOOPWRIGHT_DUMP_IR: {path} cannot be written: {error.strerror}") from error

@@ -7,12 +7,12 @@ sections. No pickle; nothing in it runs before the digests of all but the consta
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..codegen.entry import KernelCall
-from ..codegen.extents import extent_from_json, extent_json
+from ..codegen.extents import Extent, extent_json
 from ..codegen.host import host_target
 from ..codegen.model import (
     CompiledFunction,
@@ -24,7 +24,10 @@ from ..codegen.model import (
     StepResult,
     TensorSpec,
 )
-from ..ir.dtype import dtype
+from ..codegen.object_check import check_object
+from ..codegen.options import Arithmetic, Precision
+from ..codegen.plain_data import from_plain
+from ..ir.dtype import DType, dtype
 from ..ir.errors import LoopwrightError, ModelError, TargetError
 from ..ir.target import Target
 from .exports.export import Exported, Kind, Weights, export_model
@@ -128,6 +131,7 @@ def _runnable(model: CompiledModel, path: str) -> CompiledModel:
     """The model, or one like it for this machine."""
     problem = why_not_here(model.target)
     if problem is None:
+        _check_code(model, path)
         return model
     if model.target.arch != host_target().arch:
         raise TargetError(f"{path} cannot run here: {problem}")
@@ -135,6 +139,17 @@ def _runnable(model: CompiledModel, path: str) -> CompiledModel:
         return for_this_machine(model)
     except TargetError as error:
         raise TargetError(f"{path} cannot run here: {problem}, and {error}") from None
+
+
+def _check_code(model: CompiledModel, path: str) -> None:
+    """Raise ``ModelError`` for code that LLVM would not take for object files of this machine."""
+    others = [function for found in model.alternatives.values() for function in found]
+    codes = [(f.object, f.symbol) for f in (*model.functions, *others) if not f.is_packed]
+    try:
+        for code, symbol in ((model.entry_object, model.entry), *codes):
+            check_object(code, model.target, symbol)
+    except ModelError as error:
+        raise ModelError(f"{path} is damaged: {error}") from error
 
 
 def _added(section: Section, sections: list[Section]) -> int:
@@ -189,42 +204,71 @@ def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    function: str
+    operands: tuple[int, ...]
+    origin: tuple[str, ...]
+    results: tuple[StepResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    shape: tuple[int, ...]
+    dtype: DType
+    section: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What ``_content`` writes, but for the functions; of intermediates and slices the fields."""
+
+    name: str
+    target: Target
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    dims: tuple[str, ...]
+    least: tuple[Least, ...]
+    extents: tuple[Extent, ...]
+    intermediates: tuple[tuple[Extent, int, int], ...]
+    slices: tuple[tuple[int, Extent], ...]
+    entry: str
+    entry_object: int
+    entry_llvm_ir: int
+    steps: tuple[_Step, ...]
+    constants: tuple[_Constant, ...]
+    precision: Precision
+    arithmetic: Arithmetic
+
+
 def _read(file: SectionFile) -> CompiledModel:
-    content = file.content
-    functions = {f["symbol"]: _function(f, file) for f in content["functions"]}
-    steps = tuple(
-        ModelStep(
-            functions[step["function"]],
-            KernelCall(step["function"], tuple(step["operands"])),
-            tuple(step["origin"]),
-            tuple(map(_result, step["results"])),
-        )
-        for step in content["steps"]
-    )
+    content: _Content = from_plain(_Content, file.content, "library")
+    functions = {f["symbol"]: _function(f, file) for f in file.content["functions"]}
+    alternatives = {
+        symbol: tuple(_function(f, file) for f in found) for symbol, found in file.content["alternatives"].items()
+    }
     return CompiledModel(
-        content["name"],
-        _target(content["target"]),
-        tuple(content["dims"]),
-        tuple(Least(**least) for least in content["least"]),
-        tuple(extent_from_json(extent) for extent in content["extents"]),
-        tuple(TensorSpec.from_json(s) for s in content["inputs"]),
-        tuple(TensorSpec.from_json(s) for s in content["outputs"]),
-        tuple(file.array(c["section"], dtype(c["dtype"]).to_numpy(), c["shape"]) for c in content["constants"]),
-        tuple(Intermediate(extent_from_json(size), first, last) for size, first, last in content["intermediates"]),
-        tuple(Slice(base, extent_from_json(begin)) for base, begin in content["slices"]),
-        steps,
-        content["entry"],
-        file.section(content["entry_object"]),
-        file.section(content["entry_llvm_ir"]).decode(),
-        {symbol: tuple(_function(f, file) for f in fs) for symbol, fs in content["alternatives"].items()},
-        content["precision"],
-        content["arithmetic"],
+        content.name,
+        content.target,
+        content.dims,
+        content.least,
+        content.extents,
+        content.inputs,
+        content.outputs,
+        tuple(file.array(c.section, c.dtype.to_numpy(), c.shape) for c in content.constants),
+        tuple(Intermediate(*each) for each in content.intermediates),
+        tuple(Slice(*each) for each in content.slices),
+        tuple(
+            ModelStep(functions[step.function], KernelCall(step.function, step.operands), step.origin, step.results)
+            for step in content.steps
+        ),
+        content.entry,
+        file.section(content.entry_object),
+        file.section(content.entry_llvm_ir).decode(),
+        alternatives,
+        content.precision,
+        content.arithmetic,
     )
-
-
-def _target(fields: dict[str, Any]) -> Target:
-    features, libs, keys = (map(str, fields[name]) for name in ("features", "libs", "keys"))
-    return Target(**fields | {"features": frozenset(features), "libs": tuple(libs), "keys": tuple(keys)})
 
 
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
@@ -235,9 +279,3 @@ def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
 def _result_json(result: StepResult) -> dict[str, Any]:
     extents = {name: [extent_json(e) for e in getattr(result, name)] for name in ("held", "shape")}
     return {"slot": result.slot, "name": result.name, "dtype": str(result.dtype), "order": result.order} | extents
-
-
-def _result(fields: dict[str, Any]) -> StepResult:
-    held, shape = (tuple(extent_from_json(e) for e in fields[name]) for name in ("held", "shape"))
-    order = tuple(fields["order"]) if fields["order"] is not None else None
-    return StepResult(fields["slot"], fields["name"], dtype(fields["dtype"]), held, order, shape)

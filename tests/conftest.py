@@ -29,9 +29,11 @@ settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default")
 
 @pytest.fixture(scope="session", autouse=True)
 def private_cache(tmp_path_factory):
-    """Compiled kernels go to a folder of this session; child processes inherit it."""
+    """Compiled kernels go to a folder of this session, and what seals them; child processes inherit it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("LOOPWRIGHT_CACHE_TRUST", raising=False)
         yield
 
 

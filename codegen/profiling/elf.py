@@ -8,21 +8,36 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _SYMBOL_TABLE = 2
-_RELOCATIONS = 4
+RELOCATIONS = 4
+"""The kind of sections that hold relocations of another, which is their ``info``."""
 _NO_BITS = 8
 _GLOBAL = 1
 FUNCTION = 2
 """The type of symbols that are functions."""
 
 
+class _Head(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``link`` and ``info`` are numbers of other sections, as the kind of section has it."""
+    """``link`` and ``info`` are numbers of other sections, as the kind of section has it; ``size`` is in memory."""
 
     number: int
     name: str
@@ -30,6 +45,8 @@ class Section:
     data: bytes
     link: int
     info: int
+    size: int
+    alignment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +63,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """At ``offset`` of a section belongs the address of the symbol, plus ``addend``."""
+    """At ``offset`` of a section belongs the address of the symbol, plus ``addend``, in a form that ``kind`` says."""
 
     offset: int
+    kind: int
     symbol: Symbol
     addend: int
 
@@ -59,15 +77,15 @@ class ElfObject:
     def __init__(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01":
             raise ValueError("this is no 64-bit little-endian ELF object")
-        (self.machine,) = struct.unpack_from("<H", data, 0x12)
+        self.kind, self.machine = struct.unpack_from("<HH", data, 0x10)
         (start,) = struct.unpack_from("<Q", data, 0x28)
         size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-        heads = [_SECTION.unpack_from(data, start + size * k) for k in range(count)]
-        strings = heads[names][4]
+        if size != _SECTION.size or start + size * count > len(data) or names >= count:
+            raise ValueError("its table of sections is not in the file")
+        heads = [_Head(*_SECTION.unpack_from(data, start + size * k)) for k in range(count)]
+        strings = _content(data, heads[names])
         self.sections = tuple(
-            Section(
-                k, _text(data, strings + h[0]), h[1], b"" if h[1] == _NO_BITS else data[h[4] : h[4] + h[5]], h[6], h[7]
-            )
+            Section(k, _text(strings, h.name), h.kind, _content(data, h), h.link, h.info, h.size, h.alignment)
             for k, h in enumerate(heads)
         )
         self.symbols = tuple(self._read_symbols())
@@ -79,9 +97,9 @@ class ElfObject:
         """What is to be put into a section, by its offsets."""
         found = {}
         for table in self.sections:
-            if table.kind == _RELOCATIONS and table.info == section.number:
+            if table.kind == RELOCATIONS and table.info == section.number:
                 for offset, info, addend in _RELOCATION.iter_unpack(table.data):
-                    found[offset] = Relocation(offset, self.symbols[info >> 32], addend)
+                    found[offset] = Relocation(offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend)
         return found
 
     def _read_symbols(self) -> Iterator[Symbol]:
@@ -90,6 +108,14 @@ class ElfObject:
                 strings = self.sections[table.link].data
                 for name, info, _, section, value, size in _SYMBOL.iter_unpack(table.data):
                     yield Symbol(_text(strings, name), info & 15, info >> 4 == _GLOBAL, section, value, size)
+
+
+def _content(data: bytes, head: _Head) -> bytes:
+    if head.kind == _NO_BITS:
+        return b""
+    if head.offset + head.size > len(data):
+        raise ValueError("a section is not in the file")
+    return data[head.offset : head.offset + head.size]
 
 
 def _text(data: bytes, start: int) -> str:

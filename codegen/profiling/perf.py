@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import stat
 import sys
 import threading
 from collections.abc import Sequence
@@ -77,9 +78,13 @@ class LoadedFunctions:
 
 def _append_to_map(entries: Sequence[tuple[int, int, str]]) -> None:
     text = "".join(f"{address:x} {size:x} {name}\n" for address, size, name in entries)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    # In a folder that all may write to, nobody else's file is taken for ours; opening a FIFO would wait for a reader.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(FOLDER / f"perf-{os.getpid()}.map", flags, 0o600)
     try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
+            raise PermissionError(f"{FOLDER}/perf-{os.getpid()}.map was made by another")
         os.write(file, text.encode())
     finally:
         os.close(file)

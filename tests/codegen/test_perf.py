@@ -189,6 +189,23 @@ def test_a_folder_that_cannot_be_written_costs_a_warning_only(monkeypatch, tmp_p
         assert "perf is not told of product" in caplog.text
 
 
+@pytest.mark.parametrize("made", ["link", "FIFO", "second name"])
+def test_a_map_that_another_has_made_is_not_written(monkeypatch, folder, caplog, made):
+    path, other = folder / f"perf-{os.getpid()}.map", folder / "other"
+    other.write_text("")
+    match made:
+        case "link":
+            path.symlink_to(other)
+        case "FIFO":
+            os.mkfifo(path)
+        case "second name":
+            path.hardlink_to(other)
+    monkeypatch.setenv(perf.VARIABLE, "map")
+    lw.build(*product(), name="product")
+    assert "perf is not told of product" in caplog.text
+    assert other.read_text() == ""
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "llvm -mtriple=aarch64-linux-gnu"])
 def test_line_tables_are_read_as_llvm_reads_them(target, tmp_path):
     dump = shutil.which("llvm-dwarfdump")

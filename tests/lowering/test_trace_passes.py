@@ -55,3 +55,14 @@ def test_the_environment_has_each_change_written_to_a_file(doubled, tmp_path, mo
     assert [path.name for path in files] == [f"twice.{number:02}.{record.name}.txt" for number, record in changes]
     assert [path.read_text(encoding="utf-8") for path in files] == [f"{record.text}\n" for _, record in changes]
     assert files[-1].read_text(encoding="utf-8") == f"{func}\n"
+
+
+def test_a_link_in_the_place_of_such_a_file_is_replaced_not_followed(doubled, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_DUMP_IR", str(tmp_path))
+    precious, link = tmp_path / "precious", tmp_path / "twice.00.realize.txt"
+    precious.write_text("kept")
+    link.symlink_to(precious)
+    lw.lower(*doubled, name="twice", target=TARGET)
+    assert precious.read_text() == "kept"
+    assert not link.is_symlink()
+    assert "twice" in link.read_text()
