@@ -14,7 +14,9 @@ from ..codegen.choice import CandidateReport, Choice, ClauseReport, CostReport
 from ..codegen.options import Arithmetic, Precision
 from ..graph.node import Call, Function
 from ..graph.printer import attributes_text
+from ..graph.types import leaf_types
 from ..graph.visit import post_order
+from ..ir import expr
 from ..ir.errors import SelectionError
 from ..ir.target import Target
 from ..ops.registry import OpPattern
@@ -78,7 +80,17 @@ def choose(
         for number, call in enumerate(calls)
     )
     anchor = anchor_number(calls)
-    return FunctionChoice(calls, selections, anchor, dispatch(selections[anchor]))
+    return FunctionChoice(
+        calls, selections, anchor, dispatch(selections[anchor], _same_bits_over(function, calls[anchor], target))
+    )
+
+
+def _same_bits_over(function: Function, anchor: Call, target: Target) -> tuple[expr.Var, ...]:
+    """The dimensions that may not decide in which order the anchor sums: those that count samples, if it sums floats.
+    Of BLAS nobody knows the order, so that nothing is promised where a target has it."""
+    kinds = (kind for node in (*anchor.args, anchor) for kind in leaf_types(node.type))
+    sums = pattern_of(anchor) > OpPattern.INJECTIVE and any(kind.dtype.is_float for kind in kinds)
+    return function.batch if sums and not target.libs else ()
 
 
 def anchor_number(calls: Sequence[Call]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..graph.node import Constant, Function, Node, Tuple, TupleGet, Var
@@ -30,8 +30,9 @@ def symbols_of_group(group: Group) -> tuple[Symbol, ...]:
     return symbols_of(node.type for node in (*group.inputs, *group.calls))
 
 
-def as_function(group: Group) -> Function:
-    """A group as a closed function, with all named by position, so that equal groups print alike."""
+def as_function(group: Group, batch: Iterable[Symbol] = ()) -> Function:
+    """A group as a closed function, with all named by position, so that equal groups print alike. ``batch`` are the
+    dimensions that count samples."""
     symbols = by_position(symbols_of_group(group))
     params = {
         node: Var(f"p{number}", renamed(node.type, symbols))
@@ -44,7 +45,8 @@ def as_function(group: Group) -> Function:
         made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=(), value=None)
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
-    return Function(tuple(params.values()), body, function_name(group))
+    samples = tuple(symbols[symbol] for symbol in batch if symbol in symbols)
+    return Function(tuple(params.values()), body, function_name(group), batch=samples)
 
 
 def entry_symbol(function: Function) -> str:

@@ -2,16 +2,18 @@
 would have got had they been known.
 
 The clauses of a condition that symbolic dimensions leave open are guards. The function's anchor gets a kernel for each
-implementation of higher priority than the one that serves all shapes, tested by priority; that one comes last.
+implementation of higher priority than the one that serves all shapes, tested by priority; that one comes last. A guard
+that the number of samples decides is left out where what it guards sums in another order than the kernels behind it: a
+sample gets the same bits in any batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 
-from ..ir.expr import FALSE, TRUE, Expr, Logical
+from ..ir.expr import FALSE, TRUE, Expr, Logical, Var
 from ..ir.facts import Facts, nonnegative
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
@@ -32,11 +34,13 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """The kernels for one call in the order in which they are tested, and those that were one too many."""
+    """The kernels for one call in the order in which they are tested; those that were one too many; and the
+    implementations that would have a sample's sums depend on its batch."""
 
     selection: Selection
     kernels: tuple[Kernel, ...]
     left_out: tuple[Kernel, ...]
+    barred: tuple[OpImplementation, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -52,12 +56,16 @@ class Dispatch:
         if self.left_out:
             names = ", ".join(f"{k.implementation.name} where {k.guard}" for k in self.left_out)
             reason += f"; left out, for a function holds at most {MAX_KERNELS} kernels: {names}"
+        if self.barred:
+            names = ", ".join(made.name for made in self.barred)
+            reason += f"; left out, for the batch would decide in which order a sample is summed: {names}"
         return reason
 
 
-def dispatch(selection: Selection) -> Dispatch:
-    """The kernels that serve a call for which an implementation for all shapes was selected."""
-    better = _in_order(selection)
+def dispatch(selection: Selection, batch: Iterable[Var] = ()) -> Dispatch:
+    """The kernels that serve a call for which an implementation for all shapes was selected. ``batch`` are the
+    dimensions that may not decide in which order floats are summed."""
+    better, barred = _of_one_order(_in_order(selection), selection.chosen, frozenset(batch))
     clauses = [part for c in better if c.condition is not None for part in c.condition.clauses]
     symbols = dict.fromkeys(v for part in clauses for v in free_vars(part.condition))
     guarded = [*_guarded(better, nonnegative(symbols))]
@@ -65,7 +73,7 @@ def dispatch(selection: Selection) -> Dispatch:
     if guarded and guarded[-1].guard is None:
         last = guarded.pop()
     kept = guarded[: MAX_KERNELS - 1]
-    return Dispatch(selection, (*kept, last), tuple(guarded[MAX_KERNELS - 1 :]))
+    return Dispatch(selection, (*kept, last), tuple(guarded[MAX_KERNELS - 1 :]), barred)
 
 
 def _in_order(selection: Selection) -> Sequence[Candidate]:
@@ -78,6 +86,31 @@ def _in_order(selection: Selection) -> Sequence[Candidate]:
         if c.guarded and (c.implementation.plevel, -number) > (selection.chosen.plevel, -at)
     ]
     return sorted(better, key=lambda c: -c.implementation.plevel)
+
+
+def _of_one_order(
+    candidates: Sequence[Candidate], last: OpImplementation, batch: Set[Var]
+) -> tuple[list[Candidate], tuple[OpImplementation, ...]]:
+    """The candidates without those whose guard is on the batch, and whose order of sums is not that of all that may run
+    in their place; and these."""
+    kept: list[Candidate] = []
+    barred: list[OpImplementation] = []
+    behind = [last]
+    for candidate in reversed(candidates):
+        made = candidate.implementation
+        alike = made.sums is not None and all(other.sums == made.sums for other in behind)
+        if _depends_on(candidate, batch) and not alike:
+            barred.append(made)
+        else:
+            kept.append(candidate)
+            behind.append(made)
+    return kept[::-1], tuple(reversed(barred))
+
+
+def _depends_on(candidate: Candidate, dims: Set[Var]) -> bool:
+    assert candidate.condition is not None
+    open_ones = (part for part, holds in candidate.condition.verdicts() if holds is None and not part.of_terms)
+    return not dims.isdisjoint(dim for part in open_ones for dim in free_vars(part.condition))
 
 
 def _guarded(candidates: Sequence[Candidate], facts: Facts) -> Iterator[Kernel]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..codegen.options import Arithmetic, Precision, arithmetic_of
 from ..graph.node import Function
 from ..ir.target import Target
@@ -16,6 +18,7 @@ from .records import NO_RECORDS, TuningRecords
 from .simplify_inference import simplify_inference
 from .split_elementwise import split_elementwise
 from .split_products import split_products
+from .symbols import leading_dimensions
 
 
 def run_graph_passes(
@@ -29,6 +32,8 @@ def run_graph_passes(
 ) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
     function = settle_dimensions(flatten_tuples(function))
+    if not function.batch and (batch := leading_dimensions(function.params)):
+        function = replace(function, batch=batch)
     function = simplify_inference(function)
     if evaluate is not None:
         function = fold_constants(function, evaluate)

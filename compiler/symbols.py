@@ -32,6 +32,12 @@ def symbols_of(types: Iterable[Type]) -> tuple[Symbol, ...]:
     return tuple(dict.fromkeys(v for e in extents_of(types) if const_int(e) is None for v in free_vars(e)))
 
 
+def leading_dimensions(params: Iterable[Var]) -> tuple[Symbol, ...]:
+    """The symbolic dimensions that tensors have first."""
+    shapes = (tensor.shape for param in params for tensor in leaf_types(param.type))
+    return tuple(dict.fromkeys(symbol for shape in shapes if shape for symbol in free_vars(shape[0])))
+
+
 def position_name(number: int) -> str:
     """What a closed function calls its symbolic dimension of that number."""
     return f"n{number}"

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..ir import expr
 from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
@@ -127,7 +128,9 @@ class TupleGet(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(NodeBase):
-    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any.
+    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any. ``batch``
+    are the symbolic dimensions that count samples; where none is named, ``lw.compile`` takes those that parameters have
+    first. What the code does for a sample depends on no such dimension.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, and for a body that is no node.
     """
@@ -136,6 +139,7 @@ class Function(NodeBase):
     body: Node
     name: str = "main"
     output_names: tuple[str, ...] = ()
+    batch: tuple[expr.Var, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

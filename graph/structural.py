@@ -61,17 +61,22 @@ class _Rows:
                 return "tuple", self._numbers(parts)
             case TupleGet(value, index):
                 return "get", self._row_of[value], index
-            case Function(params, body):
-                return "function", tuple(self.visit(p) for p in params), self._row_of[body]
+            case Function(params, body, batch=batch):
+                samples = tuple(sorted(self._dimension(dim) for dim in batch))
+                return "function", tuple(self.visit(p) for p in params), self._row_of[body], samples
 
     def _numbers(self, nodes: tuple[Node, ...]) -> tuple[int, ...]:
         return tuple(self._row_of[node] for node in nodes)
+
+    def _dimension(self, var: object) -> int:
+        """The number of a symbolic dimension."""
+        return self._free.setdefault(var, len(self._free))
 
     def _value(self, value: object) -> Hashable:
         """An attribute, a type, or what they are made of. Floats by their text: -0.0 is not 0.0, and 1 not 1.0."""
         match value:
             case ExprNode():
-                return structural_key(value, lambda var: self._free.setdefault(var, len(self._free)))  # type: ignore[arg-type]
+                return structural_key(value, self._dimension)  # type: ignore[arg-type]
             case NodeBase():
                 return "node", self.visit(value)  # type: ignore[arg-type]
             case tuple():

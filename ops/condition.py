@@ -26,10 +26,13 @@ MAX_CLAUSES = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clause:
-    """A disjunction of literals; ``text`` is what a reader sees: the comparisons, unless ``clause`` gave it a name."""
+    """A disjunction of literals; ``text`` is what a reader sees: the comparisons, unless ``clause`` gave it a name.
+    ``of_terms`` says that it is on extents that are summed over: where these count samples, samples are mixed anyway.
+    """
 
     condition: Expr
     text: str
+    of_terms: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -41,6 +44,11 @@ ClauseLike: TypeAlias = Clause | Expr | bool
 def clause(text: str, condition: Expr | bool) -> Clause:
     """A clause with a name, for explanations: ``clause("a is of float32", a.dtype is FLOAT32)``."""
     return Clause(const(condition, "bool") if isinstance(condition, bool) else condition, text)
+
+
+def of_terms(condition: Expr) -> Clause:
+    """A clause on extents that are summed over."""
+    return Clause(condition, str(condition), of_terms=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +92,8 @@ def condition_of(clauses: Sequence[ClauseLike], outer: SpecializedCondition | No
         for literals in _normal_form(_as_bool(whole), negated=False):
             parts = list(dict.fromkeys(literals))
             text = named.text if named is not None else " or ".join(map(str, parts))
-            made.append(Clause(reduce(lambda a, b: Logical("or", a, b), parts), text))
+            summed = named is not None and named.of_terms
+            made.append(Clause(reduce(lambda a, b: Logical("or", a, b), parts), text, summed))
     if len(made) > MAX_CLAUSES:
         raise SelectionError(f"a condition has {len(made)} clauses; at most {MAX_CLAUSES} are taken")
     return SpecializedCondition(tuple(made))

@@ -43,6 +43,8 @@ class OpImplementation:
     ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
     the schedule, as a library does it: strict precision refuses it. ``direct`` False says that it multiplies other
     numbers than the definition of what it stands for, such as sums of them: direct arithmetic refuses it.
+    ``sums`` names the order in which it sums floats: implementations of a call that share the name give the same bits,
+    so that the number of samples may decide between them; None: an order of its own.
     ``configure``, of an implementation with numbers that can be tuned, makes it with those of a record. ``cost`` is an
     estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is taken to be as fast
     as memory.
@@ -56,6 +58,7 @@ class OpImplementation:
     configure: Configure | None = None
     cost: float | None = None
     direct: bool = True
+    sums: str | None = None
 
     def configured(self, config: Mapping[str, Any]) -> OpImplementation:
         """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""

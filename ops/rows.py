@@ -24,7 +24,7 @@ from ..lowering.fetch_ahead import fetch_ahead
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage
 from ..te.tensor import ComputeOp, PlaceholderOp
-from .strategy import Tensors
+from .strategy import Clause, Tensors, of_terms
 
 LANES = 64
 """Four of the longest vectors: as many sums side by side hide how long an addition takes."""
@@ -124,10 +124,10 @@ def row_span(axes: Sequence[int], shape: Sequence[Expr]) -> tuple[int, ...]:
     return tuple(range(first, last + 1))
 
 
-def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Expr | bool:
+def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
     """The clause that the innermost axes are among ``axes``, and long enough to be folded in lanes."""
     span = row_span(axes, shape)
-    return bool(span) and extent_of([shape[d] for d in span]) >= LEAST_EXTENT
+    return bool(span) and of_terms(extent_of([shape[d] for d in span]) >= LEAST_EXTENT)
 
 
 def extent_of(shape: Sequence[Expr]) -> Expr:

@@ -21,7 +21,7 @@ from ..ir.foreign_errors import naming_code
 from ..ir.target import Target
 from ..ir.target_kind import require_kind
 from ..lowering.schedule import Schedule
-from .condition import ClauseLike, SpecializedCondition, clause, condition_of
+from .condition import Clause, ClauseLike, SpecializedCondition, clause, condition_of, of_terms
 from .foreign_code import foreign_digest, note
 from .generic import DEFAULT_KEY, GenericFunction, where
 from .implementation import Compute, Configure, OpImplementation, ScheduleFunction, Tensors, wrap_compute, wrap_schedule
@@ -38,6 +38,7 @@ from .registry import Op
 __all__ = [
     "DEFAULT_KEY",
     "DEFAULT_LEVEL",
+    "Clause",
     "Compute",
     "OpImplementation",
     "OpSpecialization",
@@ -50,6 +51,7 @@ __all__ = [
     "clause",
     "foreign_code",
     "inherited_strategy",
+    "of_terms",
     "register_broadcast_schedule",
     "register_compute",
     "register_injective_schedule",
@@ -104,6 +106,7 @@ class OpStrategy:
         configure: Configure | None = None,
         cost: float | None = None,
         direct: bool = True,
+        sums: str | None = None,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
@@ -114,7 +117,7 @@ class OpStrategy:
             raise SelectionError(f"an implementation has a name and a whole plevel, found {name!r} and {plevel!r}")
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost, direct)
+        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost, direct, sums)
         self._offered.append((self._scope, made))
 
     @property

@@ -34,7 +34,7 @@ from ..cost import multiplied
 from ..register_transpose import schedule_transposed, transposed
 from ..relations import tensor_argument
 from ..rows import peak_of
-from ..strategy import OpStrategy, Tensors
+from ..strategy import OpStrategy, Tensors, of_terms
 from ..tiling import schedule_around
 from .attrs import AttentionAttrs, Extents, extents, seen, share
 
@@ -229,7 +229,7 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     blocks = _blocks(queries, keys, value_size, masked, target, kind)
     products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * queries * keys * (size + value_size)
     cost = multiplied(products, kind, target, EFFICIENCY)
-    with strategy.specialized(shape.keys >= 1):
+    with strategy.specialized(of_terms(shape.keys >= 1)):
         strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", plevel=15, cost=cost)
 
 

@@ -108,7 +108,15 @@ def _strategy(attrs: BatchMatmulAttrs, inputs: Sequence[Type], result: Type, tar
     for condition, made in products.candidates():
         compute = _with_rows(made.compute) if attrs.transpose_a else made.compute
         with strategy.specialized(*(condition.clauses if condition is not None else ())):
-            strategy.add_implementation(compute, made.schedule, f"batch_{made.name}", made.plevel, made.keeps_order)
+            strategy.add_implementation(
+                compute,
+                made.schedule,
+                f"batch_{made.name}",
+                made.plevel,
+                made.keeps_order,
+                direct=made.direct,
+                sums=made.sums,
+            )
     add_cblas(strategy, inputs, result, target, "batch_matmul", attrs.transpose_a, attrs.transpose_b)
     return strategy
 

@@ -17,6 +17,8 @@ from ..tiling import PACKED_USES
 from .blocking import Blocking, choose_blocking, copying, pack_panels, packed_by_chunks, schedule_blocked, with_tile
 from .panels import FEW_ROWS, MatrixProduct, few_rows_tile, sum_in_panels
 
+TERM_BY_TERM = "term by term"
+"""The order of the sums, with any tile: each is in one lane from the first term to the last."""
 SCATTERED = 0.5
 """How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
 PACKED = 4.0
@@ -74,6 +76,7 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
         + product.moved()
         + copying(product, blocking)
         + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
+        sums=TERM_BY_TERM,
     )
     if not product.transposed:
         tile = few_rows_tile(product, target)
@@ -86,4 +89,5 @@ def add_paneled(strategy: OpStrategy, product: MatrixProduct, target: Target) ->
                 plevel=16,
                 configure=in_place.configure,
                 cost=product.cycles(tile, target.fma_per_cycle) + product.moved() + SCATTERED * moved([product.right]),
+                sums=TERM_BY_TERM,
             )

@@ -86,6 +86,52 @@ def test_the_number_of_kernels_is_limited_and_the_report_names_those_left_out(of
     assert "at most 4 kernels: plus.4 where n == 3" in found.reasons[-1]
 
 
+def by_batch(offers):
+    """The kernels of relu([n, m]), where n counts samples, for offers of (plevel, condition, order of sums)."""
+    n, m = te.var("n"), te.var("m")
+    strategy = OpStrategy()
+    for number, (plevel, condition, sums) in enumerate(offers):
+        with strategy.specialized(*(() if condition is None else (condition(n, m),))):
+            strategy.add_implementation(adding(number), schedule_default, f"plus.{number}", plevel, sums=sums)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "strategy_of", lambda *_: strategy)
+        made = dispatch(select_implementation(lw.nn.relu(lw.var("x", (n, m))), TARGET), [n])
+    return [k.implementation.name for k in made.kernels], [i.name for i in made.barred], made.reasons[-1]
+
+
+def test_a_guard_on_the_batch_chooses_only_among_kernels_that_sum_in_one_order():
+    few = lambda n, m: n <= 8  # noqa: E731
+    assert by_batch([(10, None, "a"), (20, few, "a")])[0] == ["plus.1", "plus.0"]
+    for orders in (("a", "b"), ("a", None), (None, None), (None, "a")):
+        names, barred, reason = by_batch([(10, None, orders[0]), (20, few, orders[1])])
+        assert (names, barred) == (["plus.0"], ["plus.1"])
+        assert "the batch would decide in which order a sample is summed: plus.1" in reason
+
+
+def test_a_guard_on_other_extents_may_choose_another_order():
+    assert by_batch([(10, None, "a"), (20, lambda n, m: m <= 8, None)])[:2] == (["plus.1", "plus.0"], [])
+
+
+def test_what_runs_in_place_of_a_kernel_sums_as_it_does_whatever_the_other_extents_are():
+    """Where m <= 8, plus.1 would serve all batches but the small ones."""
+    offers = [(10, None, "a"), (20, lambda n, m: m <= 8, "b"), (30, lambda n, m: n <= 8, "a")]
+    assert by_batch(offers)[:2] == (["plus.1", "plus.0"], ["plus.2"])
+    offers = [(10, None, "a"), (30, lambda n, m: m <= 8, "b"), (20, lambda n, m: n <= 8, "a")]
+    assert by_batch(offers)[:2] == (["plus.1", "plus.2", "plus.0"], [])
+
+
+def test_the_model_says_which_dimension_is_the_batch_else_it_is_what_parameters_have_first():
+    n, m = te.var("n"), te.var("m")
+    x, w = lw.var("x", (m, n, 64)), lw.var("w", (32, 64))
+    y = lw.nn.dense(x, w)
+    guards = {
+        "m": lw.explain(lw.Function([x, w], y), target="x86-64-v3").functions[0].choices,
+        "n": lw.explain(lw.Function([x, w], y, batch=(n,)), target="x86-64-v3").functions[0].choices,
+    }
+    assert [c.implementation for c in guards["m"]] == ["matmul.dots", "matmul.paneled"]
+    assert [c.implementation for c in guards["n"]] == ["matmul.paneled"]
+
+
 OFFERS = ((10, None), (15, lambda n: n >= 8), (30, lambda n: n % 8 == 0), (20, lambda n: te.any(n < 4, n == 11)))
 
 
