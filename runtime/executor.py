@@ -50,7 +50,7 @@ class Executor:
         self._plans = Plans(model)
         self._kinds = [spec.dtype.to_numpy() for spec in model.outputs]
         self._shapes: list[Shape] | None = None
-        self._outputs: list[tuple[Shape, np.dtype[Any]]] = []
+        self._outputs: list[tuple[Callable[..., Array], Shape, np.dtype[Any]]] = []
         self._arena = np.empty(0, np.uint8)
         self._fixed = b""
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
@@ -142,13 +142,13 @@ class Executor:
 
     def _fresh(self) -> list[Array]:
         try:
-            return [_new_array(shape, kind) for shape, kind in self._outputs]
+            return [make(shape, kind) for make, shape, kind in self._outputs]
         except (MemoryError, ValueError):
-            shown = ", ".join(str(shape) for shape, _ in self._outputs)
+            shown = ", ".join(str(shape) for _, shape, _ in self._outputs)
             raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
 
     def _given(self, out: Values, inputs: Sequence[Array]) -> list[Array]:
-        return self._signature.output_arrays(out, [shape for shape, _ in self._outputs], inputs)
+        return self._signature.output_arrays(out, [shape for _, shape, _ in self._outputs], inputs)
 
     def _lay_out(self, shapes: list[Shape]) -> None:
         """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
@@ -165,7 +165,9 @@ class Executor:
         places = [arena + offset for offset in plan.offsets]
         slots = slots_of((), self._loaded.constant_addresses, places, plan.dims)
         self._fixed = struct.pack(f"{len(slots)}q", *slots)
-        self._outputs = list(zip(plan.outputs, self._kinds, strict=True))
+        self._outputs = [
+            (_allocator(shape, kind), shape, kind) for shape, kind in zip(plan.outputs, self._kinds, strict=True)
+        ]
         self._shapes = shapes
 
 
@@ -174,5 +176,6 @@ def context_of(threads: int) -> bytes:
     return _CONTEXT.pack(threads)
 
 
-def _new_array(shape: Shape, kind: np.dtype[Any]) -> Array:
-    return aligned_empty(shape, kind) if math.prod(shape) * kind.itemsize >= _LARGE else np.empty(shape, kind)
+def _allocator(shape: Shape, kind: np.dtype[Any]) -> Callable[..., Array]:
+    """What makes a new output of this type."""
+    return aligned_empty if math.prod(shape) * kind.itemsize >= _LARGE else np.empty

@@ -1,6 +1,6 @@
 """The executors of an engine: a call takes a free one, and waits while there is none.
 
-Mutable: the queue of free executors, and the threads that run what is submitted. A forked child begins with all
+Mutable: the turns of the executors, and the threads that run what is submitted. A forked child begins with all
 executors free, since the threads that ran them are not there.
 """
 
@@ -11,7 +11,6 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
 from typing import TypeVar
 
 from ..ir.errors import InternalError
@@ -19,6 +18,7 @@ from .arrays import Array
 from .executor import Executor
 from .functions.host_call import is_inside
 from .signature import Values
+from .turns import Turns
 from .waits import waits
 
 Result = TypeVar("Result")
@@ -38,37 +38,37 @@ class ExecutorSet:
         """Take all executors for free."""
         self._lock = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
-        self._idle: SimpleQueue[Executor] = SimpleQueue()
+        self._turns = Turns(self.executors)
         self.holders: dict[Executor, int | None] = dict.fromkeys(self.executors)
-        for executor in self.executors:
-            self._idle.put(executor)
-        self._take = iter(self._idle.get, None)
 
     def use(self, run: Callable[[Executor], Result]) -> Result:
         """What ``run`` gives, on the calling thread."""
         if self.hosts:
             return self._use_watched(run)
-        idle, executor = self._idle, None
+        turns, executor = self._turns, None
         try:
-            # A loop of one round: no KeyboardInterrupt can come between taking an executor and having its name.
-            for executor in self._take:
+            for executor in turns.take:
                 return run(executor)
         finally:
             if executor is not None:
-                idle.put(executor)
+                turns.free.append(executor)
+                if turns.line:
+                    turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
     def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> list[Array]:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
         if self.hosts:
             return self._use_watched(lambda executor: executor.run(inputs, out, context))
-        idle, executor = self._idle, None
+        turns, executor = self._turns, None
         try:
-            for executor in self._take:
+            for executor in turns.take:
                 return executor.run(inputs, out, context)
         finally:
             if executor is not None:
-                idle.put(executor)
+                turns.free.append(executor)
+                if turns.line:
+                    turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
     def use_first(self, run: Callable[[Executor], Result]) -> Result:
@@ -85,11 +85,11 @@ class ExecutorSet:
 
         What is noted are stores, no calls, where a KeyboardInterrupt could leave half of them out.
         """
-        idle, holders, executor = self._idle, self.holders, None
+        turns, holders, executor = self._turns, self.holders, None
         thread = threading.get_ident()
         try:
-            waits.begin(thread, self, idle.empty)
-            for executor in self._take:
+            waits.begin(thread, self, turns.is_empty)
+            for executor in turns.take:
                 waits.waiting[thread] = None  # first: one that holds and waits could look like a circle
                 holders[executor] = thread
                 return run(executor)
@@ -97,7 +97,9 @@ class ExecutorSet:
             waits.waiting[thread] = None
             if executor is not None:
                 holders[executor] = None
-                idle.put(executor)
+                turns.free.append(executor)
+                if turns.line:
+                    turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
     def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[list[Array]]:

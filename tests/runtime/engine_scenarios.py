@@ -134,7 +134,7 @@ def keyboard_interrupts_leave_all_executors_free():
             noticed += 1
         stop.join()
     assert noticed == 60
-    assert engine._executors._idle.qsize() == 2
+    assert len(engine._executors._turns.free) == 2
     hammer.run([engine], 0.2, threads=3)
 
 
@@ -154,6 +154,28 @@ def interrupt_while_waiting_for_an_executor():
         engine([some_input(0)])
         return
     raise AssertionError("no KeyboardInterrupt came")
+
+
+def interrupt_among_threads_that_call_again_and_again():
+    """The main thread waits behind others for the only executor: it is interrupted, and the others go on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    library = make_library()
+    engine = lw.Engine(library, threads=1).init()
+    hammer = Hammer(library)
+    others = threading.Thread(target=hammer.run, args=([engine], 2.0, 7))
+    others.start()
+    for number in range(10):
+        threading.Timer(0.05 + number * 1e-3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                hammer.call(engine, 0)
+        except KeyboardInterrupt:
+            continue
+    others.join()
+    assert not hammer.failures, hammer.failures
+    assert len(engine._executors._turns.free) == 1
+    assert not engine._executors._turns.line
+    hammer.call(engine, 1)
 
 
 def exits_while_daemons_call():
@@ -296,7 +318,7 @@ def interrupts_of_functions_leave_all_executors_free(count):
     """In the function, and in what engines do around it."""
     engine = calling_engine("test.copy", lambda x, y: np.copyto(y, x))
     for _ in interrupts(lambda: engine([ONES]), count):
-        assert engine._executors._idle.qsize() == 1
+        assert len(engine._executors._turns.free) == 1
     np.testing.assert_array_equal(engine([2 * ONES])[0], 2 * ONES)
 
 

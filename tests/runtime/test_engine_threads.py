@@ -29,6 +29,7 @@ def run(scenario, *numbers, seconds=120):
         "forked_child_has_executors_that_are_free",
         "keyboard_interrupts_leave_all_executors_free",
         "interrupt_while_waiting_for_an_executor",
+        "interrupt_among_threads_that_call_again_and_again",
         "exits_while_daemons_call",
         "exits_with_submitted_calls",
         "functions_that_wait_for_their_own_engine",
