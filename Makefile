@@ -34,6 +34,8 @@ bench: $(VENV)/bench.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_files_fuzz.py
 	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)
+	$(BIN)/python tests/fuzz/call_campaign.py operators --jobs $(JOBS)
+	$(BIN)/python tests/fuzz/call_campaign.py graphs --jobs $(JOBS)
 	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 
 clean:

@@ -50,7 +50,8 @@ def register_tile(
     """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
 
     ``divides``: the tile's rows divide ``rows``. ``row_stride``, in elements, is how far apart the rows' factors are:
-    rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given.
+    rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given;
+    where the registers do not hold a tile so wide, it has one row.
     ``streaming`` are cycles that each vector costs beside, which make higher tiles better. ``steps`` are unrolled, and
     LLVM loads the vectors of all of them first.
     """
@@ -66,5 +67,4 @@ def register_tile(
             step = step_cycles(height, width) + streaming * width
             if best is None or (count * step, -height) < best[:2]:
                 best = count * step, -height, tile
-    assert best is not None
-    return best[2]
+    return RegisterTile(1, vectors or 1, lanes) if best is None else best[2]

@@ -136,7 +136,9 @@ def check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tup
 def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
     if not callable(fcompute):
         raise ExpressionError(f"{name} needs a function from indices to the element there, found {fcompute!r}")
-    parameters = list(inspect.signature(fcompute).parameters.values())
+    signature = inspect.signature(fcompute).parameters.values()
+    own = inspect.Parameter.KEYWORD_ONLY  # of a lambda in a loop, which keeps what the loop changes
+    parameters = [p for p in signature if p.kind is not own or p.default is inspect.Parameter.empty]
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL and len(parameters) <= rank + 1:
         named = [p.name for p in parameters[:-1]]
         return [*named, *(f"i{k}" for k in range(len(named), rank))]

@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+import loopwright as lw
+from loopwright import te
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, Cast, Compare, Load, Ramp, Var, const
@@ -212,6 +214,20 @@ def test_fast_precision_divides_where_a_reciprocal_is_no_normal_number(native):
     a = np.array([1.0, 1e-39, 3e38, 1.0], np.float32)
     assert native(PrimFunc("divide", (A,), body, (A,)), precision="fast")(a) == 0
     np.testing.assert_allclose(a, np.float32([1 / 3, 1, 1, np.inf]), rtol=2e-7)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_fast_precision_divides_by_what_is_0_or_infinite(target, lanes):
+    A = te.placeholder((8,), "float32", name="A")
+    B = te.compute((8,), lambda i: 1.0 / te.sqrt(A[i]), name="B")
+    s = lw.create_schedule(B)
+    _, lane = s[B].split(s[B].op.axis[0], factor=lanes)
+    s[B].vectorize(lane)
+    x, y = np.float32([np.inf, 0, -0.0, 1e-40, 1e38, 4, -1, np.nan]), np.empty(8, np.float32)
+    lw.build(s, [A, B], target=target, precision="fast")(x, y)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(y, 1 / np.sqrt(x.astype(np.float64)), rtol=1e-6)
 
 
 def test_copies_of_a_loop_may_give_one_variable_other_bounds(native):

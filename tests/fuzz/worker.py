@@ -1,4 +1,4 @@
-"""A child process that checks plans (``check_plan.py``), started again after each death."""
+"""A child process that checks plans (``check_plan.py``, or another script), started again after each death."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("check_plan.py")
+FOLDER = Path(__file__).parent
 SECONDS = 120
 """What one plan may take; the first one of a process imports everything, too."""
 
@@ -16,20 +16,25 @@ SECONDS = 120
 class Worker:
     """Mutable: ``_child`` is the process, None while there is none; ``_log`` takes what it writes to stderr."""
 
-    def __init__(self):
+    def __init__(self, script="check_plan.py"):
+        self._script = FOLDER / script
         self._child = None
         self._log = None
 
     def __call__(self, plan, native):
-        """The outcome that ``check_plan`` gives; a process that dies or hangs is an error like any other."""
+        """The outcome that ``check_plan`` gives."""
+        return self.ask({"plan": plan, "native": native})
+
+    def ask(self, request):
+        """What the script answers; a process that dies or hangs is an error like any other."""
         if self._child is None:
-            pipe, command = subprocess.PIPE, [sys.executable, str(SCRIPT)]
+            pipe, command = subprocess.PIPE, [sys.executable, str(self._script)]
             self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  close() does it
             self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
         alarm = threading.Timer(SECONDS, self._child.kill)
         alarm.start()
         with contextlib.suppress(BrokenPipeError):  # it has died since: it will not answer either
-            print(json.dumps({"plan": plan, "native": native}), file=self._child.stdin, flush=True)
+            print(json.dumps(request), file=self._child.stdin, flush=True)
         answer = self._child.stdout.readline()
         late = not alarm.is_alive()
         alarm.cancel()
@@ -40,7 +45,7 @@ class Worker:
         what = f"no answer within {SECONDS} s" if late else f"the process ended with code {code}"
         error = f"{what}\n{self._log.read()[-2000:]}"
         self.close()
-        return {"accepted": [], "refused": 0, "error": error}
+        return {"accepted": [], "refused": 0, "met": [], "error": error}
 
     def close(self):
         if self._child is not None:

@@ -232,7 +232,7 @@ def pool_indices(x):
 # Operators with one argument and no attributes, and the range in which they have a value.
 UNARY = {
     "abs": np.abs, "negative": np.negative, "sign": np.sign, "relu": lambda x: np.maximum(x, 0), "exp": np.exp,
-    "reciprocal": lambda x: 1 / x, "erf": np.vectorize(math.erf), "floor": np.floor, "ceil": np.ceil,
+    "reciprocal": lambda x: 1 / x, "erf": np.vectorize(math.erf, otypes=[float]), "floor": np.floor, "ceil": np.ceil,
     "trunc": np.trunc, "round": np.rint, "sin": np.sin, "cos": np.cos, "tan": np.tan, "atan": np.arctan,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "sigmoid": sigmoid, "softplus": softplus,
     "softsign": lambda x: x / (1 + np.abs(x)), "mish": lambda x: x * np.tanh(softplus(x)), "identity": lambda x: x,
@@ -251,7 +251,7 @@ WITH_ATTRIBUTES = {
     "celu": ({"alpha": 2.0}, lambda x: np.maximum(x, 0) + np.minimum(0, 2 * np.expm1(x / 2))),
     "hard_sigmoid": ({"alpha": 0.3, "beta": 0.4}, lambda x: np.clip(0.3 * x + 0.4, 0, 1)),
     "swish": ({"alpha": 1.5}, lambda x: x * sigmoid(1.5 * x)),
-    "gelu": ({}, lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
+    "gelu": ({}, lambda x: x / 2 * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))),
     "shrink": ({"lambd": 1.0, "bias": 0.5}, lambda x: np.where(x < -1, x + 0.5, np.where(x > 1, x - 0.5, 0))),
     "clip": ({"min": -1.0, "max": 2.0}, lambda x: np.clip(x, -1, 2)),
     "cast": ({"to": "int32"}, np.trunc),

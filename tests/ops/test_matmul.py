@@ -190,3 +190,14 @@ def test_panels_hold_the_columns_they_say(ops):
         lw.nn.packed_matmul(ops.var((3, 4)), ops.var((2, 5, 16)), columns=32)
     with pytest.raises(TypeInferenceError, match="a needs two axes at least, and panels has three"):
         lw.nn.packed_matmul(ops.var((5,)), ops.var((2, 5, 16)), columns=32)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_panels_wider_than_the_registers_are_multiplied(width):
+    rng = np.random.default_rng(0)
+    a, panels = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((7, 5), (2, 5, width)))
+    x = lw.var("x", a.shape)
+    product = lw.nn.packed_matmul(x, lw.const(panels), columns=2 * width - 3)
+    library = lw.compile(lw.Function([x], product), "x86-64", jobs=1)
+    wanted = a.astype(np.float64) @ panels.swapaxes(0, 1).reshape(5, -1)[:, :-3]
+    np.testing.assert_allclose(lw.Engine(library)([a])[0], wanted, rtol=1e-5, atol=1e-5)

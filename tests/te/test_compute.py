@@ -15,6 +15,15 @@ def test_a_compute_takes_its_axis_names_from_the_function():
     assert str(B.op.body[0]) == "A[row, column] + 1.0"
 
 
+def test_what_a_function_keeps_from_a_loop_is_no_axis():
+    A = te.placeholder((4, 5), name="A")
+    made = [te.compute((4, 5), lambda *i, n=n: A[i] + n, name="B") for n in (1.0, 2.0)]
+    assert [str(B.op.body[0]) for B in made] == ["A[i0, i1] + 1.0", "A[i0, i1] + 2.0"]
+    assert [axis.name for axis in te.compute((4,), lambda i, *, n=3: A[i, n], name="C").op.axis] == ["i"]
+    with pytest.raises(ExpressionError, match="D has 1 dimensions, but its function takes 2 indices"):
+        te.compute((4,), lambda i, *, n: A[i, n], name="D")
+
+
 def test_a_python_number_takes_the_dtype_it_meets():
     A = te.placeholder((4,), "int8", name="A")
     assert str(te.compute((4,), lambda i: A[i] + 1).op.body[0].dtype) == "int8"

@@ -1,0 +1,204 @@
+"""Random calls of operators that move elements, or make them of nothing."""
+
+import numpy as np
+from draw import Case, Input
+from operators_simple import every, of_integers
+
+from loopwright.ops import nn
+from loopwright.ops.registry import get_op
+from loopwright.ops.resample import resample
+
+
+def moving(draw_attrs, name, oracle, low=1, high=4):
+    """``draw_attrs(d, shape)`` gives the arguments of both after x."""
+
+    def draw(d):
+        shape = d.shape(low, high)
+        attrs = draw_attrs(d, shape)
+        options = {"kind": d.kind()} if d.chance(0.7) else of_integers(d)
+        return Case(lambda x: getattr(nn, name)(x, *attrs), lambda x: oracle(x, *attrs), (Input(shape, **options),))
+
+    return draw
+
+
+def slices(d, shape):
+    axes = d.subset(range(len(shape)))
+    starts = [d.int(-shape[a], shape[a] - 1) for a in axes]
+    steps = [d.one(1, 1, 2, 3, -1, -2) for _ in axes]
+    ends = [d.int(0, shape[a]) if s > 0 else d.int(-shape[a] - 1, -1) for a, s in zip(axes, steps, strict=True)]
+    return starts, ends, axes, steps
+
+
+def sliced(x, starts, ends, axes, steps):
+    where = [slice(None)] * x.ndim
+    for a, b, e, s in zip(axes, starts, ends, steps, strict=True):
+        where[a] = slice(b, e if s > 0 or e >= -x.shape[a] else None, s)
+    return x[tuple(where)]
+
+
+def factors(d, shape):
+    total, made = int(np.prod(shape)), []
+    for factor in (2, 3, 4, 5, 8):
+        if total % factor == 0 and d.chance():
+            made.append(factor)
+            total //= factor
+    return (tuple(int(e) for e in d.rng.permutation([*made, total])),)
+
+
+def draw_pad(d):
+    shape = d.shape(1, 4)
+    mode = d.one("constant", "edge", "reflect")
+    most = [min(e - 1, 4) if mode == "reflect" else 4 for e in shape]
+    before, after = (tuple(d.int(0, m) for m in most) for _ in range(2))
+    more = {"constant_values": 1.5} if mode == "constant" else {}
+    return Case(
+        lambda x: nn.pad(x, before, after, mode=mode, value=1.5),
+        lambda x: np.pad(x, list(zip(before, after, strict=True)), mode=mode, **more),
+        (Input(shape, d.kind()),),
+    )
+
+
+def draw_concatenate(d):
+    shape = d.shape(1, 4)
+    axis, count = d.int(0, len(shape) - 1), d.int(1, 4)
+    shapes = [(*shape[:axis], d.one(1, 2, 3, 5, 8, shape[axis]), *shape[axis + 1 :]) for _ in range(count)]
+    kind = d.kind()
+    return Case(
+        lambda *x: nn.concatenate(x, axis),
+        lambda *x: np.concatenate(x, axis),
+        tuple(Input(s, kind) for s in shapes),
+    )
+
+
+def draw_layout_transform(d):
+    blocks = d.one(2, 3, 4, 8, 16)
+    n, c, h, w = d.int(1, 2), blocks * d.int(1, 4), d.int(1, 9), d.int(1, 9)
+    names = ["NCHW", "NHWC", f"NCHW{blocks}c", "HWCN"]
+    source, to = d.one(*names), d.one(*names)
+    shape = every.windows.rearranged(np.zeros((n, c, h, w)), "NCHW", source).shape
+    make = get_op("layout_transform")
+    return Case(
+        lambda x: make(x, attrs=make.attrs(source, to)),
+        lambda x: every.windows.rearranged(x, source, to),
+        (Input(shape, d.kind()),),
+    )
+
+
+def draw_take(d):
+    shape = d.shape(1, 3)
+    axis = d.int(0, len(shape) - 1)
+    indices = Input(d.shape(0, 2)[:2], d.one("int32", "int64"), -shape[axis], shape[axis] - 1)
+    return Case(lambda x, i: nn.take(x, i, axis), lambda x, i: x.take(i, axis), (Input(shape, d.kind()), indices))
+
+
+def draw_gather_elements(d):
+    shape = d.shape(1, 3)
+    axis = d.int(0, len(shape) - 1)
+    places = tuple(d.int(1, 9) if k == axis else d.int(1, e) for k, e in enumerate(shape))
+
+    def oracle(x, i):
+        room = x[tuple(slice(None) if k == axis else slice(e) for k, e in enumerate(i.shape))]
+        return np.take_along_axis(room, i, axis)
+
+    inputs = (Input(shape, d.kind()), Input(places, "int64", -shape[axis], shape[axis] - 1))
+    return Case(lambda x, i: nn.gather_elements(x, i, axis=axis), oracle, inputs)
+
+
+def draw_gather_nd(d):
+    shape = d.shape(1, 3)
+    depth = d.int(1, len(shape))
+    least = min(shape[:depth])
+    inputs = (Input(shape, d.kind()), Input((*d.shape(0, 2)[:2], depth), "int64", -least, least - 1))
+    return Case(nn.gather_nd, lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], inputs)
+
+
+def draw_resample(d):
+    shape = d.shape(1, 3)
+    axis, taps, count = d.int(0, len(shape) - 1), d.int(1, 4), d.int(1, 40)
+
+    def oracle(x, i, w):
+        parts = np.moveaxis(x.take(i, axis), axis, 0)  # [taps, …, count, …]: take puts both axes at the place
+        weights = w.reshape(taps, *[1] * axis, count, *[1] * (x.ndim - axis - 1))
+        return (parts * weights).sum(0)
+
+    inputs = (
+        Input(shape, outliers="large"),
+        Input((taps, count), "int32", -shape[axis], shape[axis] - 1),
+        Input((taps, count), outliers=None),
+    )
+    return Case(lambda x, i, w: resample(x, i, w, axis), oracle, inputs, oracle)
+
+
+def draw_one_hot(d):
+    depth, shape = d.int(1, 20), d.shape(0, 2)
+    axis = d.int(-1, len(shape))
+
+    def oracle(i, off, on):
+        return np.moveaxis(every.one_hot(i, off, on, depth), -1, axis)
+
+    inputs = (Input(shape, "int64", -depth, depth - 1), Input(()), Input(()))
+    return Case(lambda i, off, on: nn.one_hot(i, off, on, depth=depth, axis=axis), oracle, inputs)
+
+
+def draw_full(d):
+    shape, value = d.shape(empty=True), d.int(-3, 3) + 0.5
+    return Case(lambda: nn.full(shape, value), lambda: np.full(shape, value), ())
+
+
+def draw_arange(d):
+    start, step, count = d.int(-9, 9), d.one(1, 2, 3, -1, -4), d.int(1, 50)
+    op = get_op("arange")
+    return Case(lambda: op(attrs=op.attrs(start, step, count)), lambda: start + step * np.arange(count), ())
+
+
+def draw_pixels(name):
+    def draw(d):
+        b, n, c, h, w = d.int(1, 3), d.int(1, 2), d.int(1, 5), d.int(1, 7), d.int(1, 7)
+        shape = (n, c * b * b, h, w) if name == "depth_to_space" else (n, c, h * b, w * b)
+        return Case(lambda x: getattr(nn, name)(x, b), lambda x: getattr(every, name)(x, b), (Input(shape, d.kind()),))
+
+    return draw
+
+
+def squeezable(d):
+    shape = d.shape(1, 3)
+    at = d.int(0, len(shape))
+    return Case(
+        lambda x: nn.squeeze(x, (at,)), lambda x: x.squeeze(at), (Input((*shape[:at], 1, *shape[at:]), d.kind()),)
+    )
+
+
+def broadcast_to(d):
+    whole = d.shape(1, 4)
+    shape = tuple(1 if d.chance() else e for e in whole)[d.int(0, len(whole)) :]
+    return Case(lambda x: nn.broadcast_to(x, whole), lambda x: np.broadcast_to(x, whole), (Input(shape, d.kind()),))
+
+
+DRAWS = {
+    **{f"nn.{name}": draw_pixels(name) for name in ("depth_to_space", "space_to_depth")},
+    "transpose": moving(
+        lambda d, shape: (tuple(d.rng.permutation(len(shape)).tolist()),), "transpose", np.transpose, low=0
+    ),
+    "reshape": moving(factors, "reshape", np.reshape),
+    "tile": moving(lambda d, shape: (d.ints(1, 3, len(shape)),), "tile", np.tile, high=3),
+    "trilu": moving(
+        lambda d, shape: (d.int(-4, 4), d.chance()),
+        "trilu",
+        lambda x, k, upper: (np.triu if upper else np.tril)(x, k),
+        low=2,
+    ),
+    "expand_dims": moving(lambda d, shape: (d.int(0, len(shape)),), "expand_dims", np.expand_dims),
+    "strided_slice": moving(slices, "strided_slice", sliced),
+    "squeeze": squeezable,
+    "broadcast_to": broadcast_to,
+    "pad": draw_pad,
+    "concatenate": draw_concatenate,
+    "layout_transform": draw_layout_transform,
+    "take": draw_take,
+    "gather_elements": draw_gather_elements,
+    "gather_nd": draw_gather_nd,
+    "nn.resample": draw_resample,
+    "one_hot": draw_one_hot,
+    "full": draw_full,
+    "arange": draw_arange,
+}

@@ -1,0 +1,209 @@
+"""Random calls of products: of matrices, packed ones, sums of products by letters, attention."""
+
+import numpy as np
+from draw import Case, Given, Input
+from operators_simple import every
+
+from loopwright.ops import nn
+from loopwright.ops.matmul.quarters import Planes
+
+MULTIPLICATIONS = (30_000, 2_000_000, 2_000_000_000)
+"""Most multiplications, by the size of the plan; those of the last size are not run."""
+CHANNELS = (1, 2, 3, 4, 5, 8, 12, 16, 17, 21, 24, 32, 48, 64, 96, 128, 240, 256, 512)
+FAST_ERROR = 4
+"""The tolerance of the products of Winograd and Strassen, whose error is a share of the largest result."""
+
+
+def within(d, count, *parts):
+    """The parts, the largest halved until ``count`` of them is no more than the size of the plan allows."""
+    parts = list(parts)
+    while count(*parts) > MULTIPLICATIONS[d.size] and max(parts) > 1:
+        parts[parts.index(max(parts))] //= 2
+    return parts
+
+
+def draw_strassen(d):
+    width = d.one(1, 2, 4, 8)
+    terms, columns = 2 * d.int(1, 12), 2 * width * d.int(1, 4)
+    shape = (*d.ints(1, 3, d.int(0, 1)), 2 * d.int(1, 9) - d.int(0, 1), terms)
+    b = d.rng.uniform(-1, 1, (terms, columns)).astype(np.float32)
+    return Case(
+        nn.strassen_matmul,
+        lambda a, planes: a @ b,
+        (Input(shape, outliers=None), Given(Planes(width, transposed=False)(b))),
+        lambda a, planes: a @ np.abs(b),
+        tolerance=FAST_ERROR,
+    )
+
+
+def matrices(d):
+    m, k, n = within(
+        d, lambda m, k, n: m * k * n, d.one(1, 2, 3, 7, 16, 33, 64, 130, 500), d.one(*CHANNELS), d.one(*CHANNELS, 1000)
+    )
+    return m, k, n
+
+
+def factor_kinds(d):
+    """Kinds, ranges and the oracle's type of two factors."""
+    if d.chance(0.25):
+        kinds = d.one("int8", "uint8"), d.one("int8", "int8", "uint8")
+        return kinds, 0 if "uint8" in kinds else -9, 9
+    return (d.one("float32", "float32", "float32", "float64", "float16", "bfloat16", "int32"),) * 2, -2, 2
+
+
+def product(a, b):
+    wide = [x.astype(np.int64) if x.dtype.kind in "iu" else x for x in (a, b)]
+    return np.matmul(*wide)
+
+
+def case_of_product(d, make, oracle, a, b):
+    kinds, low, high = factor_kinds(d)
+    integers = "int" in kinds[0]
+    return Case(
+        make,
+        oracle,
+        (Input(a, kinds[0], low, high), Input(b, kinds[1], low, high, "large", constant=d.chance())),
+        None if integers else oracle,
+        local=False,  # Strassen's sums
+        tolerance=FAST_ERROR,
+    )
+
+
+def draw_matmul(d):
+    m, k, n = matrices(d)
+    batch = d.one((), (), (2,), (2, 3), (1, 4))
+    a = d.one((m, k), (m, k), (*batch, m, k), (k,))
+    b = d.one((k, n), (k, n), (*batch, k, n), (k,))
+    return case_of_product(d, nn.matmul, product, a, b)
+
+
+def draw_batch_matmul(d):
+    m, k, n = matrices(d)
+    batch = d.int(1, 4)
+    flips = d.chance(), d.chance()
+    a, b = (
+        (d.one(batch, batch, 1), *(s[::-1] if flip else s)) for s, flip in zip(((m, k), (k, n)), flips, strict=True)
+    )
+
+    def oracle(a, b):
+        return product(a.swapaxes(1, 2) if flips[0] else a, b.swapaxes(1, 2) if flips[1] else b)
+
+    return case_of_product(
+        d, lambda a, b: nn.batch_matmul(a, b, transpose_a=flips[0], transpose_b=flips[1]), oracle, a, b
+    )
+
+
+def draw_dense(d):
+    m, k, n = matrices(d)
+    transposed = d.chance()
+    return case_of_product(
+        d,
+        lambda x, w: nn.dense(x, w, transposed=transposed),
+        lambda x, w: product(x, w.T if transposed else w),
+        (m, k),
+        (n, k) if transposed else (k, n),
+    )
+
+
+def draw_packed(d):
+    rows, terms, tiles, width = d.int(1, 20), d.int(1, 40), d.int(1, 4), d.one(8, 16, 32)
+    columns = tiles * width - d.int(0, width - 1)
+
+    def oracle(a, panels):
+        return a @ panels.swapaxes(0, 1).reshape(terms, -1)[:, :columns]
+
+    return Case(
+        lambda a, p: nn.packed_matmul(a, p, columns=columns),
+        oracle,
+        (Input((rows, terms)), Input((tiles, terms, width), outliers="large", constant=d.chance())),
+        oracle,
+    )
+
+
+def draw_packed_bytes(d):
+    rows, words, tiles, width = d.int(1, 20), d.int(1, 9), d.int(1, 4), d.one(8, 16)
+    terms, columns, sign = 4 * words - d.int(0, 3), tiles * width - d.int(0, width - 1), d.one("int8", "uint8")
+    panels = d.rng.integers(-(1 << 31), 1 << 31, (tiles, words, width)).astype(np.int32)
+    return Case(
+        lambda a, p: nn.packed_byte_matmul(a, p, columns=columns, dtype="int8"),
+        lambda a, p: every.product_of_bytes(a, every.unpacked_words(p)[:terms, :columns]),
+        (Input((rows, terms), sign, 0 if sign == "uint8" else -128, 127), Given(panels)),
+    )
+
+
+def draw_packed_pairs(d):
+    rows, pairs, tiles, width = d.int(1, 20), d.int(1, 9), d.int(1, 3), d.one(8, 16)
+    terms, columns = 2 * pairs - d.int(0, 1), tiles * width - d.int(0, width - 1)
+
+    def oracle(a, p):
+        return a @ every.unpacked_pairs(p)[:terms, :columns].astype(np.float64)
+
+    return Case(
+        lambda a, p: nn.packed_pair_matmul(a, p, columns=columns),
+        oracle,
+        (Input((rows, terms), "bfloat16"), Given(every.words_of_halves(tiles, pairs, width))),
+        lambda a, p: a @ np.abs(every.unpacked_pairs(p.astype("<i4"))[:terms, :columns].astype(np.float64)),
+    )
+
+
+EINSUMS = (
+    "bij,bjk->ki",
+    "ij,jk->ik",
+    "ij,kj->ik",
+    "i,i->",
+    "ij->ji",
+    "bij,bkj->bik",
+    "ij,j->i",
+    "bhid,bhjd->bhij",
+    "ii->i",
+)
+
+
+def draw_einsum(d):
+    equation = d.one(*EINSUMS)
+    extents = {letter: d.one(1, 2, 3, 4, 7, 9, 16, 17) for letter in "bhijkd"}
+    shapes = [tuple(extents[letter] for letter in term) for term in equation.split("->")[0].split(",")]
+
+    def oracle(*x):
+        return np.einsum(equation, *x)
+
+    return Case(lambda *x: nn.einsum(equation, x), oracle, tuple(Input(s, outliers="large") for s in shapes), oracle)
+
+
+def draw_attention(masked):
+    def draw(d):
+        batch, heads, share = d.int(1, 2), d.int(1, 3), d.one(1, 1, 2)
+        queries, keys, depth, out = d.one(1, 5, 16, 33), d.one(1, 4, 17, 40), d.one(1, 3, 8, 16), d.one(1, 2, 8, 16)
+        causal = not masked and d.chance()
+        shapes = [(batch, heads * share, queries, depth), (batch, heads, keys, depth), (batch, heads, keys, out)]
+        mask = [
+            Input(d.one((queries, keys), (batch, 1, 1, keys), (batch, heads * share, queries, keys)), outliers="mask")
+        ]
+
+        def oracle(q, k, v, mask=0.0):
+            hidden = np.where(np.tri(queries, keys), 0, -np.inf) if causal else 0.0
+            with np.errstate(all="ignore"):
+                return every.attention(q, k, v, mask + hidden)
+
+        return Case(
+            lambda *x: nn.attention(*x, causal=causal),
+            oracle,
+            (*(Input(s, outliers=None) for s in shapes), *(mask if masked else [])),
+            lambda q, k, v, mask=0: np.full((*q.shape[:3], out), 30.0),
+        )
+
+    return draw
+
+
+DRAWS = {
+    "nn.strassen_matmul": draw_strassen,
+    "nn.matmul": draw_matmul,
+    "nn.batch_matmul": draw_batch_matmul,
+    "nn.dense": draw_dense,
+    "nn.packed_matmul": draw_packed,
+    "nn.packed_byte_matmul": draw_packed_bytes,
+    "nn.packed_pair_matmul": draw_packed_pairs,
+    "nn.attention": draw_attention(masked=False),
+    "nn.masked_attention": draw_attention(masked=True),
+    "einsum": draw_einsum,
+}

@@ -1,0 +1,394 @@
+"""Random graphs, from plans: operators over values made before, tuples whole and in parts, and what each gives in
+numpy.
+
+``make_graph`` gives the graph and a program of numpy functions in the same order, which ``evaluate`` runs.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from draw import outlier
+from operators_simple import every, log_sum_exp, safe_softmax
+from random_programs import concrete
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph import Tuple, TupleGet
+from loopwright.ir.expr import const_int
+from loopwright.ops.cumsum import cumsum
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
+nn = lw.nn
+MAX_ELEMENTS = 6_000
+MAX_MULTIPLICATIONS = 300_000
+SIZES = (3, 1, 2, 4, 5, 7, 8, 12, 16, 17, 19, 32, 33, 40, 64, 65)
+SHAPES = ("nm", "m", "nkm", "n1", "nchw", "1m", "chw", "ncm")
+CONSTANTS = (2.0, 0.5, -1.0, 1e10, 1e-3, -3.0)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the graph: its node, and for a tensor its shape at the plan's sizes."""
+
+    node: object
+    shape: tuple[int, ...]
+    exact: bool = False
+    """Whether it holds what an operator has only moved, or compared: such numbers carry no rounding of their own."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """``made`` is what ``function`` gives of ``read``."""
+
+    function: Callable
+    read: tuple[Value, ...]
+    made: Value
+
+
+class _Builder:
+    """Makes the nodes of a plan. Mutable: ``pool`` holds the tensors so far, ``steps`` how numpy makes them."""
+
+    def __init__(self, plan):
+        self.extents = dict(zip("nmkchw", plan["sizes"], strict=True))
+        self.extents["h"], self.extents["w"] = (min(self.extents[k], 12) for k in "hw")
+        self.extents["1"] = 1
+        self.symbols = {letter: te.var(letter) for letter in plan["symbolic"]}
+        self.rng = np.random.default_rng(plan["seed"])
+        self.inputs, self.steps, self.pool, self.constants = [], [], [], []
+        for name in plan["inputs"]:
+            shape = self.sizes(name)
+            if np.prod(shape, dtype=int) <= MAX_ELEMENTS:
+                node = lw.var(f"x{len(self.inputs)}", tuple(self.symbols.get(k, self.extents[k]) for k in name))
+                self.inputs.append(Value(node, shape))
+        if not self.inputs:
+            self.inputs.append(Value(lw.var("x0", (3,)), (3,)))
+        self.pool += self.inputs
+
+    def sizes(self, name):
+        return tuple(self.extents[k] for k in name)
+
+    def constant(self, shape, low=-1.0, high=1.0):
+        array = self.rng.uniform(low, high, shape).astype(np.float32)
+        value = Value(lw.const(array), tuple(shape))
+        self.constants.append((value, array))
+        return value
+
+    def add(self, form, a, b, c):
+        x, y = self.pool[-1 - a % len(self.pool)], self.pool[b % len(self.pool)]
+        try:
+            getattr(self, f"_{form}")(x, y, c)
+        except lw.LoopwrightError as error:
+            if not self.symbols:  # extents that are not known are refused by some operators
+                raise AssertionError(f"{form} of {x.node.type} and {y.node.type} ({c}): {error}") from error
+
+    def made(self, node, function, *read, exact=False):
+        """A node, a tensor, as the next of the pool."""
+        shape = tuple(concrete(node.type.shape, {var: self.extents[letter] for letter, var in self.symbols.items()}))
+        if np.prod(shape, dtype=int) > MAX_ELEMENTS or str(node.type.dtype) != "float32":
+            return
+        value = Value(node, shape, exact)
+        self.pool.append(value)
+        self.steps.append(Step(function, read, value))
+
+    # Elementwise.
+
+    def _unary(self, x, y, c):
+        names = ("relu", "negative", "sigmoid", "tanh", "exp", "abs", "erf", "gelu", "softplus", "hard_swish", "floor",
+                 "softsign", "sin", "identity", "sign", "leaky_relu", "elu", "swish", "round")  # fmt: skip
+        name = names[c % len(names)]
+        attrs, oracle = every.WITH_ATTRIBUTES.get(name) or ({}, every.UNARY[name])
+        exact = name in ("relu", "negative", "abs", "identity") and x.exact
+        self.made(getattr(nn, name)(x.node, **attrs), oracle, x, exact=exact)
+
+    def _positive(self, x, y, c):
+        """What is undefined below 0, of what is not."""
+        name, oracle = (("sqrt", np.sqrt), ("log", lambda v: np.log(v + 1)), ("rsqrt", lambda v: 1 / np.sqrt(v + 1)))[
+            c % 3
+        ]
+        square = nn.abs(x.node)
+        shifted = square if name == "sqrt" else nn.add(square, lw.const(np.float32(1)))
+        self.made(getattr(nn, name)(shifted), lambda v: oracle(np.abs(v)), x)
+
+    def _scalar(self, x, y, c):
+        number = np.float32(CONSTANTS[c // 4 % len(CONSTANTS)])
+        name = ("multiply", "add", "subtract", "divide")[c % 4]
+        self.made(getattr(nn, name)(x.node, lw.const(number)), lambda v: getattr(np, name)(v, float(number)), x)
+
+    def _binary(self, x, y, c):
+        names = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+        name = names[c % len(names)]
+        if not broadcast(x, y):
+            y = self.constant(x.shape[-1:] if c // 6 % 2 and x.shape and isinstance(extents(x)[-1], int) else ())
+        exact = name in ("maximum", "minimum") and x.exact and y.exact
+        self.made(getattr(nn, name)(x.node, y.node), every.ARITHMETIC[name], x, y, exact=exact)
+
+    def _where(self, x, y, c):
+        if not same_type(x, y):
+            y = self.constant(())
+        name = ("greater", "less", "greater_equal")[c % 3]
+        oracle = every.ARITHMETIC[name]
+        self.made(
+            nn.where(getattr(nn, name)(x.node, y.node), x.node, lw.const(np.float32(0.5))),
+            lambda v, w: np.where(oracle(v, w), v, 0.5),
+            x,
+            y,
+        )
+
+    def _clip(self, x, y, c):
+        self.made(nn.clip(x.node, -1.0, 1.0 + c % 3), lambda v: np.clip(v, -1.0, 1.0 + c % 3), x, exact=x.exact)
+
+    # Reductions and rows.
+
+    def _reduce(self, x, y, c):
+        if not x.shape:
+            return
+        names = ("sum", "mean", "max", "min", "l2", "log_sum_exp", "sum_square", "l1")
+        name, axis, keep = names[c % len(names)], c // 8 % len(x.shape), bool(c // 3 % 2)
+        axes = (axis,) if c // 2 % 3 else tuple(range(axis, len(x.shape)))
+        oracle = log_sum_exp if name == "log_sum_exp" else every.REDUCTIONS[name]
+        self.made(getattr(nn, name)(x.node, axes, keepdims=keep), lambda v: oracle(v, axis=axes, keepdims=keep), x)
+
+    def _softmax(self, x, y, c):
+        if not x.shape:
+            return
+        axis, log = (len(x.shape) - 1 if c // 2 % 3 else c // 6 % len(x.shape)), bool(c % 2)
+        make = nn.log_softmax if log else nn.softmax
+        self.made(make(x.node, axis), lambda v: safe_softmax(v, axis, log), x)
+
+    def _norm(self, x, y, c):
+        if not x.shape or x.shape[-1] < 3:
+            return
+        scale = self.constant(x.shape[-1:])
+        if c % 2:
+            self.made(nn.rms_norm(x.node, scale.node), lambda v, s: every.scaled_to_1(v) * s, x, scale)
+            return
+        bias = self.constant(x.shape[-1:])
+        self.made(
+            nn.layer_norm(x.node, scale.node, bias.node),
+            lambda v, s, b: every.normalised(v, (-1,)) * s + b,
+            x,
+            scale,
+            bias,
+        )
+
+    def _cumsum(self, x, y, c):
+        if x.shape:
+            axis = c % len(x.shape)
+            self.made(cumsum(x.node, axis), lambda v: np.cumsum(v, axis), x)
+
+    # Products and windows.
+
+    def _matmul(self, x, y, c):
+        if not x.shape:
+            return
+        columns = (8, 3, 16, 33, 1)[c // 3 % 5]
+        if c % 3 == 0 and len(x.shape) > 1 and same_type(x, y):
+            order = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
+            if np.prod(x.shape, dtype=int) * x.shape[-2] <= MAX_MULTIPLICATIONS:
+                self.made(nn.matmul(x.node, nn.transpose(y.node, order)), lambda v, w: v @ np.transpose(w, order), x, y)
+            return
+        weight = self.constant((x.shape[-1], columns))
+        self.made(nn.matmul(x.node, weight.node), np.matmul, x, weight)
+
+    def _conv(self, x, y, c):
+        if len(x.shape) not in (3, 4) or min(x.shape[1:]) < 1:
+            return
+        rank, channels = len(x.shape) - 2, x.shape[1]
+        size, filters = (1, 3, 3, 5)[c % 4], (8, 16, 4, 5, 32)[c // 4 % 5]
+        depthwise = c // 20 % 3 == 0
+        strides, dilation = (1 + c // 7 % 2,) * rank, (1 + c // 11 % 2,) * rank
+        pad = (size // 2 * dilation[0],) * (2 * rank)
+        shape = (channels, 1, *(size,) * rank) if depthwise else (filters, channels, *(size,) * rank)
+        if np.prod(shape, dtype=int) * np.prod(x.shape[2:], dtype=int) * x.shape[0] > MAX_MULTIPLICATIONS:
+            return
+        weight, groups = self.constant(shape), channels if depthwise else 1
+        self.made(
+            nn.conv(x.node, weight.node, strides=strides, padding=pad, dilation=dilation, groups=groups),
+            lambda v, w: every.windows.conv(v, w, strides, pad, dilation, groups),
+            x,
+            weight,
+        )
+
+    def _pool(self, x, y, c):
+        if len(x.shape) not in (3, 4) or min(x.shape[2:]) < 2:
+            return
+        rank = len(x.shape) - 2
+        window, strides = (2 + c % 2,) * rank, (1 + c // 2 % 2,) * rank
+        padding = (c // 4 % 2,) * (2 * rank)
+        if min(x.shape[2:]) + 2 * padding[0] < window[0]:
+            return
+        made = (window, strides, padding, (1,) * rank, False)
+        make, fold = every.POOLS["nn.avg_pool" if c // 8 % 2 else "nn.max_pool"]
+        self.made(
+            make(x.node, window=window, strides=strides, padding=padding),
+            lambda v: every.windows.pool(v, *made, fold),
+            x,
+        )
+
+    def _pool_with_indices(self, x, y, c):
+        if len(x.shape) != 4 or min(x.shape[2:]) < 2:
+            return
+        both = nn.max_pool_with_indices(x.node, window=(2, 2), strides=(1 + c % 2,) * 2)
+        made = ((2, 2), (1 + c % 2,) * 2, (0,) * 4, (1, 1), False)
+        self.made(
+            TupleGet(both, 0), lambda v: every.windows.pool(v, *made, lambda w, padded: w.max(-1)), x, exact=x.exact
+        )
+        self.made(
+            nn.cast(TupleGet(both, 1), "float32"), lambda v: every.windows.max_pool_indices(v, *made).astype(float), x
+        )
+
+    # Those that move elements.
+
+    def _transpose(self, x, y, c):
+        order = tuple(np.random.default_rng(c).permutation(len(x.shape)).tolist())
+        self.made(nn.transpose(x.node, order), lambda v: np.transpose(v, order), x, exact=True)
+
+    def _reshape(self, x, y, c):
+        if len(x.shape) < 2:
+            return
+        at = c % (len(x.shape) - 1)
+        shape = (*(0,) * at, -1, *(const_int(e) or 0 for e in x.node.type.shape[at + 2 :]))
+        if 0 in shape[at + 1 :] and any(const_int(e) is None for e in x.node.type.shape[at + 2 :]):
+            return
+        result = (*x.shape[:at], x.shape[at] * x.shape[at + 1], *x.shape[at + 2 :])
+        self.made(nn.reshape(x.node, shape), lambda v: v.reshape(result), x, exact=True)
+
+    def _concat(self, x, y, c):
+        if not x.shape:
+            return
+        axis = c % len(x.shape)
+        parts = [v for v in self.pool if len(v.shape) == len(x.shape)]
+        parts = [v for v in parts if same_but(v, x, axis)][-1 - c // 4 % 3 :]
+        self.made(nn.concatenate([v.node for v in parts], axis), lambda *v: np.concatenate(v, axis), *parts, exact=True)
+
+    def _split(self, x, y, c):
+        if not x.shape or const_int(x.node.type.shape[c % len(x.shape)]) is None or x.shape[c % len(x.shape)] < 2:
+            return
+        axis, first = c % len(x.shape), 1 + c // 4 % (x.shape[c % len(x.shape)] - 1)
+        parts = nn.split(x.node, (first, x.shape[axis] - first), axis)
+        for part, where in zip(parts, (slice(first), slice(first, None)), strict=True):
+            index = (slice(None),) * axis + (where,)
+            self.made(part, lambda v, index=index: v[index], x, exact=True)
+
+    def _slice(self, x, y, c):
+        if x.shape and x.shape[axis := c % len(x.shape)] > 2 and const_int(x.node.type.shape[axis]) is not None:
+            begin, step = c // 4 % 2, 1 + c // 8 % 2
+            index = (slice(None),) * axis + (slice(begin, None, step),)
+            node = nn.strided_slice(x.node, [begin], [x.shape[axis]], [axis], [step])
+            self.made(node, lambda v: v[index], x, exact=True)
+
+    def _pad(self, x, y, c):
+        before, after = (tuple(c // k % 2 for _ in x.shape) for k in (1, 2))
+        if x.shape:
+            pads = list(zip(before, after, strict=True))
+            self.made(
+                nn.pad(x.node, before, after, value=1.0), lambda v: np.pad(v, pads, constant_values=1.0), x, exact=True
+            )
+
+    def _expand(self, x, y, c):
+        if len(x.shape) < 4:
+            at = c % (len(x.shape) + 1)
+            self.made(nn.expand_dims(x.node, at), lambda v: np.expand_dims(v, at), x, exact=True)
+
+    def _take(self, x, y, c):
+        if x.shape and x.shape[0] > 1 and const_int(x.node.type.shape[0]) is not None:
+            places = self.rng.integers(0, x.shape[0], 1 + c % 5)
+            self.made(nn.take(x.node, lw.const(places), 0), lambda v: v[places], x, exact=True)
+
+    # Tuples.
+
+    def _tuple(self, x, y, c):
+        """Results that are tuples go whole to the next operator, or some of their parts do."""
+        from tuple_models import OPS, PATTERNS  # which registers operators: in processes of the campaign alone
+
+        parts, _, _ = OPS[PATTERNS[c % len(PATTERNS)]]
+        _, weigh, swap = OPS[PATTERNS[c // 4 % len(PATTERNS)]]
+        whole = parts(x.node)
+        if c // 16 % 3 == 0:
+            self.made(weigh(whole), lambda v: (v + 1) - 2 * -v + 3 * (v * 0.5), x)
+        elif c // 16 % 3 == 1:
+            turned = swap(whole)  # ((-x, x / 2), x + 1)
+            self.made(TupleGet(turned, 1), lambda v: v + 1, x)
+            self.made(TupleGet(TupleGet(turned, 0), 1), lambda v: v * 0.5, x)
+        elif same_type(x, y):
+            given = Tuple((x.node, Tuple((y.node, TupleGet(whole, 0)))))
+            self.made(weigh(given), lambda v, w: v - 2 * w + 3 * (v + 1), x, y)
+
+
+def extents(value):
+    """Those of the type, numbers as such: two that are symbolic are the same if they are one expression."""
+    return [e if const_int(e) is None else const_int(e) for e in value.node.type.shape]
+
+
+def same_type(x, y):
+    return len(x.shape) == len(y.shape) and all(same_extent(a, b) for a, b in zip(extents(x), extents(y), strict=True))
+
+
+def same_extent(a, b):
+    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+
+
+def is_one(extent):
+    return isinstance(extent, int) and extent == 1
+
+
+def broadcast(x, y):
+    """Whether two values broadcast whatever the dimensions are."""
+    pairs = zip(reversed(extents(x)), reversed(extents(y)), strict=False)
+    return all(same_extent(a, b) or is_one(a) or is_one(b) for a, b in pairs)
+
+
+def same_but(x, y, axis):
+    pairs = enumerate(zip(extents(x), extents(y), strict=True))
+    return all(same_extent(a, b) or k == axis for k, (a, b) in pairs)
+
+
+FORMS = sorted(name[1:] for name in vars(_Builder) if name[0] == "_" and name[1] != "_")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A function to compile, the values that it takes and gives, and the steps and constants that numpy needs."""
+
+    function: lw.Function
+    inputs: list[Value]
+    outputs: list[Value]
+    steps: list[Step]
+    constants: list[tuple[Value, np.ndarray]]
+
+    def arrays(self, plan):
+        rng = np.random.default_rng(plan["seed"])
+        made = [rng.uniform(-2, 2, value.shape).astype(np.float32) for value in self.inputs]
+        for array in made if plan["outliers"] else ():
+            for place in rng.choice(array.size, min(array.size, 2), replace=False):
+                array.reshape(-1)[place] = outlier(rng, plan["outliers"], array.dtype)
+        return made
+
+
+def make_graph(plan):
+    """The graph of a plan."""
+    builder = _Builder(plan)
+    for form, a, b, c in plan["nodes"]:
+        builder.add(form, a, b, c)
+    outputs = [builder.pool[-1 - k % len(builder.pool)] for k in plan["outputs"]]
+    nodes = [value.node for value in outputs]
+    body = nodes[0] if len(nodes) == 1 else Tuple(tuple(nodes))
+    function = lw.Function([value.node for value in builder.inputs], body)
+    return Graph(function, builder.inputs, outputs, builder.steps, builder.constants)
+
+
+def evaluate(graph, arrays, rng=None, inside=np.float64, between=np.float32):
+    """The outputs by numpy, an operator at a time: the types that one computes in, and of what it gives. ``rng`` gives
+    each operator's arguments an error of an ulp or two, but those of operators that only move them: it shows how far
+    rounding may take a result."""
+    values = dict(zip(graph.inputs, arrays, strict=True)) | dict(graph.constants)
+    with np.errstate(all="ignore"):
+        for step in graph.steps:
+            read = [values[value].astype(inside) for value in step.read]
+            if rng is not None and not step.made.exact:
+                read = [v * (1 + rng.uniform(-1, 1, v.shape) * 2.0**-22).astype(inside) for v in read]
+            values[step.made] = np.asarray(step.function(*read)).astype(between)
+    return [values[value].astype(np.float64) for value in graph.outputs]
