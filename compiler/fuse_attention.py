@@ -122,10 +122,9 @@ def _unscaled(node: Node, used_by: Users | None = None) -> tuple[Node, float]:
 
 
 def _fits(found: _Found, product: Call, weights: Call) -> bool:
-    """Whether all have the same batches and heads, and the mask leaves the scores their shape, in a float type that
-    has an implementation of its own."""
+    """Whether all have the same batches and heads, and the mask leaves the scores their shape."""
     query, right, value = (tensor_of(n) for n in (found.query, found.right, found.value))
-    if query.ndim != 4 or query.dtype.storage_bits < 32 or product.type is not weights.type:
+    if query.ndim != 4 or product.type is not weights.type:
         return False
     return all(
         other.ndim == 4 and all(a is b for a, b in zip(query.shape[:2], other.shape[:2], strict=True))

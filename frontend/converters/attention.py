@@ -37,7 +37,7 @@ def _is_plain(node: OnnxNode) -> bool:
     """Whether the operator is what ``nn.attention`` computes."""
     kind = node.type()
     others = [k for k in range(MASK + 1, len(node.inputs)) if node.get(k) is not None]
-    if others or any(node.wants(k) for k in (1, 2, 3)) or kind.dtype.storage_bits < 32:
+    if others or any(node.wants(k) for k in (1, 2, 3)):
         return False
     if node.real("softcap", 0.0) != 0 or node.has("softmax_precision"):
         return False

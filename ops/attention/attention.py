@@ -4,7 +4,9 @@
     result[s, j] = Σ softmax(scores)[s, t] · value[t, j]
 
 Source: Vaswani et al., Attention is all you need (2017). A query that is left no key, since its scores are all -inf,
-gives 0, as in ONNX's reference and in PyTorch.
+gives 0, as in ONNX's reference and in PyTorch; one whose keys are all under the lowest finite number gives the mean of
+the values, as softmax of equal numbers does. Half-precision scores are kept in float32, and rounded where a mask of
+numbers is added to them.
 """
 
 from __future__ import annotations

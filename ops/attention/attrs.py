@@ -54,17 +54,21 @@ def extents(attrs: AttentionAttrs, query: Shaped, key: Shaped, value: Shaped) ->
     return Extents(query.shape[0], heads, *positions, query.shape[3], value.shape[3], group)
 
 
-def seen(
-    score: Expr, attrs: AttentionAttrs, mask: te.Tensor | None, at: tuple[Operand, ...], unit: float = 1.0
-) -> Expr:
-    """The score at a batch, head, query and key with what the mask adds, in units of 1 / ``unit``; -inf where it says
-    that it does not count."""
+def seen(score: Expr, attrs: AttentionAttrs, mask: te.Tensor | None, at: tuple[Operand, ...]) -> Expr:
+    """The score at a batch, head, query and key with what the mask adds; -inf where it says that it does not count.
+
+    The sum with a number of the mask is rounded to the mask's dtype: under the lowest number all scores are the same.
+    """
     hidden = te.min_value(score.dtype)
     if mask is not None:
         extents = mask.shape
         index = at[len(at) - len(extents) :]
         value = mask[tuple(ZERO if const_int(e) == 1 else as_index(i) for e, i in zip(extents, index, strict=True))]
-        score = te.select(value, score, hidden) if mask.dtype is BOOL else score + widened(value) * unit
+        score = (
+            te.select(value, score, hidden)
+            if mask.dtype is BOOL
+            else widened(te.cast(score + widened(value), mask.dtype))
+        )
     _, _, query, key = (as_index(i) for i in at)
     return te.select(key <= query, score, hidden) if attrs.causal else score
 

@@ -7,7 +7,7 @@ memory, so neither is copied, and the maximum and the sum of softmax go from vec
         scores[t, q] = key · query                     as a product in register tiles, of all keys
         peak[q]      = max scores[t, q]
         for each block of keys:
-            weights[t, q] = 2^(scores[t, q] - peak[q]) in the first cache
+            weights[t, q] = exp(scores[t, q] - peak[q]) in the first cache
             mixed[j, q]  += value · weights            the last row j sums the weights
         result[q, j] = mixed[j, q] / mixed[last, q]
 
@@ -30,6 +30,7 @@ from ...ir.simplify import simplify
 from ...ir.target import Target
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...te.tensor import Tensor
+from ..accumulate import accumulator, widened
 from ..cost import multiplied
 from ..register_transpose import schedule_transposed, transposed
 from ..relations import tensor_argument
@@ -72,14 +73,16 @@ class Blocks:
         )
 
         def weight(b: Axis, h: Axis, n: Axis, k: Axis, q: Axis) -> Expr:
-            return te.exp2(scores[b, h, n, k, q] - peak[b, h, n, q])
+            # As a power of 2, which takes less. The difference is scaled, not the scores: they may be finite, and not
+            # so by this factor, as those under a mask of the lowest number.
+            return te.exp2((scores[b, h, n, k, q] - peak[b, h, n, q]) * math.log2(math.e))
 
         weights = te.compute(scores.shape, weight, name="attention.weights")
-        value, last = inputs[2], shape.value_size
+        value, last, kind = inputs[2], shape.value_size, weights.dtype
 
         def mixed(b: Axis, h: Axis, n: Axis, j: Axis, q: Axis) -> Expr:
-            one = te.const(1, value.dtype)
-            factor = te.if_then_else(j < last, value[attrs.place(b, h // shape.group, t, j)], one)
+            one = te.const(1, kind)
+            factor = te.if_then_else(j < last, widened(value[attrs.place(b, h // shape.group, t, j)]), one)
             return te.sum(factor * weights[b, h, n, t, q], axis=t)
 
         sums = te.compute((*tile, simplify(last + 1), width), mixed, name="attention.mixed")
@@ -97,7 +100,8 @@ class Blocks:
         def element(*i: Axis) -> Expr:
             b, h, row, j = (as_index(k) for k in attrs.place(*i))
             q = row % width
-            return columns[b, h, row // width, j // lanes, q // lanes, q % lanes * lanes + j % lanes]
+            found = columns[b, h, row // width, j // lanes, q // lanes, q % lanes * lanes + j % lanes]
+            return te.cast(found, value.dtype)
 
         return te.compute(tensor_argument(result, "result").shape, element, name="attention")
 
@@ -106,14 +110,14 @@ class Blocks:
         return (*block, simplify((size + (self.lanes - 1)) // self.lanes), self.vectors, self.lanes * self.lanes)
 
     def _scores(self, attrs: AttentionAttrs, inputs: Tensors, shape: Extents, tile: tuple[Expr, ...]) -> Tensor:
-        """[batch, heads, blocks, keys, queries of a block], in units of ln 2: weights are then powers of 2."""
+        """[batch, heads, blocks, keys, queries of a block]."""
         query, key, *mask = inputs[0], inputs[1], *inputs[3:]
-        unit, width = math.log2(math.e), self.queries
+        width = self.queries
         partial, lanes = const_int(simplify(shape.queries % width)) != 0, self.lanes
 
         def scaled(b: Axis, h: Axis, n: Axis, y: Axis, x: Axis, e: Axis) -> Expr:
             d, row = y * lanes + e % lanes, n * width + x * lanes + e // lanes
-            value = query[attrs.place(b, h, row, d)] * (attrs.scale * unit)
+            value = widened(query[attrs.place(b, h, row, d)]) * attrs.scale
             return te.if_then_else(te.all(d < shape.size, row < shape.queries), value, te.const(0, value.dtype))
 
         rows = te.compute(self._tiles(tile, shape.size), scaled, name="attention.query.rows")
@@ -126,13 +130,13 @@ class Blocks:
         d = te.reduce_axis((0, shape.size), name="d")
 
         def product(b: Axis, h: Axis, n: Axis, t: Axis, q: Axis) -> Expr:
-            return te.sum(key[attrs.place(b, h // shape.group, t, d)] * panel[b, h, n, d, q], axis=d)
+            return te.sum(widened(key[attrs.place(b, h // shape.group, t, d)]) * panel[b, h, n, d, q], axis=d)
 
         products = te.compute((*tile, shape.keys, width), product, name="attention.products")
 
         def score(b: Axis, h: Axis, n: Axis, t: Axis, q: Axis) -> Expr:
             row, value = n * width + q, products[b, h, n, t, q]
-            made = seen(value, attrs, mask[0] if mask else None, (b, h, row, t), unit)
+            made = seen(value, attrs, mask[0] if mask else None, (b, h, row, t))
             return te.if_then_else(row < shape.queries, made, value) if partial and self.masked else made
 
         return te.compute(products.shape, score, name="attention.scores") if mask or attrs.causal else products
@@ -218,11 +222,11 @@ def _own_stages(anchor: Tensor) -> list[Tensor]:
 
 
 def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Type], target: Target) -> None:
-    """Offer it for float32 and float64, and sizes of head that are known."""
+    """Offer it for sizes of head that are known."""
     types = [tensor_argument(kind, "operand") for kind in inputs]
-    shape, kind = extents(attrs, *types[:3]), types[0].dtype
+    shape, kind = extents(attrs, *types[:3]), accumulator(types[0].dtype)
     size, value_size = const_int(shape.size), const_int(shape.value_size)
-    if not size or not value_size or kind.storage_bits < 32:
+    if not size or not value_size:
         return
     queries, keys = (const_int(extent) or MANY for extent in (shape.queries, shape.keys))
     masked = any(mask.ndim > 1 and const_int(mask.shape[-2]) != 1 for mask in types[3:])

@@ -1,5 +1,6 @@
 """attention: types, misuse, which implementation serves, and values against float64 numpy."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -7,6 +8,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection import select_implementation
 from loopwright.graph.types import tensor_type
+from loopwright.ir.dtype import dtype
 from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops.attention.attention import attention
 
@@ -22,6 +24,8 @@ def bools(*shape):
 
 
 def oracle(query, key, value, mask=None, scale=None, causal=False, layout="BHSD"):
+    """The definition in float64, but that scores under a mask are rounded as its type rounds them."""
+    kind = query.dtype
     query, key, value = (x.astype(np.float64) for x in (query, key, value))
     if layout == "BSHD":
         query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))
@@ -29,10 +33,11 @@ def oracle(query, key, value, mask=None, scale=None, causal=False, layout="BHSD"
     key, value = (np.repeat(x, group, axis=1) for x in (key, value))
     scores = query @ key.swapaxes(-1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else (scores + mask).astype(kind)
+        scores = scores.astype(np.float64)
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
-    peak = np.maximum(scores.max(-1, keepdims=True), -1e300)
+    peak = np.maximum(scores.max(-1, keepdims=True), np.finfo(np.float64).min)
     weights = np.exp(scores - peak)
     total = weights.sum(-1, keepdims=True)
     result = weights @ value / np.where(total == 0, 1, total)
@@ -96,6 +101,42 @@ def test_queries_that_see_no_key_give_zeros_and_others_are_as_if_alone():
     np.testing.assert_allclose(found, oracle(query, key, value, hidden), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("attrs", [{}, {"causal": True}, {"layout": "BSHD"}], ids=["plain", "causal", "BSHD"])
+def test_queries_whose_keys_a_finite_mask_covers_get_the_mean_of_the_values(kind, attrs):
+    """Scores under the lowest number, which models add to hide keys, are all the same."""
+    array_type = dtype(kind).to_numpy()
+    shape = (1, 20, 4, 8) if "layout" in attrs else (1, 4, 20, 8)
+    query, key, value = (floats(*shape).astype(array_type) for _ in range(3))
+    mask = np.zeros((20, 20), array_type)
+    mask[3:7] = ml_dtypes.finfo(array_type).min
+    found = run(query, key, value, mask, target="x86-64-v3", **attrs)
+    wanted = oracle(query, key, value, mask.astype(np.float64), **attrs)
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=0.02, atol=0.02)
+    if not attrs:
+        mean = value.astype(np.float64).mean(axis=2, keepdims=True)
+        np.testing.assert_allclose(found[:, :, 3:7].astype(np.float64), np.tile(mean, (1, 1, 4, 1)), atol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 30), (20, 30), (1, 1, 20, 30)])
+@pytest.mark.parametrize("lowest", [-3.4e38, -2.5e38, -1e38, 2.5e38])
+def test_masks_at_the_ends_of_the_range_do_not_overflow(lowest, shape):
+    mask = np.full(shape, lowest, np.float32)
+    check(floats(1, 4, 20, 8), floats(1, 2, 30, 8), floats(1, 2, 30, 8), mask, target="x86-64-v3", tolerance=1e-5)
+    mask[..., ::3] = 0
+    check(floats(1, 4, 20, 8), floats(1, 2, 30, 8), floats(1, 2, 30, 8), mask, target="x86-64-v3", tolerance=1e-5)
+
+
+@pytest.mark.parametrize("fill", [1e10, 1e18, 1e-30, 1e-40])
+def test_outliers_among_queries_give_numpys_values(fill):
+    query, key, value = floats(1, 2, 20, 8), floats(1, 2, 30, 8), floats(1, 2, 30, 8)
+    query[0, 0, 5] = fill * np.sign(query[0, 0, 5])
+    key[0, 0, 7] = min(fill, 1e10) * np.sign(key[0, 0, 7])
+    found = run(query, key, value, target="x86-64-v3")
+    wanted = oracle(query, key, value)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_a_nan_spoils_the_queries_that_see_it_alone():
     query, key, value = floats(1, 1, 4, 8), floats(1, 1, 40, 8), floats(1, 1, 40, 8)
     query[0, 0, 2, 5] = np.nan
@@ -126,11 +167,17 @@ def test_results_do_not_depend_on_threads():
     np.testing.assert_array_equal(one, two)
 
 
-def test_half_precision_is_computed_by_definition(ops):
-    call = attention(*(ops.var((1, 1, 4, 8), "float16") for _ in range(3)))
-    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "attention.direct"
-    query, key, value = (floats(1, 1, 4, 8).astype(np.float16) for _ in range(3))
-    check(query, key, value, tolerance=2e-3)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_half_precision_is_rounded_once(ops, kind, causal):
+    call = attention(*(ops.var((1, 2, 20, 16), kind) for _ in range(3)), causal=causal)
+    assert select_implementation(call, lw.resolve_target("x86-64-v3")).chosen.name == "attention.blocks"
+    array_type = dtype(kind).to_numpy()
+    query, key, value = (floats(1, 2, 20, 16).astype(array_type) for _ in range(3))
+    found = run(query, key, value, causal=causal, target="x86-64-v3")
+    wanted = oracle(query, key, value, causal=causal)
+    ulp = np.spacing(np.abs(wanted).astype(array_type)).astype(np.float64)
+    assert (np.abs(found.astype(np.float64) - wanted) <= 0.51 * ulp + 1e-7).all()
 
 
 SHAPE = (2, 4, 6, 8)
