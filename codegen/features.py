@@ -22,7 +22,8 @@ _X86 = (
     "sse3 ssse3 sse4.1 sse4.2 popcnt crc32 avx f16c fma fma4 xop avx2 bmi bmi2 lzcnt movbe adx aes pclmul sha gfni "
     "vaes vpclmulqdq avxvnni avxvnniint8 avxvnniint16 avxifma avxneconvert avx512f avx512cd avx512bw avx512dq avx512vl "
     "avx512vnni avx512vbmi avx512vbmi2 avx512bitalg avx512vpopcntdq avx512ifma avx512bf16 avx512fp16 "
-    "avx512vp2intersect avx10.1 avx10.2 amx-tile amx-int8 amx-bf16 amx-fp16"
+    "avx512vp2intersect avx10.1 avx10.2 amx-tile amx-int8 amx-bf16 amx-fp16 "
+    "sse4a tbm prfchw cmpccxadd raoint egpr push2pop2 ppx ndd ccmp nf cf zu"
 )
 _ARM = "neon fp-armv8 fullfp16 fp16fml bf16 dotprod i8mm lse aes sha2 crc sve sve2 sme"
 _RISCV = "m a f d c v zfh zvfh zba zbb zbs zicond zfa zvfbfmin zvfbfwma"
@@ -35,7 +36,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "riscv64": tuple(_RISCV.split()),
     "wasm32": tuple(_WASM.split()),
 }
-"""For each architecture, the features that a Target lists: those that code generation or strategies may ask for."""
+"""For each architecture, the features that a Target lists: those that code generation or strategies may ask for, and
+those whose instructions LLVM takes unasked. A virtual machine may lack some that the name of its cpu implies."""
 
 
 def _probe_module(triple: str, cpu: str, attributes: str, names: tuple[str, ...]) -> str:

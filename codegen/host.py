@@ -8,16 +8,15 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from ..ir.errors import TargetError
 from ..ir.target import LLVM, Target, TargetOptions, parse_target_line
 from ..ir.target_kind import Provided, find_kind, known_kinds
-from .cpuid import vector_path_bits
 from .features import FEATURES, check_together, implied_features, known_names
 from .libraries import check_libraries
+from .processor import Processor, this_processor
 
 _KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
 _DEFAULT_CPU = {"x86_64": "x86-64", "riscv64": "generic-rv64"}
@@ -143,7 +142,7 @@ def _amend(target: Target, options: TargetOptions) -> Target:
         l1_bytes=target.l1_bytes,
         l2_bytes=target.l2_bytes,
     )
-    return replace(amended, fma_per_cycle=fma_per_cycle(amended))
+    return replace(amended, fma_per_cycle=fma_per_cycle(amended, this_processor().path_bits))
 
 
 def _check(what: str, name: str, known: tuple[str, ...], triple: str) -> None:
@@ -161,39 +160,28 @@ def _keys(triple: str) -> tuple[str, ...]:
     return (key, "cpu", "generic") if key else ("cpu", "generic")
 
 
-@cache
 def host_target() -> Target:
     """The machine at hand: its cpu, the features that its operating system lets it use, its cache sizes, and how many
     vectors it multiplies in a cycle."""
-    triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
-    listed = FEATURES.get(triple.split("-", 1)[0], ())
-    on = llvm.get_host_cpu_features()
-    attributes = tuple(f"{'+' if on[name] else '-'}{name}" for name in listed if name in on)
+    return _target_of(this_processor())
+
+
+@cache
+def _target_of(processor: Processor) -> Target:
+    triple = llvm.get_process_triple()
     target = Target(
         triple=triple,
-        cpu=cpu,
-        features=_features(triple, cpu, attributes),
+        cpu=processor.cpu,
+        features=_features(triple, processor.cpu, processor.attributes),
         keys=_keys(triple),
-        l1_bytes=_cache_bytes(1) or 32 * 1024,
-        l2_bytes=_cache_bytes(2) or 512 * 1024,
+        l1_bytes=processor.l1_bytes,
+        l2_bytes=processor.l2_bytes,
     )
-    return replace(target, fma_per_cycle=fma_per_cycle(target))
+    return replace(target, fma_per_cycle=fma_per_cycle(target, processor.path_bits))
 
 
-def fma_per_cycle(target: Target) -> int:
-    """How many vectors of the host's target its core multiplies and adds in a cycle: a core has two units, which take
-    two cycles where they are half as wide as a vector (AMD's of Zen 4, of AVX-512)."""
-    path = vector_path_bits() if target.arch == "x86_64" else None
+def fma_per_cycle(target: Target, path_bits: int | None) -> int:
+    """How many vectors of a target a core multiplies and adds in a cycle: it has two units, which take two cycles where
+    the path of ``path_bits`` through them is half as wide as a vector (AMD's of Zen 4, of AVX-512)."""
+    path = path_bits if target.arch == "x86_64" else None
     return max(1, 2 * min(path or target.vector_bits, target.vector_bits) // target.vector_bits)
-
-
-def _cache_bytes(level: int) -> int | None:
-    """The size of the first core's data cache of a level, from Linux's sysfs; None where that cannot be read."""
-    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, found, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
-        except OSError:
-            continue
-        if kind in ("Data", "Unified") and found == str(level) and size.endswith("K"):
-            return int(size[:-1]) * 1024
-    return None
