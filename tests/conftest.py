@@ -5,9 +5,13 @@ import logging
 import os
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+import needed_tools
 
 # Children are many, and would each compile the package's sources where byte code is not to be written.
 sys.dont_write_bytecode = False
@@ -25,6 +29,10 @@ settings.register_profile(
     "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "1000")), deadline=None
 )
 settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_runtest_setup(item):
+    needed_tools.check(item)
 
 
 @pytest.fixture(scope="session", autouse=True)

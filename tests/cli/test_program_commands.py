@@ -2,11 +2,11 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
+import needed_tools
 import numpy as np
 import onnx
 import pytest
@@ -15,7 +15,6 @@ from onnx import TensorProto, helper, numpy_helper
 import loopwright as lw
 from loopwright.cli import main
 
-MLIR_OPT = shutil.which("mlir-opt-19") or shutil.which("mlir-opt")
 WEIGHT = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
 
 
@@ -276,12 +275,11 @@ def test_help_has_an_example(name, capsys):
     assert f"example: loopwright {name}" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not MLIR_OPT, reason="needs mlir-opt (mlir-19-tools)")
 @pytest.mark.parametrize("stage", ["linalg", "mlir"])
 def test_mlir_opt_reads_what_dump_prints(folder, capsys, stage):
     text = command(capsys, "dump", folder / "small.onnx", "--stage", stage)
     assert text.count("// -----") == text.count("module {") - 1 > 0
-    line = [MLIR_OPT, "--split-input-file"]
+    line = [needed_tools.program("mlir-opt-19", "mlir-opt", package="mlir-19-tools"), "--split-input-file"]
     done = subprocess.run(line, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("func.func @") == text.count("func.func @") > 0

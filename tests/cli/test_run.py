@@ -1,11 +1,11 @@
 """``loopwright run``: what it prints and writes, what it checks, and how it fails."""
 
-import importlib.util
 import os
 import pty
 import subprocess
 import sys
 
+import needed_tools
 import numpy as np
 import onnx
 import pytest
@@ -100,8 +100,8 @@ def test_outputs_are_written_by_name_and_are_those_of_the_reference(path, tmp_pa
 
 @pytest.mark.parametrize("installed", [False, True])
 def test_outputs_can_be_checked(path, capsys, monkeypatch, installed):
-    if installed and importlib.util.find_spec("onnxruntime") is None:
-        pytest.skip("needs onnxruntime")
+    if installed:
+        needed_tools.module("onnxruntime")
     for module in ("run", "reference"):
         monkeypatch.setattr(f"loopwright.cli.{module}.onnxruntime_installed", lambda: installed)
     assert command(path, "--check", "--no-code") == 0

@@ -3,12 +3,12 @@
 import ctypes
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -208,9 +208,7 @@ def test_a_map_that_another_has_made_is_not_written(monkeypatch, folder, caplog,
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "llvm -mtriple=aarch64-linux-gnu"])
 def test_line_tables_are_read_as_llvm_reads_them(target, tmp_path):
-    dump = shutil.which("llvm-dwarfdump")
-    if dump is None:
-        pytest.skip("llvm-dwarfdump is not installed")
+    dump = needed_tools.program("llvm-dwarfdump", "llvm-dwarfdump-19", package="llvm-19")
     kernel = lw.build(*product(), target, name="product", line_tables=True)
     path = tmp_path / "product.o"
     path.write_bytes(kernel.code.object)
@@ -240,9 +238,7 @@ for _ in range(30000):
 
 
 def test_perf_annotates_the_loop_nest(tmp_path):
-    program = shutil.which("perf")
-    if program is None:
-        pytest.skip("perf is not installed")
+    program = needed_tools.program("perf", package="linux-perf")
 
     def run(*arguments, **more):
         return subprocess.run(

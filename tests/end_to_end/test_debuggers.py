@@ -1,9 +1,9 @@
 """gdb shows the loop nest as the source of the machine code, of a kernel in memory and of an exported library."""
 
-import shutil
 import subprocess
 import sys
 
+import needed_tools
 import pytest
 
 import loopwright as lw
@@ -34,9 +34,7 @@ int main(void) { return exponential(a, b, 1); }
 @pytest.fixture(scope="module")
 def gdb(tmp_path_factory):
     """Runs a program under gdb with commands, and gives what gdb says."""
-    program = shutil.which("gdb")
-    if program is None:
-        pytest.skip("gdb is not installed")
+    program = needed_tools.program("gdb", package="gdb")
     folder = tmp_path_factory.mktemp("gdb")
 
     def run(commands, *command):
@@ -74,9 +72,7 @@ def test_gdb_steps_through_the_loop_nest_of_a_kernel_in_memory(gdb, tmp_path):
 
 
 def test_gdb_stops_at_a_line_of_the_nest_in_an_exported_library(gdb, tmp_path):
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no compiler of C")
+    compiler = needed_tools.program("cc", package="gcc")
     A = te.placeholder((8, 16), name="A")
     B = te.compute((8, 16), lambda i, j: te.exp(A[i, j]), name="B")
     s = lw.create_schedule(B)

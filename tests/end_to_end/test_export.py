@@ -1,12 +1,12 @@
 """Exports as a C programmer uses them: programs in C, built by the system's compiler, run models and kernels."""
 
 import ctypes
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import needed_tools
 import numpy as np
 import pytest
 
@@ -31,7 +31,7 @@ ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
 LIBC = {"aligned_alloc", "free", "memcpy", "memmove", "memset", "memcmp", "open", "close", "lseek", "mmap", "munmap"}
 LIBC |= {"getpid", "clock_gettime", "sched_getcpu", "sched_yield", "sigfillset", "sigdelset"}
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+pytestmark = needed_tools.needs("cc", package="gcc")
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,11 @@ def library():
 
 def emulator():
     """How to compile for aarch64, and how to run it here; skips the test where either is missing."""
-    qemu = next((path for name in ("qemu-aarch64", "qemu-aarch64-static") if (path := shutil.which(name))), None)
-    if qemu is None:
-        pytest.skip("qemu-aarch64 is not installed")
+    qemu = needed_tools.program("qemu-aarch64", "qemu-aarch64-static", package="qemu-user")
     try:
         compiler = linker_for(lw.resolve_target(ARM))
-    except lw.TargetError as error:
-        pytest.skip(str(error))
+    except lw.TargetError:
+        needed_tools.missing("a linker for aarch64", "gcc-aarch64-linux-gnu")
     # What ziglang links statically is musl.
     return [word.replace("linux-gnu", "linux-musl") if "ziglang" in compiler else word for word in compiler], [qemu]
 

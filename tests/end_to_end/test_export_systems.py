@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from exported_network import SIZES, X, in_a_row, network
 
 HERE = Path(__file__).parent
+MINGW = "gcc-mingw-w64-x86-64-win32"
 RUNTIME = re.compile(r"KERNEL32\.dll|api-ms-win-crt-.*\.dll|msvcrt\.dll|ucrtbase\.dll", re.IGNORECASE)
 FUNCTIONS = ["net_create", "net_destroy", "net_message", "net_run", "net_verify"]
 
@@ -37,7 +39,8 @@ def by_windows_convention(header):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or platform.machine() != "x86_64", reason="runs on Linux here")
-@pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("objcopy")), reason="there is no gcc, or no objcopy")
+@needed_tools.needs("gcc", package="gcc")
+@needed_tools.needs("objcopy", package="binutils")
 def test_the_code_for_windows_runs_with_another_in_the_place_of_its_system(tmp_path):
     files = compiled("x86_64-pc-windows-gnu-elf").export(tmp_path, weights="beside")
     by_windows_convention(files.header)
@@ -71,9 +74,8 @@ def check_runs(program, folder):
 
 
 def test_a_library_for_windows_runs_in_wine(tmp_path, monkeypatch):
-    wine, compiler = shutil.which("wine"), shutil.which("x86_64-w64-mingw32-gcc")
-    if not (wine and compiler):
-        pytest.skip("needs wine and x86_64-w64-mingw32-gcc")
+    wine = needed_tools.program("wine", package="wine")
+    compiler = needed_tools.program("x86_64-w64-mingw32-gcc", package=MINGW)
     monkeypatch.setenv("WINEPREFIX", str(tmp_path / "wine"))
     monkeypatch.setenv("WINEDEBUG", "-all")
     files = compiled("x86_64-pc-windows-gnu").export(tmp_path, "shared", weights="beside")
@@ -127,8 +129,8 @@ class PortableExecutable:
 def test_a_library_for_windows_shows_its_interface_and_needs_windows_alone(tmp_path):
     try:
         linker_for(lw.resolve_target("llvm -mtriple=x86_64-pc-windows-gnu"))
-    except lw.TargetError as error:
-        pytest.skip(str(error))
+    except lw.TargetError:
+        needed_tools.missing("a linker for Windows", MINGW)
     files = compiled("x86_64-pc-windows-gnu").export(tmp_path, "shared", weights="beside")
     assert files.code == tmp_path / "net.dll"
     found = PortableExecutable(files.code.read_bytes())
@@ -181,7 +183,7 @@ def test_mingw_links_for_windows_where_it_is_installed(monkeypatch, triple):
 
 @pytest.mark.parametrize(("arch", "cpu"), [("arm64", 0x0100000C), ("x86_64", 0x01000007)])
 def test_a_library_for_macos_is_found_by_its_name(tmp_path, arch, cpu):
-    pytest.importorskip("ziglang", reason="the ziglang wheel, which links for macOS, is not installed")
+    needed_tools.module("ziglang", "zig")  # links for macOS
     files = compiled(f"{arch}-apple-macosx12.0.0").export(tmp_path, "shared")
     assert files.code == tmp_path / "net.dylib"
     code = files.code.read_bytes()

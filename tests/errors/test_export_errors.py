@@ -1,13 +1,13 @@
 """What cannot be exported, and how exports fail: whole or not at all."""
 
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -92,7 +92,7 @@ def test_a_debug_build_stays_in_python(tmp_path):
         kernel(name="debugged", debug=True).export(tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("nm") is None, reason="lists functions by nm")
+@needed_tools.needs("nm", package="binutils")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where the library lies on Linux")
 def test_no_function_takes_the_name_of_one_of_libm():
     maps = Path("/proc/self/maps").read_text()
@@ -113,7 +113,7 @@ def test_no_function_takes_the_name_of_one_that_exports_for_windows_call():
     assert [name for name in called if c_function_name(name) == name] == []
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a compiler of C")
+@needed_tools.needs("cc", package="gcc")
 @pytest.mark.parametrize(("language", "headers"), [("c", "complex.h math.h"), ("c++", "cmath")])
 def test_headers_with_parameters_of_such_names_compile(tmp_path, language, headers):
     text = "".join(f"#include <{h}>\n" for h in (*headers.split(), "stdio.h", "stdlib.h", "string.h", "unistd.h"))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import needed_tools
 import pytest
 
 import loopwright as lw
@@ -54,7 +55,7 @@ except lw.TargetError as error:
 
 
 def test_a_saved_library_that_calls_what_is_not_installed(tmp_path):
-    pytest.importorskip("scipy")
+    needed_tools.module("scipy")
     a, b = lw.var("a", (4, 4)), lw.var("b", (4, 4))
     path = tmp_path / "product.lwlib"
     lw.compile(lw.Function([a, b], lw.nn.matmul(a, b)), target="llvm -mcpu=native -libs=cblas", jobs=1).save(path)
@@ -90,7 +91,7 @@ except lw.TargetError as error:
 
 
 def test_a_function_of_blas_that_is_declared_wrongly():
-    pytest.importorskip("scipy")
+    needed_tools.module("scipy")
     wrong = te.extern_function("sgemm_", ["update float32"])
 
     def body(ins, outs):

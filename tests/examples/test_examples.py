@@ -1,12 +1,12 @@
 """Every example runs to its end, and says something."""
 
-import importlib.util
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import needed_tools
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
@@ -28,8 +28,8 @@ def output_of(command, folder):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example, tmp_path):
-    if "sklearn" in example.read_text(encoding="utf-8") and importlib.util.find_spec("sklearn") is None:
-        pytest.skip("needs scikit-learn, which the extra `examples` brings")
+    if "sklearn" in example.read_text(encoding="utf-8"):
+        needed_tools.module("sklearn")
     output_of([sys.executable, str(example)], tmp_path)
 
 

@@ -9,12 +9,12 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import needed_tools
 import pytest
 
 PATIENCE = 60.0
@@ -178,10 +178,7 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    command = next(filter(None, map(shutil.which, NAMES)), None)
-    if command is None:
-        pytest.skip(f"there is no browser: none of {', '.join(NAMES)} is installed")
-    browser = Browser(command, tmp_path_factory.mktemp("browser"))
+    browser = Browser(needed_tools.program(*NAMES, package="chromium"), tmp_path_factory.mktemp("browser"))
     yield browser
     browser.close()
 

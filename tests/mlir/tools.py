@@ -3,16 +3,14 @@
 Many modules go through one call of a tool, since most of the time is its start.
 """
 
-import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import needed_tools
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).parents[2]
 SEPARATOR = "\n// -----\n"
@@ -25,14 +23,12 @@ TIMEOUT_S = 300
 
 
 def tool(name):
-    """The path of an LLVM 19 tool, by the name that distributions give it."""
-    return shutil.which(f"{name}-19") or shutil.which(name)
+    """The path of an LLVM 19 tool, by the name that distributions give it, or the test is skipped."""
+    return needed_tools.program(f"{name}-19", name, package="mlir-19-tools")
 
 
-needs_mlir = pytest.mark.skipif(
-    not (tool("mlir-opt") and tool("mlir-translate")), reason="needs mlir-opt and mlir-translate (mlir-19-tools)"
-)
-needs_xdsl = pytest.mark.skipif(importlib.util.find_spec("xdsl") is None, reason="needs xDSL (the extra `mlir`)")
+needs_mlir = needed_tools.needs("mlir-opt-19", "mlir-opt", package="mlir-19-tools")
+needs_xdsl = needed_tools.needs("xdsl", package=needed_tools.EXTRAS)
 
 
 def _run(command, text):

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -39,7 +40,7 @@ LIBRARY = "llvm -mcpu=native -libs=cblas"
 @pytest.mark.parametrize(("target", "kind"), [("native", "float32"), (LIBRARY, "float32"), (LIBRARY, "float64")])
 def test_models_with_awkward_sizes_and_an_epilogue_are_numpys(target, kind, transposes):
     if target == LIBRARY:
-        pytest.importorskip("scipy")
+        needed_tools.module("scipy")
     (a, b), stored = operands((3, 37, 130), (1, 130, 65), transposes, kind)
     x, y = (lw.var(f"x{k}", array.shape, kind) for k, array in enumerate(stored))
     made = lw.nn.relu(batch_matmul(x, y, *transposes))

@@ -3,6 +3,7 @@
 import ctypes
 import re
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from loopwright.compiler.selection import select_implementation
 from loopwright.ops.matmul import cblas
 from loopwright.runtime.functions import symbols
 
-pytest.importorskip("scipy")
+needed_tools.module("scipy")
 
 TARGET = lw.resolve_target("llvm -mcpu=native -libs=cblas")
 rng = np.random.default_rng(0)
@@ -166,7 +167,7 @@ def test_a_saved_library_finds_blas_when_it_is_loaded(tmp_path):
 
 
 def test_blas_uses_one_thread_of_its_own():
-    blas = pytest.importorskip("scipy.linalg.cython_blas")
+    blas = needed_tools.module("scipy.linalg.cython_blas")
     lw.Engine(compiled(lw.nn.matmul, normal(4, 4), normal(4, 4)))([normal(4, 4), normal(4, 4)])
     library = ctypes.CDLL(blas.__file__)
     if not hasattr(library, "scipy_openblas_get_num_threads"):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -95,7 +96,7 @@ def test_outputs_go_to_the_callers_buffers(library):
 
 
 def test_arrays_of_dlpack_are_read_and_written_in_place(library):
-    torch = pytest.importorskip("torch")
+    torch = needed_tools.module("torch", "bench")
     engine = lw.Engine(library)
     check(engine([torch.from_numpy(X)]))
     buffers = [torch.zeros(16) for _ in range(2)]

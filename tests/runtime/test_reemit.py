@@ -1,9 +1,9 @@
 """Libraries on machines that lack features of their targets: compiled once more, or refused with what is missing."""
 
-import shutil
 import subprocess
 from dataclasses import replace
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -49,7 +49,7 @@ def uses_wide_registers(library, tmp_path):
     return False
 
 
-@pytest.mark.skipif(shutil.which("objdump") is None, reason="there is no objdump")
+@needed_tools.needs("objdump", package="binutils")
 def test_a_library_of_wider_vectors_is_compiled_once_more(wide, tmp_path, machine, caplog):
     machine(lw.resolve_target("x86-64-v4"))
     assert uses_wide_registers(lw.load(wide), tmp_path)

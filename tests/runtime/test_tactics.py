@@ -6,6 +6,7 @@ import threading
 import time
 from typing import ClassVar
 
+import needed_tools
 import numpy as np
 import pytest
 
@@ -217,7 +218,7 @@ def test_an_interrupt_on_the_way_into_a_measured_tactic_is_not_lost(library, mon
 
 
 def test_blas_is_a_tactic_beside_others():
-    pytest.importorskip("scipy")
+    needed_tools.module("scipy")
     a, b = lw.var("a", (3, 4)), lw.var("b", (4, 5))
     target = lw.resolve_target("llvm -mcpu=native -libs=cblas")
     library = lw.compile(lw.Function([a, b], lw.nn.matmul(a, b)), target=target, jobs=1)
@@ -232,7 +233,7 @@ def test_blas_is_a_tactic_beside_others():
 @pytest.fixture(scope="module")
 def alternatives():
     """A fused product, softmax and a layout that symbolic shapes leave alone: several implementations of each."""
-    pytest.importorskip("scipy")
+    needed_tools.module("scipy")
     a, b = lw.var("a", (24, 96)), lw.var("b", (96, 80))
     y = lw.nn.softmax(lw.nn.relu(lw.nn.matmul(a, b)))
     target = lw.resolve_target("llvm -mcpu=native -libs=cblas")
