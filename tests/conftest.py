@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 import needed_tools
+from host_recorder import HostRecorder, add_options
 
 # Children are many, and would each compile the package's sources where byte code is not to be written.
 sys.dont_write_bytecode = False
@@ -29,6 +30,14 @@ settings.register_profile(
     "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "1000")), deadline=None
 )
 settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser):
+    add_options(parser)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(HostRecorder())
 
 
 def pytest_runtest_setup(item):

@@ -16,8 +16,6 @@ from loopwright.ir.expr import as_index, const_int
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 
-NATIVE = lw.resolve_target("native")
-
 
 def sizes_of(feeds):
     """The symbolic dimensions, by the arrays that are fed."""
@@ -33,8 +31,9 @@ def concrete(shape, sizes):
     return tuple(int(simplify(substitute(extent, sizes))) for extent in shape)
 
 
-def implement(call, target=NATIVE):
+def implement(call, target="native"):
     """The implementation chosen for a call, its input tensors and its output tensors."""
+    target = lw.resolve_target(target)
     chosen = select_implementation(call, target).chosen
     tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
     made = chosen.compute(call.attrs, tensors, call.type)
@@ -45,7 +44,8 @@ def implement(call, target=NATIVE):
     return chosen, tensors, outputs
 
 
-def run_call(call, arrays, sizes, native, target=NATIVE):
+def run_call(call, arrays, sizes, native, target="native"):
+    target = lw.resolve_target(target)
     chosen, tensors, outputs = implement(call, target)
     results = tuple(np.empty(concrete(o.shape, sizes), o.dtype.to_numpy()) for o in outputs)
     if native:

@@ -1,0 +1,119 @@
+"""A plugin of pytest: which tests ask what the machine at hand is, and which need instructions that it lacks.
+
+A test asks if the package does, in the test's process or in a child of it: while the test runs, its module is imported,
+or a fixture of it is made. What was found is kept in pytest's cache. ``--asking`` leaves out the tests that are known
+not to ask; those that never ran stay.
+"""
+
+import os
+import tempfile
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+
+import described_host
+import pytest
+
+CACHE_KEY, ASKS = "loopwright/asking", "asks"
+LACKED = "which this cpu lacks"
+"""How the package's error ends for code that the machine, or the one that is described, has no instructions for."""
+
+_folder = str(Path(__file__).parent)
+_log = tempfile.NamedTemporaryFile(prefix="asked-")  # noqa: SIM115  as long as the process
+os.environ[described_host.ASKED] = _log.name
+if _folder not in (paths := os.environ.get("PYTHONPATH", "")).split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_folder, paths]))
+described_host.install()
+
+
+def add_options(parser):
+    parser.addoption(
+        "--asking", default="", help="run only tests that ask for one of these: processor, instructions, cpus"
+    )
+
+
+def _questions(begin):
+    """What was asked since the log had this length."""
+    return set(os.pread(_log.fileno(), 1 << 20, begin).decode().split())
+
+
+def _length():
+    return os.fstat(_log.fileno()).st_size
+
+
+class HostRecorder:
+    """Mutable: what folders and modules asked when they were imported, what fixtures did when they were made, and tests
+    when they ran; and how long the log was when the present test began."""
+
+    def __init__(self):
+        self.collectors, self.fixtures, self.asking = defaultdict(set), defaultdict(set), {}
+        self.before = 0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector):
+        before = _length()
+        report = yield
+        self.collectors[collector.nodeid] |= _questions(before)
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        if wanted := set(config.getoption("--asking").split()):
+            known = config.cache.get(CACHE_KEY, {})
+            kept, others = [], []
+            for item in items:
+                (kept if wanted.intersection(known.get(item.nodeid, wanted)) else others).append(item)
+            config.hook.pytest_deselected(items=others)
+            items[:] = kept
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef):
+        before = _length()
+        made = yield
+        self.fixtures[fixturedef.argname] |= _questions(before)
+        return made
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self):
+        self.before = _length()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self):
+        with _skipped_where_instructions_lack():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self):
+        with _skipped_where_instructions_lack():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Tell the main process, by the last report of a test."""
+        if call.when == "teardown":
+            around = [self.collectors[node.nodeid] for node in item.listchain()[1:]]
+            asked = _questions(self.before).union(*around, *(self.fixtures[name] for name in item.fixturenames))
+            item.user_properties.append((ASKS, sorted(asked)))
+        return (yield)
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "teardown":
+            self.asking[report.nodeid] = dict(report.user_properties).get(ASKS, ())
+
+    def pytest_sessionfinish(self, session):
+        if hasattr(session.config, "cache") and not hasattr(session.config, "workerinput"):
+            known = session.config.cache.get(CACHE_KEY, {})
+            found = {test: sorted({*asks, *known.get(test, ())}) for test, asks in self.asking.items()}
+            session.config.cache.set(CACHE_KEY, known | found)
+
+
+@contextmanager
+def _skipped_where_instructions_lack():
+    """What a test compiles for another cpu, and this one cannot run, has been compiled: the rest is left out."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "TargetError" and LACKED in str(error):
+            pytest.skip(str(error))
+        raise
