@@ -1,12 +1,14 @@
 # Everything runs in a virtual environment of its own, made on first use and renewed when pyproject.toml changes.
-# PYTHON is the interpreter it is made from, JOBS the number of test processes.
+# PYTHON is the interpreter it is made from, which has an environment of its own unless it is the usual one, as
+# .venv-python3.13; JOBS is the number of test processes, PYTHONS the interpreters of test-pythons.
 
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 JOBS ?= 2
-VENV := .venv
+VENV := .venv$(patsubst %,-%,$(filter-out python3,$(notdir $(PYTHON))))
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench fuzz clean
+.PHONY: demo test test-slow test-part test-pythons test-hosts test-hosts-all lint bench fuzz clean
 
 demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/digits.py
@@ -14,10 +16,22 @@ demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/resnet50.py
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) -rs -m "not slow"
 
 test-slow: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -n $(JOBS) -rs -m slow
+
+test-part: $(VENV)/tests.stamp
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" $(PART)
+
+test-pythons:
+	tools/test-pythons $(PYTHONS)
+
+test-hosts: $(VENV)/dev.stamp
+	$(BIN)/python tests/support/run_described.py --jobs $(JOBS)
+
+test-hosts-all: $(VENV)/dev.stamp
+	$(BIN)/python tests/support/run_described.py --jobs $(JOBS) --all znver4 x86-64-v2
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -39,7 +53,7 @@ fuzz: $(VENV)/dev.stamp
 	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp an extra: .venv/dev.stamp says that `pip install -e .[dev]` was done for the present pyproject.toml.
@@ -48,5 +62,5 @@ $(VENV)/%.stamp: $(VENV)/venv.stamp pyproject.toml
 	touch $@
 
 $(VENV)/venv.stamp:
-	$(PYTHON) -m venv --clear $(VENV)
+	"$$(tools/find-python $(PYTHON))" -m venv --clear $(VENV)
 	touch $@

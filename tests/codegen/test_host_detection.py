@@ -1,4 +1,4 @@
-"""Other processors are detected for what they are, and run what is compiled for them: qemu emulates them for a Python."""
+"""Other processors are detected for what they are, and run what is compiled for them: qemu emulates them for Python."""
 
 import json
 import os
