@@ -4,7 +4,6 @@ import gc
 import logging
 import os
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # `print_blob` shows the decorator that repeats a failing example; the database keeps it for the next run as well.
 _COMMON = settings(
     print_blob=True,
-    deadline=timedelta(seconds=20),
+    deadline=None,  # how long an example takes depends on the machine
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 # The same examples at each run, so that whether a change passes is no matter of luck; `make fuzz` draws new ones.
 settings.register_profile("default", _COMMON, max_examples=50, derandomize=True, database=None)
-settings.register_profile(
-    "fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "1000")), deadline=None
-)
+settings.register_profile("fuzz", _COMMON, max_examples=int(os.environ.get("LOOPWRIGHT_FUZZ_EXAMPLES", "1000")))
 settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default"))
 
 
