@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -13,12 +14,22 @@ from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, rewrite
 from ..ops.extern import EXTERN
+from ..ops.registry import Op, OpPattern
 
 Evaluate: TypeAlias = Callable[[Function], Sequence[npt.NDArray[Any]]]
 """Compiles a function without parameters, and gives its results; the runtime is handed in, as the compiler has none."""
 
 MAX_GROWTH = 1 << 20
-"""A constant that is larger than what it is made of, by more bytes than this, is left to be computed."""
+"""A constant that is larger than what it is made of, by more bytes than this, is left to be computed where that costs
+nothing."""
+MAX_TABLES = 1 << 28
+"""So many bytes may all others be larger together."""
+_CHEAP = frozenset(
+    {"add", "subtract", "multiply", "negative", "abs", "maximum", "minimum", "equal", "not_equal", "less", "less_equal"}
+    | {"greater", "greater_equal", "logical_and", "logical_or", "logical_not", "where", "cast", "identity", "full"}
+    | {"arange", "broadcast_to", "expand_dims", "squeeze", "reshape"}
+)
+"""What a loop that reads the result computes sooner than it would read it."""
 
 
 def fold_constants(function: Function, evaluate: Evaluate) -> Function:
@@ -50,11 +61,17 @@ def _frontier(function: Function, constant: set[Node]) -> list[Node]:
     """The constant calls, tensors each, that something not constant reads, or that are results."""
     found: dict[Node, None] = {}
     order = post_order(function.body)
-    readers: list[tuple[Node, ...]] = [inputs(n) for n in order if n not in constant]
-    for node in (*(n for used in readers for n in used), function.body):
+    readers = [(n, inputs(n)) for n in order if n not in constant]
+    growth = 0.0
+    for reader, node in [*((reader, node) for reader, used in readers for node in used), (None, function.body)]:
         for tensor in _tensors(node):
-            if tensor in constant and not isinstance(tensor, Constant) and _worth_keeping(tensor):
-                found[tensor] = None
+            if tensor in found or tensor not in constant or isinstance(tensor, Constant):
+                continue
+            more = _growth(tensor)
+            if more > MAX_GROWTH and (growth + more > MAX_TABLES or (_is_cheap(tensor) and _computes_along(reader))):
+                continue
+            growth += more if more > MAX_GROWTH else 0
+            found[tensor] = None
     return list(found)
 
 
@@ -64,11 +81,18 @@ def _tensors(node: Node) -> list[Node]:
     return [node] if isinstance(node.type, TensorType) else []
 
 
-def _worth_keeping(node: Node) -> bool:
+def _growth(node: Node) -> float:
+    """By how many bytes a value is larger than what it is made of."""
     assert isinstance(node.type, TensorType)
     sources = sum(n.value.nbytes for n in post_order(node) if isinstance(n, Constant))
     shape = node.type.static_shape
-    return (
-        shape is not None
-        and int(np.prod(shape, dtype=np.int64)) * node.type.dtype.storage_bytes <= sources + MAX_GROWTH
-    )
+    return math.inf if shape is None else math.prod(shape) * node.type.dtype.storage_bytes - sources
+
+
+def _is_cheap(node: Node) -> bool:
+    return all(n.op.name in _CHEAP for n in post_order(node) if isinstance(n, Call))
+
+
+def _computes_along(reader: Node | None) -> bool:
+    """Whether a reader, None for who reads the result of the function, can have what it reads computed in its loop."""
+    return not isinstance(reader, Call) or (isinstance(reader.op, Op) and reader.op.pattern <= OpPattern.INJECTIVE)

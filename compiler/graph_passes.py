@@ -15,6 +15,7 @@ from .fold_constants import Evaluate, fold_constants
 from .fuse_attention import fuse_attention
 from .layout_planning import Layouts, plan_layouts
 from .records import NO_RECORDS, TuningRecords
+from .share_constants import share_constants
 from .simplify_inference import simplify_inference
 from .split_elementwise import split_elementwise
 from .split_products import split_products
@@ -41,7 +42,7 @@ def run_graph_passes(
         function = convolve_transposed(fuse_attention(function))
     if arithmetic_of(precision, arithmetic) == "fast":
         function = average_first(function)
-    function = split_products(function)
+    function = share_constants(split_products(function))
     if layouts == "plan":
         function = plan_layouts(function, target, precision, records, arithmetic).function
     return split_elementwise(function)

@@ -1,7 +1,7 @@
 """Folding of small constants while a model is imported, so that shapes and axes that exporters compute become numbers.
 
-Calls whose arguments are all constants are evaluated by numpy, operator by operator, if the result is small. What is
-not in the table, or large, is left to the compiler.
+Calls whose arguments are all constants are evaluated if the result is small: by numpy, for the operators that shapes
+are often computed by, all others by the interpreter, from their definition. What is large is left to the compiler.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ import numpy.typing as npt
 from ..graph.node import Call, Constant
 from ..graph.types import TensorType
 from ..ir.dtype import dtype
+from ..ops.evaluate import evaluate_call
 
 MAX_ELEMENTS = 1 << 16
+MAX_INTERPRETED = 1 << 8
+"""Of operators that are not in the table."""
 
 Array = npt.NDArray[Any]
 Evaluate = Callable[[Any, list[Array], TensorType], Any]
@@ -26,19 +29,20 @@ Evaluate = Callable[[Any, list[Array], TensorType], Any]
 
 def fold(call: Call) -> Constant | None:
     """The value of a call, if its arguments are constants and it is small."""
-    evaluate = table.get(call.op.name)
     kind = call.type
-    if evaluate is None or not isinstance(kind, TensorType):
-        return None
-    shape = kind.static_shape
     args = [a.value for a in call.args if isinstance(a, Constant)]
-    if shape is None or len(args) != len(call.args) or max([math.prod(shape), *(a.size for a in args)]) > MAX_ELEMENTS:
+    if not isinstance(kind, TensorType) or kind.static_shape is None or len(args) != len(call.args):
         return None
-    if call.op.name in _NOT_OF_NOTHING and any(a.size == 0 for a in args):
+    elements = max([math.prod(kind.static_shape), *(a.size for a in args)])
+    evaluate = table.get(call.op.name)
+    if evaluate is None:
+        value = evaluate_call(call) if elements <= MAX_INTERPRETED else None
+        return None if value is None else Constant(value)
+    if elements > MAX_ELEMENTS or (call.op.name in _NOT_OF_NOTHING and any(a.size == 0 for a in args)):
         return None
     with np.errstate(all="ignore"):
         value = evaluate(call.attrs, args, kind)
-    return Constant(np.asarray(value).astype(kind.dtype.to_numpy(), copy=False).reshape(shape))
+    return Constant(np.asarray(value).astype(kind.dtype.to_numpy(), copy=False).reshape(kind.static_shape))
 
 
 def _elementwise(function: Callable[..., Any]) -> Evaluate:

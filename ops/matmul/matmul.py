@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -182,9 +183,20 @@ register_layout_rule(DENSE, _dense_uses)
 def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:
     """x · weightᵀ, or x · weight if not ``transposed``; of 8-bit integers, of either sign, in int32.
 
-    A constant weight is turned over here, once and for all.
+    A constant weight is turned over here, once and for all calls.
     """
     name = str(out_dtype or "")
     if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
-        return DENSE(x, Constant(weight.value.T, weight.name), attrs=DenseAttrs(False, name))
+        return DENSE(x, _turned(weight), attrs=DenseAttrs(False, name))
     return DENSE(x, weight, attrs=DenseAttrs(transposed, name))
+
+
+_turned_over: weakref.WeakKeyDictionary[Constant, Constant] = weakref.WeakKeyDictionary()
+"""Mutable: what constants are turned over, as long as they are in use."""
+
+
+def _turned(weight: Constant) -> Constant:
+    found = _turned_over.get(weight)
+    if found is None:
+        found = _turned_over[weight] = Constant(weight.value.T, weight.name)
+    return found

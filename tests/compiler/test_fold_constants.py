@@ -58,6 +58,39 @@ def test_constants_that_would_grow_are_left():
     assert fold_constants(function, in_numpy) is function
 
 
+def test_a_table_that_is_dear_to_compute_is_folded_though_it_grows():
+    x = lw.var("x", (1024, 512))
+    rows, columns = (lw.const(np.linspace(0, 2, n, dtype=np.float32).reshape(s)) for n, s in TABLE)
+    table = lw.nn.exp(lw.nn.multiply(rows, columns))
+    library = lw.compile(lw.Function([x], lw.nn.add(x, table)), target="x86-64-v3", jobs=1)
+    assert [f.call.op for f in library.functions] == ["add"]
+    value = np.exp(np.linspace(0, 2, 1024)[:, None] * np.linspace(0, 2, 512))
+    (y,) = lw.Engine(library)({"x": np.ones((1024, 512), np.float32)})
+    np.testing.assert_allclose(y, 1 + value, rtol=1e-6)
+
+
+def test_a_cheap_table_is_folded_where_its_reader_could_not_compute_it_along():
+    x = lw.var("x", (4, 1024))
+    rows, columns = (lw.const(np.linspace(0, 2, n, dtype=np.float32).reshape(s)) for n, s in TABLE)
+    weight = lw.nn.multiply(rows, columns)
+    made = {name: lw.nn.matmul(x, weight) if name == "matmul" else lw.nn.add(lw.nn.sum(x), weight) for name in OPS}
+    for name, body in made.items():
+        planned = lw.compile(lw.Function([x], body), target="x86-64-v3", jobs=1)
+        large = [c for c in planned.model.constants if c.nbytes > 1 << 20]
+        assert bool(large) is (name == "matmul")
+
+
+TABLE = ((1024, (1024, 1)), (512, (1, 512)))
+OPS = ("matmul", "add")
+
+
+def test_tables_that_are_too_large_together_are_left():
+    x = lw.var("x", (1,))
+    tall, wide = lw.const(np.zeros((1 << 15, 1), np.float32)), lw.const(np.zeros((1, 1 << 12), np.float32))
+    function = lw.Function([x], lw.nn.add(x, lw.nn.exp(lw.nn.add(tall, wide))))  # 512 MiB
+    assert fold_constants(function, in_numpy) is function
+
+
 def test_shapes_are_put_in_for_symbolic_dimensions():
     n = lw.te.var("n")
     x = Var("x", tensor_type((n, 3), "float32"))

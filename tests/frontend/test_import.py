@@ -104,6 +104,44 @@ def test_where_and_expand_of_shapes_are_folded():
     assert [c.op.name for c in calls(lw.from_onnx(model))] == ["broadcast_to"]
 
 
+def test_a_power_of_two_that_a_model_computes_is_an_extent():
+    """A shape may be computed in floats, by any operator."""
+    nodes = [
+        node("Log", ["many"], ["l"]),
+        node("Exp", ["l"], ["e"]),
+        node("Pow", ["two", "e"], ["p"]),
+        node("Sqrt", ["p"], ["q"]),
+        node("Round", ["q"], ["r"]),
+        node("Cast", ["r"], ["n"], to=TensorProto.INT64),
+        node("Expand", ["x", "n"], ["y"]),
+    ]
+    constants = {"many": np.asarray([6.0], np.float32), "two": np.float32(2)}
+    model = make_model(nodes, {"x": (np.float32, [1])}, ["y"], 13, constants)
+    assert lw.from_onnx(model).body.type.static_shape == (8,)
+    check(model, {"x": floats(1)})
+
+
+@pytest.mark.parametrize(
+    ("made", "constants"),
+    [
+        (node("Erf", ["a"], ["t"]), {"a": floats(2, 3)}),
+        (node("CumSum", ["a", "axis"], ["t"]), {"a": floats(2, 3), "axis": np.int64(1)}),
+        (node("ArgMax", ["a"], ["t"], axis=1), {"a": floats(2, 3)}),
+        (node("GatherElements", ["a", "i"], ["t"], axis=1), {"a": floats(2, 3), "i": np.array([[2, 0, 1], [1, 1, 0]])}),
+        (node("Softmax", ["a"], ["t"]), {"a": floats(2, 3)}),
+        (node("MatMul", ["a", "b"], ["t"]), {"a": floats(2, 3), "b": floats(3, 2)}),
+        (node("Trilu", ["a"], ["t"]), {"a": floats(3, 3)}),
+        (node("OneHot", ["i", "d", "v"], ["t"]), {"i": ints(0, 2), "d": np.int64(3), "v": ints(1, 5)}),
+    ],
+    ids=lambda case: case.op_type if hasattr(case, "op_type") else "",
+)
+def test_any_operator_of_small_constants_is_folded(made, constants):
+    nodes = [made, node("Cast", ["t"], ["f"], to=TensorProto.FLOAT), node("Mul", ["f", "x"], ["y"])]
+    model = make_model(nodes, {"x": (np.float32, [1])}, ["y"], 17, constants)
+    assert [c.op.name for c in calls(lw.from_onnx(model))] == ["multiply"]
+    check(model, {"x": floats(1)})
+
+
 def test_an_initializer_is_one_constant():
     model = make_model([node("Add", ["x", "w"], ["a"]), node("Mul", ["a", "w"], ["y"])], {"x": floats(3)}, ["y"], 13,
                        {"w": floats(3)})  # fmt: skip
