@@ -216,8 +216,8 @@ def compile(
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
-    ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None, are for each run to choose,
-    and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
+    ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None or -1, are for each run to
+    choose, and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
     ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``.
     ``arithmetic="direct"`` has each result made of the products that its definition has, so that outliers, NaN and
     infinities reach no further than there; ``"fast"``, the default unless the precision is strict, may take fewer

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from ..ir.errors import LoopwrightError
 from ..runtime.arrays import Array
 from ..runtime.measure.compare import tolerance_of
 from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
+from ..runtime.measure.widened_model import exact_outputs
 
 
 class CheckError(LoopwrightError):
@@ -43,6 +45,47 @@ def load_reference(path: Path, threads: int) -> Reference:
     return Reference(outputs, who)
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The largest difference of any element from the reference, relative to the largest magnitude in its output; and,
+    where it is too large to be rounding, the same of ours and of the reference's outputs from an evaluation in
+    float64."""
+
+    largest: float
+    exact: tuple[float, float] | None = None
+
+
+def check_outputs(
+    path: Path, names: Sequence[str], outputs: Sequence[Array], inputs: Mapping[str, Array], reference: Reference
+) -> Checked:
+    """Compare outputs with those of a reference; where they differ, both with an evaluation in float64, which tells
+    whose error that is.
+
+    Raises ``CheckError`` for a difference beyond the tolerance, unless the reference is further from float64 than we.
+    """
+    expected = reference.run(inputs)
+    try:
+        return Checked(largest_error(names, outputs, expected, reference.who))
+    except CheckError as error:
+        problem = error
+    try:
+        exact = exact_outputs(onnx.load(path), inputs)
+    except Exception as error:  # of onnx, or of the system
+        raise CheckError(f"{problem}; whose error that is cannot be told: {error}") from error
+    if any(a.shape != b.shape for a, b in zip(outputs, exact, strict=True)):
+        raise problem
+    ours, theirs = (_furthest(found, exact) for found in (outputs, expected))
+    if not (ours <= theirs or all(_distance(a, b) <= _allowed(a) for a, b in zip(outputs, exact, strict=True))):
+        raise CheckError(
+            f"{problem}. Beside float64 our largest error is {ours:.1e}, that of {reference.who} {theirs:.1e}"
+        )
+    return Checked(_furthest(outputs, expected), (ours, theirs))
+
+
+def _furthest(outputs: Sequence[Array], expected: Sequence[Array]) -> float:
+    return max((_distance(a, b) for a, b in zip(outputs, expected, strict=True)), default=0.0)
+
+
 def largest_error(names: Sequence[str], outputs: Sequence[Array], expected: Sequence[Array], who: str) -> float:
     """The largest difference of any element, relative to the largest magnitude in its output.
 
@@ -59,20 +102,31 @@ def _error(name: str, output: Array, expected: Array, who: str) -> float:
     if output.shape != expected.shape or output.dtype != expected.dtype:
         ours, theirs = (f"{a.dtype}{list(a.shape)}" for a in (output, expected))
         raise CheckError(f"output {name} is {ours}, but {theirs} by {who}")
-    if output.dtype.kind in "iub":
-        if wrong := np.count_nonzero(output != expected):
-            raise CheckError(f"output {name} differs from {who}'s in {wrong} of {output.size} elements")
-        return 0.0
-    a, b = output.astype(np.float64), expected.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    finite = np.isfinite(b)
-    scale = np.abs(b[finite]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):  # infinities that do not agree
-        difference = np.where(same, 0.0, np.abs(a - b))
-    error = float(difference.max(initial=0.0) / (scale or 1.0))
-    tolerance = tolerance_of(output.dtype)
-    if not error <= tolerance:  # NaN where one of the two is not finite
+    error, tolerance = _distance(output, expected), _allowed(output)
+    if output.dtype.kind in "iub" and error:
+        wrong = np.count_nonzero(output != expected)
+        raise CheckError(f"output {name} differs from {who}'s in {wrong} of {output.size} elements")
+    if not error <= tolerance:
         raise CheckError(
             f"output {name} differs from {who}'s by {error:.1e} of its largest magnitude; {tolerance:.1e} is allowed"
         )
     return error
+
+
+def _allowed(output: Array) -> float:
+    """The tolerance for an output: integers agree."""
+    return 0.0 if output.dtype.kind in "iub" else tolerance_of(output.dtype)
+
+
+def _distance(output: Array, expected: Array) -> float:
+    """The largest difference of any element, relative to the largest magnitude expected; inf where one of the two is
+    not finite. Of integers and bools, the share of elements that differ."""
+    if output.dtype.kind in "iub":
+        return float(np.mean(output != expected)) if output.size else 0.0
+    a, b = output.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):  # infinities that do not agree
+        difference = np.where(same, 0.0, np.abs(a - b))
+    largest = float(difference.max(initial=0.0) / (scale or 1.0))
+    return largest if np.isfinite(largest) else np.inf

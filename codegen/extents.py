@@ -85,6 +85,15 @@ def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
             return _OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
 
 
+def divisibility(extent: Extent) -> str | None:
+    """What ``0 - a % b`` asks for by not being negative, in words: that b divides a. None for any other extent."""
+    match extent:
+        case Formula("-", 0, Formula("%", whole, part)):
+            return f"{whole} should be a multiple of {part}"
+        case _:
+            return None
+
+
 def extent_json(extent: Extent) -> Any:
     """Numbers and strings stand for themselves, a formula is a list of operator, left and right."""
     if isinstance(extent, Formula):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..codegen.extents import Extent, extent_of
-from ..graph.node import Function, Var
+from ..codegen.extents import Extent, divisibility, extent_of
+from ..graph.node import Call, Function, Var
 from ..graph.types import TensorType, Type, leaf_types
 from ..graph.visit import post_order
 from ..ir import expr
@@ -18,6 +18,7 @@ from ..ir.errors import ModelError
 from ..ir.expr import Expr, as_index, const_int
 from ..ir.facts import nonnegative, prove
 from ..ir.visit import free_vars, substitute
+from ..ops.run_checks import run_checks
 
 Symbol = expr.Var
 
@@ -79,8 +80,17 @@ def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
 
 
 def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, ...]:
-    """The extents in a graph that may come out negative for some dimensions."""
+    """The extents in a graph that may come out negative for some dimensions, and the checks of its calls.
+
+    Raises ``ModelError`` for a check that fails whatever the dimensions are.
+    """
     facts = nonnegative(names)
-    extents = extents_of(node.type for node in post_order(function.body))
-    open_ones = dict.fromkeys(e for e in extents if const_int(e) is None)
-    return tuple(extent_of(e, names) for e in open_ones if not prove(as_index(e) >= 0, facts))
+    order = post_order(function.body)
+    found = dict.fromkeys(e for e in extents_of(node.type for node in order) if const_int(e) is None)
+    for call in (node for node in order if isinstance(node, Call)):
+        for check in run_checks(call):
+            if prove(check < 0, facts):
+                types = ", ".join(str(a.type) for a in call.args)
+                raise ModelError(f"{call.op.name}({types}): {divisibility(extent_of(check, names))}")
+            found[check] = None
+    return tuple(extent_of(e, names) for e in found if not prove(as_index(e) >= 0, facts))

@@ -44,9 +44,9 @@ def from_onnx(
     """The graph of an ONNX model: a path, the bytes of a file, or a ``ModelProto``.
 
     ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions,
-    and those given as None, are as declared: numbers or symbols. ``output_names`` are those of the model. ``mapped``
-    leaves large weights in the model's file, which must not change as long as the graph is in use: they need no memory
-    until they are read.
+    and those given as None or -1, are as declared: numbers or symbols. ``output_names`` are those of the model.
+    ``mapped`` leaves large weights in the model's file, which must not change as long as the graph is in use: they need
+    no memory until they are read.
 
     Raises ``ModelError`` for a model that is damaged, or needs what is not supported.
     """
@@ -133,9 +133,7 @@ class _Importer:
         """Convert the nodes that the wanted values need, and give these values."""
         for node in order_nodes(nodes, producers_of(nodes), wanted):
             results = self._convert(node, scope)
-            for name, value in zip(node.output, results, strict=False):  # the last outputs may not be wanted
-                if name:
-                    scope.values[name] = value
+            scope.values.update(results)
         found = [scope.value(name, self.folder) for name in wanted]
         return [self._present(name, value) for name, value in zip(wanted, found, strict=True)]
 
@@ -144,22 +142,25 @@ class _Importer:
             raise ModelError(f"the output {name!r} is an input that was left out")
         return value
 
-    def _convert(self, node: NodeProto, scope: _Scope) -> Sequence[Node]:
+    def _convert(self, node: NodeProto, scope: _Scope) -> dict[str, Node]:
+        """The outputs of a node that have names, as far as the form that is supported gives them."""
         values = [scope.value(name, self.folder) for name in node.input]
         try:
             results = self._results(node, values, scope)
         except (TypeInferenceError, ExpressionError) as error:
             raise ModelError(f"{describe(node)}: {error}") from error
         done: dict[Node, Node] = {}
-        finished = [self._finish(result, node, done) for result in results]
+        named = zip(node.output, results, strict=False)  # the last outputs may not be wanted
+        finished = {name: self._finish(made, node, done) for name, made in named if name and made is not None}
         if len(finished) == 1:  # of several, one may be computed from another
-            finished = [self._valued(finished[0], node)]
-        for result in finished:
+            finished = {name: self._valued(result, name, node) for name, result in finished.items()}
+        for result in finished.values():
             if isinstance(result.type, TensorType):
                 check_type_size(result.type, f"the result of {describe(node)}")
         return finished
 
-    def _results(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node]:
+    def _results(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node | None]:
+        """What a node gives, None for outputs that are left out."""
         domain = plain_domain(node.domain)
         function = self.functions.get((domain, node.op_type, node.overload))
         if function is not None:
@@ -179,7 +180,7 @@ class _Importer:
 
     def _standard_function(
         self, node: NodeProto, domain: str, opset: int, values: Sequence[Node | None], scope: _Scope
-    ) -> Sequence[Node]:
+    ) -> Sequence[Node | None]:
         body = standard_body(node, domain, opset, [None if v is None else v.type for v in values])
         if body is None or not body.node:
             raise ModelError(f"{describe(node)}: the operator has no body for these types of inputs")
@@ -189,12 +190,14 @@ class _Importer:
 
     def _inline(
         self, function: FunctionProto, node: NodeProto, values: Sequence[Node | None], opsets: Mapping[str, int]
-    ) -> Sequence[Node]:
+    ) -> Sequence[Node | None]:
         check_arguments(function, node)
         given = [*values, *[None] * (len(function.input) - len(values))]
         scope = _Scope((), opsets, dict(zip(function.input, given, strict=True)))
         body = bind_attributes(function, {a.name: a for a in node.attribute}, node)
-        return self.run(scope, body, function.output[: len(node.output)])
+        wanted = [inner for inner, outer in zip(function.output, node.output, strict=False) if outer]
+        results = iter(self.run(scope, body, wanted))
+        return [next(results) if outer else None for outer in node.output]
 
     def _branch(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node]:
         """An If whose condition is known is the branch that it takes."""
@@ -224,11 +227,11 @@ class _Importer:
             done[current] = self._finished(current, tuple(done.get(n, n) for n in inputs(current)), node)
         return done[root]
 
-    def _valued(self, result: Node, node: NodeProto) -> Node:
-        """The result of a node, which knows what the model calls it; unless it is an older value, handed on."""
+    def _valued(self, result: Node, name: str, node: NodeProto) -> Node:
+        """The one result of a node, which knows what the model calls it; unless it is an older value, handed on."""
         if not isinstance(result, Call) or result.origin != _origin(node) or result.value is not None:
             return result
-        valued = replace(result, value=ImportedValue(node.output[0]))
+        valued = replace(result, value=ImportedValue(name))
         self.final[valued] = None
         return valued
 

@@ -26,9 +26,9 @@ def plain_domain(domain: str) -> str:
 
 
 def opsets_of(function: FunctionProto, default: Mapping[str, int]) -> dict[str, int]:
-    """The operator sets that a body is written for."""
-    own = {plain_domain(o.domain): int(o.version) for o in function.opset_import}
-    return own or dict(default)
+    """The operator sets that a body is written for: of domains that it does not name, those around it, as bodies of
+    ONNX's own functions in other domains want it."""
+    return {**default, **{plain_domain(o.domain): int(o.version) for o in function.opset_import}}
 
 
 def standard_body(

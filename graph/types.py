@@ -115,10 +115,10 @@ GivenShape: TypeAlias = tuple[int | None, ...]
 
 
 def given_shapes(shapes: object) -> dict[str, GivenShape]:
-    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, or None for
+    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, or None, or -1, for
     one that stays as it is declared.
 
-    Raises ``ModelError`` for anything else; negative extents are for others to refuse.
+    Raises ``ModelError`` for anything else; other negative extents are for others to refuse.
     """
     if shapes is not None and not isinstance(shapes, Mapping):
         raise ModelError(f"shapes= maps names of inputs to shapes, as in {{'x': (1, 3)}}, found {shapes!r}")
@@ -132,7 +132,7 @@ def _given_shape(name: object, shape: object) -> GivenShape:
     extents = tuple(shape)
     if any(e is not None and (isinstance(e, bool) or not hasattr(e, "__index__")) for e in extents):
         raise wrong
-    return tuple(None if extent is None else int(extent) for extent in extents)
+    return tuple(None if extent is None or int(extent) == -1 else int(extent) for extent in extents)
 
 
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:

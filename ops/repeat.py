@@ -15,7 +15,7 @@ from .arguments import axis_of
 from .attrs import Attrs, all_non_negative, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
-from .reshape import expand_dims, reshape
+from .reshape import RESHAPE, ReshapeAttrs, expand_dims
 from .strategy import Tensors, register_compute
 
 
@@ -108,4 +108,7 @@ def repeat(x: Node, times: int, axis: int) -> Node:
     extents = [const_int(e) for e in kind.shape]
     if None in extents[at + 1 :]:
         raise TypeInferenceError(f"repeat of {kind} needs known extents after axis {at}")
-    return reshape(stretched, [*[0] * at, -1, *(e or 0 for e in extents[at + 1 :])])
+    copied = tuple(axis for axis in range(at) if extents[axis] is None)
+    own = extents[at]
+    shape = [*(e or 0 for e in extents[:at]), -1 if own is None else own * times, *(e or 0 for e in extents[at + 1 :])]
+    return RESHAPE(stretched, attrs=ReshapeAttrs(tuple(shape), copied))

@@ -11,7 +11,7 @@ from .. import te
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ONE, ZERO, Expr, as_index, const_int
+from ..ir.expr import ONE, ZERO, Binary, Const, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from .arguments import PerAxis, axes_of, integers, naming
 from .attrs import Attrs, attr
@@ -39,15 +39,44 @@ class AxesAttrs(Attrs):
 
 
 def _product(extents: Sequence[Expr]) -> tuple[int, list[Expr]]:
-    """The number and the symbolic factors that the extents multiply to."""
+    """The number and the symbolic factors that the extents multiply to: (6·n, 4) are 24 and n."""
     number, factors = 1, []
     for extent in extents:
-        known = const_int(extent)
-        if known is None:
-            factors.append(extent)
-        else:
-            number *= known
+        match extent:
+            case Const(value=int() as known):
+                number *= known
+            case Binary("*", a, b):
+                inner, symbolic = _product((a, b))
+                number *= inner
+                factors += symbolic
+            case _ if (common := _common_number(extent)) > 1:
+                number *= common
+                factors.append(_divided(extent, common))
+            case _:
+                factors.append(extent)
     return number, factors
+
+
+def _common_number(extent: Expr) -> int:
+    """A number that divides all terms of a sum: 2 of 4·n + 6·m."""
+    match extent:
+        case Const(value=int() as known):
+            return known
+        case Binary("+" | "-", a, b):
+            return math.gcd(_common_number(a), _common_number(b))
+        case Binary("*", a, b):
+            return _common_number(a) * _common_number(b)
+        case _:
+            return 1
+
+
+def _divided(extent: Expr, number: int) -> Expr:
+    """Each term of a sum divided by a number that divides all of them."""
+    if isinstance(extent, Binary) and extent.op in ("+", "-"):
+        terms = _divided(extent.a, number), _divided(extent.b, number)
+        return simplify(terms[0] + terms[1] if extent.op == "+" else terms[0] - terms[1])
+    coefficient, factors = _product((extent,))
+    return simplify(math.prod(factors, start=as_index(coefficient // number)))
 
 
 def _divide(extents: Sequence[Expr], by: Sequence[Expr]) -> Expr | None:

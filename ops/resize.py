@@ -21,6 +21,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
 from .arguments import axis_of, naming
 from .binary import add, multiply
+from .creation import full
 from .gather import take
 from .matmul.matmul import dense
 from .relations import normalize_axis
@@ -135,6 +136,11 @@ def _known(kind: TensorType, axis: int) -> int:
 def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
     """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
     kind = tensor_of(x)
+    shape = [const_int(extent) for extent in kind.shape]
+    for change in axes:
+        shape[change.axis] = change.extent
+    if 0 in shape and None not in shape:
+        return full([extent or 0 for extent in shape], 0, kind.dtype)
     made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
     for change in sorted(axes, key=_turn):
         made = _resize_axis(made, change, how)

@@ -87,7 +87,8 @@ class Arguments:
         addresses = [address_of(a) for a in arrays]
         for k, alignment in enumerate(self._alignments):
             if addresses[k] % alignment:
-                raise self.error(k, f"should start at an address divisible by {alignment}; copy it to an aligned array")
+                advice = "numpy.empty makes one that does" if self.written[k] else "numpy.array makes a copy that does"
+                raise self.error(k, f"should start at an address divisible by {alignment}; {advice}")
         for i, j in layout.apart:
             a, b = addresses[i], addresses[j]
             (low_a, high_a), (low_b, high_b) = layout.spans[i], layout.spans[j]

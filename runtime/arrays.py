@@ -42,6 +42,12 @@ def as_array(value: object, where: str) -> Array:
         raise RuntimeArgumentError(f"{where} is a {kind} that DLPack cannot export to numpy: {error}") from error
 
 
+def misaligned(array: Array) -> str:
+    """What is said of an array whose elements do not lie at multiples of their size, as a slice of bytes viewed as
+    floats may: ``numpy.ascontiguousarray`` would hand it back as it is."""
+    return f"misaligned: its address, {address_of(array):#x}, is no multiple of {array.dtype.alignment} bytes"
+
+
 def _from_dlpack(value: Any) -> Array:
     try:
         return np.from_dlpack(value, copy=False)  # outputs are written in place: a copy would lose them

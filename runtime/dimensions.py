@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..codegen.extents import Extent, Formula, evaluate
+from ..codegen.extents import Extent, Formula, divisibility, evaluate
 from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
@@ -64,6 +64,8 @@ def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
             )
     for extent in model.extents:
         if (number := _evaluate(model, extent, dims)) < 0:
+            if (wanted := divisibility(extent)) is not None:
+                raise RuntimeArgumentError(f"{model.name}: {wanted}, found {_shown(_known(extent, dims))}")
             raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} gives a tensor the extent {number}")
     outputs = tuple(tuple(_evaluate(model, e, dims) for e in spec.shape) for spec in model.outputs)
     offsets, size = model.arena(dims)
@@ -115,7 +117,11 @@ def _evaluate(model: CompiledModel, extent: Extent, dims: Mapping[str, int]) -> 
 
 
 def _where(extent: Extent, dims: Mapping[str, int]) -> str:
-    return f"{extent}, for {_shown({name: dims[name] for name in _names(extent)})},"
+    return f"{extent}, for {_shown(_known(extent, dims))},"
+
+
+def _known(extent: Extent, dims: Mapping[str, int]) -> dict[str, int]:
+    return {name: dims[name] for name in _names(extent)}
 
 
 def _shown(dims: Mapping[str, int]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.errors import RuntimeArgumentError
-from .arrays import Array, address_of, as_array
+from .arrays import Array, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
 
 Values: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -131,8 +131,10 @@ def _checked(value: object, spec: TensorSpec) -> Array:
     array = as_array(value, where)
     _check_dtype(array, spec, where)
     check_shape(spec, array.shape)
-    if not array.flags.c_contiguous or not array.flags.aligned:
+    if not array.flags.c_contiguous:
         raise RuntimeArgumentError(f"{where} is not contiguous; numpy.ascontiguousarray makes a copy that is")
+    if not array.flags.aligned:
+        raise RuntimeArgumentError(f"{where} is {misaligned(array)}; numpy.array makes a copy that is aligned")
     return array
 
 
@@ -142,8 +144,10 @@ def _buffer(value: object, spec: TensorSpec, shape: Shape) -> Array:
     _check_dtype(array, spec, where, f"make it by numpy.empty({shape}, {spec.dtype.to_numpy().name!r})")
     if array.shape != shape:
         raise RuntimeArgumentError(f"{where} should have shape {shape}, found {array.shape}")
-    if not array.flags.c_contiguous or not array.flags.aligned:
+    if not array.flags.c_contiguous:
         raise RuntimeArgumentError(f"{where} is not contiguous; numpy.empty makes one that is")
+    if not array.flags.aligned:
+        raise RuntimeArgumentError(f"{where} is {misaligned(array)}; numpy.empty makes one that is aligned")
     if not array.flags.writeable:
         raise RuntimeArgumentError(f"{where} is read-only")
     return value if type(value) is np.ndarray else array

@@ -10,6 +10,7 @@ from llvmlite import ir as llvm_ir
 
 from ...ir.target import Target
 from ..entry import CODE_BITS
+from ..extents import divisibility
 from ..lanes import external
 from ..machine import data_layout
 from ..model import CompiledModel, slots_of
@@ -190,7 +191,7 @@ def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, mess
         below = body.builder.icmp_signed("<", emitter.value(least.dim), number)
         body.leave_if(below, messages.number(f"{least.dim} should be at least {least.number} for {least.reason}"))
     for extent in model.extents:
-        text = f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
+        text = divisibility(extent) or f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
         body.leave_if(_is_negative(body, emitter.value(extent)), messages.number(text))
 
 

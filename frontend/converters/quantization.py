@@ -92,7 +92,7 @@ def _matmul_integer(node: OnnxNode) -> Node:
 def _qlinear_matmul(node: OnnxNode) -> Node:
     a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = node.all
     sums = _product(a, b, a_zero, b_zero)
-    factor = multiply(_of_rows(a_scale), b_scale)
+    factor = multiply(cast(_of_rows(a_scale), "float32"), cast(b_scale, "float32"))
     return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
 
 
@@ -154,7 +154,8 @@ def _qlinear_conv(node: OnnxNode) -> Node:
     rank, bias = tensor_of(sums).ndim, node.get(8)
     if bias is not None:
         sums = add(sums, aligned_at(bias, rank, 1))
-    factor = multiply(x_scale, aligned_at(w_scale, rank, 1) if tensor_of(w_scale).ndim else w_scale)
+    of_filters = aligned_at(w_scale, rank, 1) if tensor_of(w_scale).ndim else w_scale
+    factor = multiply(cast(x_scale, "float32"), cast(of_filters, "float32"))
     return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
 
 

@@ -14,6 +14,7 @@ from ...ir.simplify import simplify
 from ...ops import concatenate, repeat, reshape, slicing, space_depth, transpose
 from ...ops import pad as padding
 from ...ops.relations import normalize_axis
+from ...ops.split_part import split_evenly
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -113,16 +114,19 @@ def _split_13(node: OnnxNode) -> Sequence[Node]:
 def _split(node: OnnxNode, sections: Sequence[int] | None) -> Sequence[Node]:
     """Without given extents all parts are equal; since version 18 the last may be smaller."""
     axis = normalize_axis(node.integer("axis", 0), node.rank)
-    if sections is None:
-        parts = node.integer("num_outputs", len(node.proto.output))
-        extent = node.static_shape(0)[axis]
-        if parts < 1 or (node.version < 18 and extent % parts):
-            raise ModelError(f"{node}: an extent of {extent} does not split into {parts} equal parts")
-        size = -(-extent // parts)
-        sections = [max(0, min(size, extent - k * size)) for k in range(parts)]
-    if len(sections) != len(node.proto.output):
-        raise ModelError(f"{node}: it has {len(node.proto.output)} outputs, but {len(sections)} parts")
-    return slicing.split(node[0], sections, axis)
+    count = len(node.proto.output)
+    parts = node.integer("num_outputs", count) if sections is None else len(sections)
+    if parts != count:
+        raise ModelError(f"{node}: it has {count} outputs, but {parts} parts")
+    if sections is not None:
+        return slicing.split(node[0], sections, axis)
+    extent = const_int(node.type().shape[axis])
+    if extent is None:
+        return split_evenly(node[0], parts, axis, even=node.version < 18)
+    if node.version < 18 and extent % parts:
+        raise ModelError(f"{node}: an extent of {extent} does not split into {parts} equal parts")
+    size = -(-extent // parts)
+    return slicing.split(node[0], [max(0, min(size, extent - k * size)) for k in range(parts)], axis)
 
 
 @converter("Slice", 1)

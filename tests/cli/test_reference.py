@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
 
+from loopwright import ModelError
 from loopwright.cli import reference
-from loopwright.cli.reference import CheckError, largest_error, load_reference
+from loopwright.cli.reference import CheckError, Reference, check_outputs, largest_error, load_reference
 from loopwright.cli.shorten import hot_block, shorten
+from loopwright.runtime.measure import widened_model
 
 
 def error(a, b):
@@ -31,6 +33,56 @@ def test_narrow_floats_may_differ_by_some_roundings():
     assert 0 < error(a, np.array([1.0, 1.004], np.float16)) < 0.01
     with pytest.raises(CheckError):
         error(a, np.array([1.0, 1.1], np.float16))
+
+
+@pytest.fixture
+def scaled_model(tmp_path):
+    """0.1 · x, by float32, with a cast and a constant of its own."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value_float=0.1),
+        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["wide", "c"], ["y"]),
+    ]
+    save(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), tmp_path / "scaled.onnx")
+    return tmp_path / "scaled.onnx"
+
+
+X = np.array([1.0, 2.0, 3.0], np.float32)
+GOOD, NEAR, FAR = (np.array(v, np.float32) for v in ([0.1, 0.2, 0.3], [0.1, 0.2, 0.301], [0.1, 0.2, 0.7]))
+
+
+@pytest.mark.parametrize("installed", [False, True])
+@pytest.mark.parametrize(("ours", "theirs"), [(GOOD, FAR), (NEAR, FAR)])
+def test_a_difference_is_not_ours_where_the_reference_is_further_from_float64(
+    scaled_model, monkeypatch, installed, ours, theirs
+):
+    if installed and not reference.onnxruntime_installed():
+        installed = False
+    monkeypatch.setattr(widened_model, "onnxruntime_installed", lambda: installed)
+    peer = Reference(lambda inputs: [theirs], "an oracle")
+    checked = check_outputs(scaled_model, ["y"], [ours], {"x": X}, peer)
+    exact = np.float64(np.float32(0.1)) * X
+    assert checked.exact == pytest.approx([np.abs(a - exact).max() / 0.3 for a in (ours, theirs)], rel=1e-6)
+
+
+def test_a_difference_is_ours_where_float64_says_so(scaled_model):
+    peer = Reference(lambda inputs: [NEAR], "an oracle")
+    told = r"differs from an oracle's by .*Beside float64 our largest error is 1\.3e\+00, that of an oracle 3\.3e-03"
+    with pytest.raises(CheckError, match=told):
+        check_outputs(scaled_model, ["y"], [FAR], {"x": X}, peer)
+    broken = np.array([0.1, np.nan, 0.3], np.float32)
+    with pytest.raises(CheckError, match="our largest error is inf, that of an oracle 3"):
+        check_outputs(scaled_model, ["y"], [broken], {"x": X}, peer)
+
+
+def test_where_float64_cannot_tell_a_difference_counts(scaled_model, monkeypatch):
+    def fails(*args):
+        raise ModelError("no kernel")
+
+    monkeypatch.setattr(reference, "exact_outputs", fails)
+    with pytest.raises(CheckError, match="is allowed; whose error that is cannot be told: no kernel"):
+        check_outputs(scaled_model, ["y"], [GOOD], {"x": X}, Reference(lambda inputs: [FAR], "an oracle"))
 
 
 def test_integers_bools_shapes_and_dtypes_must_be_the_same():

@@ -70,6 +70,19 @@ def test_buffers_for_outputs_that_do_not_fit(library):
             engine([x], out=out)
 
 
+def test_misaligned_arrays_are_told_what_helps(library):
+    engine = lw.Engine(library)
+    x = np.frombuffer(bytearray(13), np.uint8)[1:].view(np.float32).reshape(1, 3)
+    assert x.flags.c_contiguous
+    assert np.ascontiguousarray(x) is x  # so that this advice would be none
+    told = r"misaligned: its address, 0x[0-9a-f]+, is no multiple of 4 bytes; numpy\."
+    with pytest.raises(lw.RuntimeArgumentError, match=rf"input x is {told}array makes a copy that is aligned"):
+        engine([x])
+    with pytest.raises(lw.RuntimeArgumentError, match=rf"output output0 is {told}empty makes one that is aligned"):
+        engine([np.ones((1, 3), np.float32)], out=[x])
+    engine([np.array(x)], out=[np.empty((1, 3), np.float32)])
+
+
 def test_settings_of_executors_are_checked(library):
     for executors in (0, -1, True, 1.5, "2", [], [1]):
         with pytest.raises(lw.RuntimeArgumentError, match="executors should be a positive whole number, or a list of"):

@@ -172,7 +172,10 @@ def test_symbolic_strides():
 
 def test_alignment(fixed):
     odd = np.frombuffer(bytearray(4 * 8 * 4 + 1), np.uint8)[1:].view(np.float32).reshape(4, 8)
-    fails(fixed, (odd, zeros(4, 8)), "argument 1 (A) should start at an address divisible by 4", "aligned")
+    advice = "numpy.array makes a copy that does"
+    fails(fixed, (odd, zeros(4, 8)), "argument 1 (A) should start at an address divisible by 4", advice)
+    fails(fixed, (zeros(4, 8), odd), "argument 2 (C) should start at", "numpy.empty makes one that does")
+    fixed(np.array(odd), np.empty((4, 8), np.float32))
 
 
 def test_declared_alignment():

@@ -20,6 +20,7 @@ from loopwright.ops.matmul.quarters import Planes
 from loopwright.ops.norm import batch_norm
 from loopwright.ops.registry import all_ops, get_op
 from loopwright.ops.resample import resample
+from loopwright.ops.split_part import split_evenly
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows
@@ -375,6 +376,10 @@ CASES = {
     ],
     "take": [
         (lambda x, i: nn.take(x, i, 1), lambda x, i: x.take(i, 1), floats(3, 4, 2), integers(2, 2, low=-4, high=4))
+    ],
+    "split_part": [
+        (lambda x, k=k: split_evenly(x, 3, 1)[k], lambda x, k=k: x[:, 2 * k :][:, :2], floats(3, 5, 2))
+        for k in range(3)
     ],
     "nn.resample": [
         (

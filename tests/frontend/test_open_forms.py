@@ -1,0 +1,224 @@
+"""Forms at the edge of what is supported: open extents, outputs that are skipped, empty images, bodies of functions of
+other domains, scales of 16 bits. Against onnx's reference."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import loopwright as lw
+from loopwright.runtime.measure.onnx_reference import onnx_evaluator
+
+sys.path.insert(0, str(Path(__file__).parent))
+from onnx_cases import floats, integers
+
+TARGET = "x86-64-v3"
+FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+
+
+def model(nodes, inputs, outputs, constants=None, opset=21, domains=()):
+    """``inputs`` are (type, shape) by name."""
+    given = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()]
+    wanted = [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs]
+    stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    return helper.make_model(helper.make_graph(nodes, "g", given, wanted, stored), opset_imports=opsets)
+
+
+def engine(made, shapes=None):
+    return lw.Engine(lw.compile(made, target=TARGET, shapes=shapes, jobs=1), threads=1)
+
+
+def same(found, expected, tolerance=1e-5):
+    assert [a.shape for a in found] == [b.shape for b in expected]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+
+# Splits of open extents
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_of_an_open_extent(parts, axis):
+    names = [f"y{k}" for k in range(parts)]
+    node = helper.make_node("Split", ["x"], names, axis=axis, num_outputs=parts)
+    made = model([node], {"x": (FLOAT, ["n", "m"])}, names, opset=18)
+    split = engine(made)
+    for extent in (0, 1, 4, 5, 6, 9):
+        x = floats(*((extent, 3) if axis == 0 else (3, extent)))
+        size = -(-extent // parts)
+        expected = [np.take(x, np.arange(k * size, max(k * size, min((k + 1) * size, extent))), axis)
+                    for k in range(parts)]  # fmt: skip
+        same(split([x]), expected)
+        if extent % parts == 0 and extent:
+            same(split([x]), onnx_evaluator(made).run(None, {"x": x}))
+
+
+@pytest.mark.parametrize("opset", [2, 11, 13])
+def test_equal_parts_of_an_open_extent_have_one_extent(opset):
+    nodes = [
+        helper.make_node("Split", ["x"], ["a", "b"], axis=1),
+        helper.make_node("Sub", ["a", "b"], ["d"]),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    halves = engine(model(nodes, {"x": (FLOAT, ["b", "n", 3])}, ["y"], opset=opset))
+    for extent in (0, 2, 6):
+        x = floats(2, extent, 3)
+        a, b = np.split(x, 2, axis=1)
+        same(halves([x]), [np.maximum(a - b, 0)])
+    with pytest.raises(lw.RuntimeArgumentError, match="main: n should be a multiple of 2, found n = 5"):
+        halves([floats(2, 5, 3)])
+
+
+def test_equal_parts_of_a_known_extent_that_they_do_not_divide_are_refused_when_it_is_given():
+    x = lw.var("x", (lw.te.var("n"), 3))
+    function = lw.Function([x], lw.nn.add(*lw.ops.split_part.split_evenly(x, 2, even=True)))
+    with pytest.raises(lw.ModelError, match=r"split_part\(float32\[5, 3\]\): 5 should be a multiple of 2"):
+        lw.compile(function, target=TARGET, shapes={"x": (5, 3)}, jobs=1)
+
+
+def test_exports_check_that_parts_are_equal(tmp_path):
+    made = model([helper.make_node("Split", ["x"], ["a", "b"])], {"x": (FLOAT, ["n", 3])}, ["a", "b"], opset=13)
+    lw.compile(made, target=TARGET, jobs=1).export(tmp_path, "llvm", "halves")
+    assert "n should be a multiple of 2" in (tmp_path / "halves.ll").read_text()
+
+
+# Reshapes of open extents
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "second"),
+    [
+        (["n", 6, 64], [-1, 64], [-1, 6, 64]),
+        (["n", 6, 64], [-1, 64], [-1, 2, 3, 64]),
+        (["n", 6, 64], [-1, 32], [-1, 12, 8, 4]),
+        (["n", 6, 64], [-1], [-1, 6, 64]),
+        (["n", "m", 6, 4], [0, -1, 4], [0, -1, 6, 4]),
+        (["n", "m", 6, 4], [0, -1], [0, -1, 3, 2, 4]),
+        (["n", "m", 6, 4], [-1, 6, 4], [-1, 2, 12]),
+    ],
+)
+def test_open_extents_go_through_reshapes_and_back(shape, first, second):
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Reshape", ["b", "t"], ["c"]),
+        helper.make_node("Neg", ["c"], ["y"]),
+    ]
+    constants = {"s": np.array(first), "t": np.array(second)}
+    made = model(nodes, {"x": (FLOAT, shape)}, ["y"], constants)
+    reshaped, oracle = engine(made), onnx_evaluator(made)
+    for n, m in ((1, 1), (5, 2)):
+        x = floats(*({"n": n, "m": m}.get(extent, extent) for extent in shape))
+        same(reshaped([x]), oracle.run(None, {"x": x}))
+
+
+def test_sums_of_open_extents_are_divided_term_by_term():
+    nodes = [
+        helper.make_node("Concat", ["x", "z"], ["a"], axis=0),
+        helper.make_node("Reshape", ["a", "s"], ["b"]),
+        helper.make_node("Reshape", ["b", "t"], ["y"]),
+    ]
+    constants = {"s": np.array([-1, 8]), "t": np.array([-1, 2, 3, 8])}
+    kinds = {"x": (FLOAT, ["n", 6, 8]), "z": (FLOAT, ["m", 6, 8])}
+    made = model(nodes, kinds, ["y"], constants)
+    x, z = floats(2, 6, 8), floats(3, 6, 8)
+    same(engine(made)([x, z]), onnx_evaluator(made).run(None, {"x": x, "z": z}))
+
+
+def test_an_extent_of_minus_one_stays_open():
+    made = model([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, ["n", "m"])}, ["y"])
+    library = lw.compile(made, target=TARGET, shapes={"x": (-1, 4)}, jobs=1)
+    assert library.inputs[0].shape == ("n", 4)
+    with pytest.raises(lw.ModelError, match="input 'x' has a negative extent"):
+        lw.compile(made, target=TARGET, shapes={"x": (-2, 4)}, jobs=1)
+    x = lw.var("x", (lw.te.var("n"), lw.te.var("m")))
+    fixed = lw.compile(lw.Function([x], lw.nn.relu(x)), target=TARGET, shapes={"x": (-1, 4)}, jobs=1)
+    assert fixed.inputs[0].shape == ("n", 4)
+
+
+# Empty images
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 8, 8), (1, 0, 8, 8), (1, 3, 0, 8), (1, 3, 8, 0)])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("scale", [2.0, 0.25])
+@pytest.mark.parametrize("antialias", [0, 1])
+def test_empty_images_are_resized_to_empty_ones(shape, mode, scale, antialias):
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode=mode, antialias=antialias if mode != "nearest" else 0)
+    made = model([node], {"x": (FLOAT, shape)}, ["y"], {"s": np.array([1, 1, scale, scale], np.float32)}, opset=18)
+    (found,) = engine(made)([np.zeros(shape, np.float32)])
+    assert found.shape == (*shape[:2], *(int(extent * scale) for extent in shape[2:]))
+
+
+def test_what_cannot_be_resized_is_told():
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear")
+    made = model([node], {"x": (FLOAT, [1, 3, 0, 8])}, ["y"], {"s": np.array([1, 3, 4, 8])}, opset=18)
+    with pytest.raises(lw.ModelError, match=r"axis 2 of float32\[1, 3, 0, 8\] is empty: there is nothing to resize"):
+        engine(made)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0, 3, 4), 1), ((2, 0, 4), 1), ((2, 3, 0), 1), ((2, 3, 0), 2), ((0,), 0)])
+def test_empty_tensors_are_repeated(shape, axis):
+    x = lw.var("x", shape)
+    repeated = lw.Engine(lw.compile(lw.Function([x], lw.nn.repeat(x, 2, axis)), target=TARGET, jobs=1))
+    assert repeated([np.zeros(shape, np.float32)])[0].shape == np.repeat(np.zeros(shape), 2, axis).shape
+
+
+# Attention
+
+
+@pytest.mark.parametrize("outputs", [["y", "", "", ""], ["y", "", "", "q"], ["y", "k", "v", ""], ["", "k", "v", "q"]])
+@pytest.mark.parametrize("past", [False, True])
+def test_outputs_of_attention_may_be_skipped(outputs, past):
+    arrays = {name: floats(2, 4, 6, 8, seed=k) for k, name in enumerate(("query", "key", "value"))}
+    inputs = ["query", "key", "value"]
+    if past:
+        arrays |= {name: floats(2, 4, 3, 8, seed=k) for k, name in enumerate(("pk", "pv"))}
+        inputs += ["", "pk", "pv"]
+    kinds = {name: (FLOAT, list(array.shape)) for name, array in arrays.items()}
+    made = model([helper.make_node("Attention", inputs, outputs)], kinds, [o for o in outputs if o], opset=23)
+    same(engine(made)(arrays), onnx_evaluator(made).run(None, arrays))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("heads", [4, 2])
+@pytest.mark.parametrize("modified", [False, True])
+def test_flex_attention_is_its_body(kind, heads, modified):
+    arrays = {
+        name: floats(2, count, length, 8, seed=k, kind=kind)
+        for k, (name, count, length) in enumerate((("q", 4, 6), ("k", heads, 5), ("v", heads, 5)))
+    }
+    score = helper.make_tensor_value_info("s", FLOAT, [2, 4, 6, 5]), helper.make_tensor_value_info("t", FLOAT, None)
+    tanh = helper.make_graph([helper.make_node("Tanh", ["s"], ["t"])], "score", [score[0]], [score[1]])
+    square = helper.make_graph([helper.make_node("Mul", ["s", "s"], ["t"])], "prob", [score[0]], [score[1]])
+    attributes = {"score_mod": tanh, "prob_mod": square} if modified else {"scale": 0.3}
+    domain = "ai.onnx.preview"
+    node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain=domain, **attributes)
+    tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    kinds = {name: (tensor_type, list(array.shape)) for name, array in arrays.items()}
+    made = model([node], kinds, ["y"], opset=onnx.defs.onnx_opset_version(), domains=[domain])
+    same(engine(made)(arrays), onnx_evaluator(made).run(None, arrays), 1e-5 if kind is np.float32 else 2e-3)
+
+
+# Scales of 16 bits
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("per_row", [False, True])
+def test_products_of_quantized_matrices_have_scales_of_16_bits_too(kind, per_row):
+    a, b = integers(4, 8, kind=np.int8), integers(8, 5, kind=np.int8)
+    scale_a = np.linspace(0.02, 0.04, 4).astype(kind)[:, None] if per_row else np.array(0.02, kind)
+    scales = {"as": scale_a, "bs": np.array(0.03, kind), "ys": np.array(0.05, kind)}
+    zeros = {name: np.array(1, np.int8) for name in ("az", "bz", "yz")}
+    node = helper.make_node("QLinearMatMul", ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"])
+    kinds = {"a": (TensorProto.INT8, [4, 8]), "b": (TensorProto.INT8, [8, 5])}
+    (found,) = engine(model([node], kinds, ["y"], scales | zeros))({"a": a, "b": b})
+    product = (a.astype(np.float64) - 1) @ (b.astype(np.float64) - 1)
+    real = product * scales["as"].astype(np.float64) * np.float64(scales["bs"]) / np.float64(scales["ys"])
+    assert found.dtype == np.int8
+    assert np.abs(found - np.clip(np.round(real) + 1, -128, 127)).max() <= (1 if per_row else 0)
