@@ -93,9 +93,12 @@ def _divided(a: Array, b: Array) -> Array:
 
 
 def _remainder(attrs: Any, args: list[Array], kind: TensorType) -> Array:
+    """Of integers 0 where b is 0."""
     a, b = args
-    safe = np.where(b == 0, 1, b) if kind.dtype.is_data_int else b
-    return np.asarray(np.where(b == 0, 0, (np.fmod if attrs.fmod else np.mod)(a, safe)))
+    function = np.fmod if attrs.fmod else np.mod
+    if kind.dtype.is_float:
+        return np.asarray(function(a, b))
+    return np.asarray(np.where(b == 0, 0, function(a, np.where(b == 0, 1, b))))
 
 
 def _reduced(function: Callable[..., Any]) -> Evaluate:

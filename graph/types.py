@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ModelError, TypeInferenceError
 from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
 from ..ir.intern import Interned
+from ..ir.simplify import simplify
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
@@ -109,6 +110,26 @@ def leaves_of_field(kind: Type, index: int) -> slice:
     assert isinstance(kind, TupleType)
     first = sum(len(leaf_types(part)) for part in kind.fields[:index])
     return slice(first, first + len(leaf_types(kind.fields[index])))
+
+
+def folded(kind: Type) -> Type:
+    """The type with its tensors' extents in normal form: 8 for ``10 - 2``. Extents that are numbers become expressions.
+
+    Raises ``TypeInferenceError`` for a negative extent.
+    """
+    match kind:
+        case TensorType(shape, element):
+            return tensor_type([simplify(as_index(extent)) for extent in shape], element)
+        case TupleType(parts):
+            return TupleType(tuple(map(folded, parts)))
+        case SequenceType(element):
+            return SequenceType(folded(element))
+        case OptionalType(element):
+            return OptionalType(folded(element))
+        case FunctionType(params, result):
+            return FunctionType(tuple(map(folded, params)), folded(result))
+        case _:
+            assert_never(kind)
 
 
 GivenShape: TypeAlias = tuple[int | None, ...]

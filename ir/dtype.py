@@ -8,7 +8,7 @@ The data integers ``int8`` … ``uint64`` wrap around. ``handle`` is the type of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -34,15 +34,36 @@ _UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle")
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DType(metaclass=Interned):
-    """An element type with ``lanes`` copies side by side. Interned: compare with ``is`` or ``==``, both identity."""
+    """An element type with ``lanes`` copies side by side. Interned: equal ones are one object.
+
+    It equals its name as well, and has its hash: ``x.dtype == "int8"``, ``x.dtype in ("int8", "uint8")``, and tables
+    whose keys are either. Comparing it with a text that is no dtype's name, with a dtype of numpy or with a type, whose
+    hashes differ, is an ``ExpressionError``: it would be false for ever.
+    """
 
     kind: Kind
     bits: int
     lanes: int = 1
+    _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.bits not in _WIDTHS.get(self.kind, ()) or self.lanes < 1:
             raise ExpressionError(f"no such dtype: {self.kind}{self.bits} with {self.lanes} lanes")
+        object.__setattr__(self, "_hash", hash(str(self)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, str):
+            return self is _named(other)
+        if isinstance(other, np.dtype | type):
+            raise ExpressionError(
+                f"the dtype {self} is compared with {other!r}: compare it with a name, as {str(self)!r}"
+            )
+        return NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DType, (self.kind, self.bits, self.lanes)
@@ -149,6 +170,14 @@ def _parse(text: str) -> DType:
         return DType(kind, _WIDTHS[kind][0], lanes)
     kind_text = name.rstrip("0123456789")
     return DType(cast(Kind, kind_text), int(name[len(kind_text) :]), lanes)
+
+
+def _named(text: str) -> DType:
+    """The dtype that a text names as it is printed."""
+    found = _parse(text)
+    if str(found) != text:
+        raise ExpressionError(f"a dtype is compared with {text!r}: write {str(found)!r}")
+    return found
 
 
 BOOL = DType("bool", 1)

@@ -120,6 +120,14 @@ def _float_remainder(a: Expr, b: Expr) -> Expr:
     return te.copysign(te.select(te.isinf(b) & te.isfinite(a), x, size), a)
 
 
+def _modulo(a: Expr, b: Expr) -> Expr:
+    """The remainder of the division that rounds down: it has the sign of ``b``, where it is 0 too."""
+    if not a.dtype.is_float:
+        return a % b
+    rest = _remainder(a, b)
+    return te.select(rest == 0, te.copysign(rest, b), te.select((rest < 0) ^ (b < 0), rest + b, rest))
+
+
 def _integer_power(base: Expr, exponent: Expr) -> Expr:
     wide = te.power(te.cast(base, "float64"), te.cast(exponent, "float64"))
     whole = te.round(wide)
@@ -197,29 +205,21 @@ class ModAttrs(Attrs):
     fmod: bool = attr("whether the result has the sign of a, not of b", default=False, check=one_of(False, True))
 
 
-def _mod_relation(types: Sequence[Type], attrs: ModAttrs) -> Type:
-    result = broadcast_relation(NUMBER_KINDS)(types, attrs)
-    assert isinstance(result, TensorType)
-    if result.dtype.is_float and not attrs.fmod:
-        raise TypeInferenceError(f"fmod must be true for {result.dtype}")
-    return result
-
-
 MOD = _register(
     "mod",
     "the remainder of a / b, 0 where integer b is 0",
-    _mod_relation,
-    lambda a, b, attrs: _remainder(a, b) if attrs.fmod else a % b,
+    broadcast_relation(NUMBER_KINDS),
+    lambda a, b, attrs: (_remainder if attrs.fmod else _modulo)(a, b),
     ModAttrs,
 )
 
 
 def mod(a: Node, b: Node, fmod: bool = False) -> Call:
-    """The remainder of ``a / b``: with the sign of ``b`` as Python's %; with ``fmod``, of ``a`` as C's. Floats need
-    ``fmod``.
+    """The remainder of ``a / b``: with the sign of ``b`` as numpy's ``mod``; with ``fmod``, of ``a`` as C's. So has a
+    float that is 0.
 
-    Of integers it is 0 where ``b`` is 0. Of floats it is exact while ``|a / b|`` is below 2**53 (2**29 on targets
-    without fma).
+    Of integers it is 0 where ``b`` is 0, of floats NaN. C's remainder of floats is exact while ``|a / b|`` is below
+    2**53 (2**29 on targets without fma); where ``b`` is added to it, the sum is rounded.
     """
     return MOD(a, b, attrs=ModAttrs(bool(fmod)))
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from ..graph.node import Call, Node, OpBase, check_node
-from ..graph.types import Type, TypeNode
+from ..graph.types import Type, TypeNode, folded
 from ..ir.errors import LoopwrightError, TypeInferenceError
 from ..ir.foreign_errors import naming_code
 from ..ir.op_names import add_op_name
@@ -88,14 +88,15 @@ class Op(OpBase):
         return Call(self, args, attrs, result, origin)
 
     def infer(self, types: Sequence[Type], attrs: Attrs | None) -> Type:
-        """The type of the result. Raises ``TypeInferenceError`` where arguments do not fit together, and for a relation
-        that fails, or gives something else."""
+        """The type of the result, whose extents are in normal form however the relation computes them. Raises
+        ``TypeInferenceError`` where arguments do not fit together, and for a relation that fails, or gives something
+        else."""
         relation = f"the type relation {where(self.relation)}"
         with naming_code(relation, TypeInferenceError):
             result = self.relation(types, attrs)
         if not isinstance(result, TypeNode):
             raise TypeInferenceError(f"{relation} should give a type, as tensor_type makes it, but it gives {result!r}")
-        return result
+        return folded(result)
 
     def _names(self, count: int) -> list[str]:
         names = [a.name for a in self.arguments]

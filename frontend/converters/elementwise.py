@@ -148,13 +148,7 @@ def _bit_shift(node: OnnxNode) -> Node:
 
 @converter("Mod", 10, 13, 28)
 def _mod(node: OnnxNode) -> Node:
-    a, b = node[0], node[1]
-    if node.flag("fmod") or not node.type().dtype.is_float:
-        return binary.mod(a, b, node.flag("fmod"))
-    rest = binary.mod(a, b, fmod=True)  # since version 28 floats may have the sign of b
-    zero = Constant(np.zeros((), node.type().dtype.to_numpy()))
-    apart = binary.logical_xor(binary.less(rest, zero), binary.less(b, zero))
-    return select.where(binary.logical_and(apart, binary.not_equal(rest, zero)), binary.add(rest, b), rest)
+    return binary.mod(node[0], node[1], node.flag("fmod"))
 
 
 @converter("Where", 9, 16)

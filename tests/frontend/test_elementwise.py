@@ -4,7 +4,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from onnx import TensorProto
+
+import loopwright as lw
+from loopwright.frontend.fold import fold
+from loopwright.ops.binary import mod
 
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import bools, case, check, each_version, floats, integers
@@ -81,6 +86,7 @@ CASES = [
     case("Mod", (10, 13, 28), I, np.where(J == 0, 5, J), fmod=1, label="fmod"),
     case("Mod", (10, 13, 28), C, D, fmod=1, label="float"),
     case("Mod", (28,), C, D, expected=np.mod, label="float floor"),
+    case("Mod", (28,), np.float32([6, -6, 0, -0.0]), np.float32([-3, 3, -3, 3]), expected=np.mod, label="zeros"),
     case("Where", (9, 16), P, C, D),
     case("Max", (8, 12, 13), A, B, floats(4)),
     case("Min", (8, 12, 13), A, B, floats(4)),
@@ -126,3 +132,13 @@ CASES = [
 @each_version(CASES)
 def test_an_operator_gives_what_the_reference_gives(case, version):
     check(case, version)
+
+
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_of_constants_are_folded_as_they_are_computed(fmod):
+    a, b = np.float32([6, -6, 0.0, -0.0, 5, 1, -1]), np.float32([-3, 3, -3, 3, 0, np.inf, np.inf])
+    folded = fold(mod(lw.const(a), lw.const(b), bool(fmod)))
+    with np.errstate(all="ignore"):
+        wanted = (np.fmod if fmod else np.mod)(a, b)
+    np.testing.assert_array_equal(folded.value, wanted)
+    np.testing.assert_array_equal(np.signbit(folded.value[:4]), np.signbit(wanted[:4]))

@@ -8,8 +8,11 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.graph import Constant, Function, Tuple, TupleGet, TupleType, Var, tensor_type
+from loopwright.graph.types import TensorType
 from loopwright.graph.visit import post_order, rewrite, users
-from loopwright.ops.registry import get_op
+from loopwright.ir.dtype import dtype
+from loopwright.ir.expr import Binary, as_index
+from loopwright.ops.registry import Op, OpPattern, get_op
 from loopwright.ops.unary import leaky_relu
 
 NEGATIVE, RELU = get_op("negative"), get_op("relu")
@@ -35,6 +38,20 @@ def test_a_shape_has_no_negative_extents():
 
 def test_calls_are_typed_when_they_are_made():
     assert RELU(image()).type is tensor_type((2, 3), "float32")
+
+
+def test_extents_that_a_relation_computes_are_in_normal_form():
+    """Whatever a relation gives, a number among them: what follows compares extents as objects."""
+    n = te.var("n")
+    minus_2 = Binary("-", as_index(10), as_index(2))
+    there_and_back = Binary("-", Binary("+", n, as_index(3)), as_index(3))
+    given = TensorType((minus_2, there_and_back, 4), dtype("float32"))
+    op = Op("given", "", (), None, lambda types, attrs: TupleType((given, given)), OpPattern.OPAQUE)
+    wanted = tensor_type((8, n, 4), "float32")
+    assert op().type is TupleType((wanted, wanted))
+    negative = Op("negative", "", (), None, lambda *_: tensor_type((minus_2 - 9,), "int8"), OpPattern.OPAQUE)
+    with pytest.raises(lw.TypeInferenceError, match="no negative extents"):
+        negative()
 
 
 def test_operators_check_their_arguments():

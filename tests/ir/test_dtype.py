@@ -55,6 +55,30 @@ def test_dtypes_are_one_object_each(kind):
     assert kind.with_lanes(2).element.with_lanes(kind.lanes) is kind
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dtype_equals_its_name_and_has_its_hash(name):
+    for text in (name, f"{name}x4"):
+        kind = dtype(text)
+        assert kind == text
+        assert text == kind
+        assert hash(kind) == hash(text)
+        assert kind in ("int16x3", text)
+        assert {text: 1}[kind] == {kind: 1}[text] == 1
+    assert dtype(name) != f"{name}x4"
+    assert "float32" == FLOAT32 != "float64"
+    assert FLOAT32 not in ("int8", "uint8", None, 32)
+
+
+@pytest.mark.parametrize(
+    "other", ["flaot32", "float", "", "int8x1", np.float32, np.dtype("float32"), ml_dtypes.bfloat16, float, bool]
+)
+def test_comparing_a_dtype_with_what_it_never_equals_is_an_error(other):
+    with pytest.raises(ExpressionError):
+        FLOAT32.__eq__(other)
+    with pytest.raises(ExpressionError):
+        assert other != FLOAT32
+
+
 def test_sizes_and_ranges():
     assert (BOOL.bits, BOOL.storage_bits, BOOL.storage_bytes) == (1, 8, 1)
     assert FLOAT32.with_lanes(8).storage_bytes == 32
