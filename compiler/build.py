@@ -13,6 +13,7 @@ from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower, lower_numbered
+from ..lowering.recomputed import recomputations
 from ..lowering.rules.fold_order import require_order_of_definition
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensor
@@ -46,4 +47,5 @@ def report_schedule(
 ) -> VectorReport:
     """What becomes of the loops of a schedule when it is compiled so: it is lowered and compiled again to find out."""
     func, nest = lower_numbered(schedule, args, name, target, options.debug)
-    return vector_report(nest, outline_parallel(func, keep_loops=options.debug), target, options)
+    warnings = tuple(map(str, recomputations(schedule.state)))
+    return vector_report(nest, outline_parallel(func, keep_loops=options.debug), target, options, warnings=warnings)

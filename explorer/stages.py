@@ -46,6 +46,7 @@ from ..ir.origin import Nest
 from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import PassRecord, lower_numbered
+from ..lowering.recomputed import recomputations
 from ..lowering.schedule import Schedule
 from ..lowering.trace_python import python_steps
 from ..te.tensor import Tensor
@@ -115,7 +116,8 @@ def provenance(
     func, nest = lower_numbered(schedule, args, name, resolved, trace_passes=records)
     module = outline_parallel(func)
     marked = texts_with_lines(module, resolved, options)
-    report = vector_report(nest, module, resolved, options, marked.assembly)
+    warnings = tuple(map(str, recomputations(schedule.state)))
+    report = vector_report(nest, module, resolved, options, marked.assembly, warnings)
     history = loop_history(schedule)
     last = len(history.states) - 1
     nests = [link_nest(s, history.keys[k], last=k == last) for k, s in enumerate(history.states)]

@@ -37,6 +37,7 @@ from .primitives import (
     Unroll,
     Vectorize,
 )
+from .recomputed import recomputations
 from .report import nest_diff, nest_text
 from .state import Inlined, ScheduleState, Stage, Tail, initial_state
 from .step import Step
@@ -70,7 +71,8 @@ StageLike: TypeAlias = Tensor | Operation | str
 
 
 class Schedule:
-    """How tensors are computed. ``s[tensor]`` is the stage that computes a tensor; ``print(s)`` shows the loop nest."""
+    """How tensors are computed. ``s[tensor]`` is the stage that computes a tensor; ``print(s)`` shows the loop nest,
+    and warns above it of stages that are computed more than twice."""
 
     def __init__(self, state: ScheduleState) -> None:
         self.state = state
@@ -80,7 +82,8 @@ class Schedule:
         return StageView(self, self._stage(stage).name)
 
     def __str__(self) -> str:
-        return nest_text(self.state)
+        warnings = (f"# {each}" for each in recomputations(self.state))
+        return "\n".join([*warnings, nest_text(self.state)])
 
     def __repr__(self) -> str:
         return f"Schedule of {', '.join(self.state.outputs)} ({len(self.trace)} steps)"

@@ -47,13 +47,14 @@ class CodeLoop:
 @dataclass(frozen=True, slots=True)
 class VectorReport:
     """What became of each loop of a schedule (``loops``, in order of the nest), and the loops that the machine code
-    has (``code``). ``str`` is both as tables."""
+    has (``code``). ``str`` is both as tables. ``warnings`` name the stages that are computed more than twice."""
 
     name: str
     target: str
     loops: tuple[LoopReport, ...]
     code: tuple[CodeLoop, ...]
     note: str = ""
+    warnings: tuple[str, ...] = ()
 
     def __getitem__(self, loop: object) -> LoopReport:
         """The report on a loop by its id, name or view; the last one in the nest that fits. Raises ``KeyError``."""
@@ -70,6 +71,7 @@ class VectorReport:
 
     def __str__(self) -> str:
         lines = [f"{self.name} for {self.target}", *([self.note] if self.note else [])]
+        lines += [f"! {warning}" for warning in self.warnings]
         headers = ["    " * loop.depth + loop.header for loop in self.loops]
         width = max(map(len, headers), default=0)
         for loop, header in zip(self.loops, headers, strict=True):

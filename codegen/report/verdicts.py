@@ -20,10 +20,15 @@ _MEMORY_FUNCTIONS = ("memset", "memcpy", "memmove")
 
 
 def vector_report(
-    nest: Nest, module: IRModule, target: Target, options: CodegenOptions, assembly: str | None = None
+    nest: Nest,
+    module: IRModule,
+    target: Target,
+    options: CodegenOptions,
+    assembly: str | None = None,
+    warnings: tuple[str, ...] = (),
 ) -> VectorReport:
     """The report on a module whose loops and stores are numbered as in the nest. It is read from the assembly with line
-    tables; the module is compiled for that, unless it is given."""
+    tables; the module is compiled for that, unless it is given. ``warnings`` are of the schedule."""
     reporter = _Reporter(nest, module, target, options, assembly)
     loops = tuple(reporter.report(loop) for loop in nest.loops.values())
     name = target.cpu or target.arch
@@ -31,7 +36,7 @@ def vector_report(
     note = "" if reporter.machine else f"(the assembly of {target.arch} is not read: what follows is from the loop IR)"
     if options.debug:
         note = "(a debug build: it has no vectors, and keeps nothing in registers)"
-    return VectorReport(module.entry.name, line, loops, tuple(reporter.code_loops()), note)
+    return VectorReport(module.entry.name, line, loops, tuple(reporter.code_loops()), note, warnings)
 
 
 class _Reporter:

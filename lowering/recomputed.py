@@ -1,0 +1,70 @@
+"""Which stages does a schedule compute several times over? What ``print(schedule)`` and the vector report warn of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.expr import Expr
+from ..ir.interval import Interval, interval_of
+from ..ir.visit import free_vars
+from .nest.nesting import enclosing_loops
+from .nest.regions import infer
+from .state import At, ScheduleState
+
+MOST = 2
+"""A stage that is computed no more often is not worth a word: tiles of stencils overlap."""
+OPEN_EXTENT = 1 << 10
+"""What an open extent is taken for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputation:
+    """A stage that a schedule computes ``factor`` times: elements computed, by the elements of its tensor.
+
+    ``loop`` is the one of stage ``reader`` in whose iterations that is done. ``computed`` and ``elements`` are for open
+    extents of 1024.
+    """
+
+    stage: str
+    factor: float
+    loop: str
+    reader: str
+    computed: int
+    elements: int
+    is_open: bool
+
+    def __str__(self) -> str:
+        extents = ", for open extents of 1024" if self.is_open else ""
+        return (
+            f"{self.stage} is computed {self.factor:.3g} times: {self.computed} elements in all iterations of "
+            f"{self.loop} of {self.reader}, of a tensor of {self.elements}{extents}"
+        )
+
+
+def recomputations(state: ScheduleState) -> tuple[Recomputation, ...]:
+    """The stages placed by ``compute_at`` of which more than twice the elements of their tensor are computed."""
+    if not any(isinstance(stage.place, At) for stage in state.stages):
+        return ()
+    known, found = infer(state), []
+    for stage in state.stages:
+        if stage.name not in known.regions or not isinstance(stage.place, At):
+            continue
+        loops = [known.loops[s.name].extents[leaf] for s, leaf in enclosing_loops(state, stage.place)]
+        parts = [*loops, *known.regions[stage.name].extents]
+        computed, elements = _product(parts), _product(stage.tensors[0].shape)
+        if computed is None or not elements or computed <= MOST * elements:
+            continue
+        reader = state.stage(stage.place.stage)
+        loop, is_open = reader.loops[stage.place.loop].name, any(map(free_vars, parts))
+        found.append(Recomputation(stage.name, computed / elements, loop, reader.name, computed, elements, is_open))
+    return tuple(found)
+
+
+def _product(extents: Sequence[Expr]) -> int | None:
+    """None where one of them is read from memory."""
+    usual = Interval.exactly(OPEN_EXTENT)
+    found = [interval_of(e, dict.fromkeys(free_vars(e), usual)) for e in extents]
+    numbers = [i.low for i in found if i.is_point and i.low is not None]
+    return math.prod(numbers) if len(numbers) == len(found) else None
