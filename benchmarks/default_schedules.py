@@ -35,9 +35,9 @@ def _elementwise(by_hand: bool, target: lw.Target):
 
 def _scaled(by_hand: bool, target: lw.Target):
     """``relu(x * scale + offset)``, of an image with a scale a channel."""
-    n, c, size = 1, 128, 14
-    x = te.placeholder((n, c, size, size), name="x")
-    scale, offset = (te.placeholder((c,), name=name) for name in ("scale", "offset"))
+    channels, size = 128, 14
+    x = te.placeholder((1, channels, size, size), name="x")
+    scale, offset = (te.placeholder((channels,), name=name) for name in ("scale", "offset"))
     scaled = te.compute(x.shape, lambda n, c, i, j: x[n, c, i, j] * scale[c], name="scaled")
     moved = te.compute(x.shape, lambda n, c, i, j: scaled[n, c, i, j] + offset[c], name="moved")
     y = te.compute(x.shape, lambda *i: te.maximum(moved[i], 0.0), name="y")
@@ -46,10 +46,10 @@ def _scaled(by_hand: bool, target: lw.Target):
     s = lw.create_schedule(y)
     s[scaled].compute_inline()
     s[moved].compute_inline()
-    _, channel, i, j = s[y].loops
+    n, c, i, j = s[y].loops
     _, inner = s[y].split(s[y].fuse(i, j), factor=target.lanes("float32"))
     s[y].vectorize(inner)
-    s[y].parallel(channel)
+    s[y].parallel(s[y].fuse(n, c))
     return s, [x, scale, offset, y]
 
 

@@ -126,10 +126,10 @@ class Limits:
                 return ZERO, y - 1
             case Binary("min", x, y):
                 (a, b), (c1, d) = self.bounds(x), self.bounds(y)
-                return _both(minimum, a, c1), _either(minimum, b, d)
+                return _both(minimum, a, c1), _either(minimum, _either(minimum, b, d), self._mean(x, y, below=True))
             case Binary("max", x, y):
                 (a, b), (c1, d) = self.bounds(x), self.bounds(y)
-                return _either(maximum, a, c1), _both(maximum, b, d)
+                return _either(maximum, _either(maximum, a, c1), self._mean(x, y, below=False)), _both(maximum, b, d)
             case Select(condition, x, y) | IfThenElse(condition, x, y):
                 a, b = self._under(condition, x)
                 c2, d = self._under(negate(condition), y)
@@ -147,6 +147,14 @@ class Limits:
                 return self.bounds(e)
             case _:
                 return self._constants(e)
+
+    def _mean(self, x: Expr, y: Expr, below: bool) -> Expr | None:
+        """Half of ``x + y``, rounded down or up, where that does not vary: the smaller one is not above it, nor the
+        larger one below."""
+        total = simplify(x + y, self.facts)
+        if self._varies((total,)):
+            return None
+        return total // 2 if below else (total + 1) // 2
 
     def _remainder(self, x: Expr, c: int) -> _Half:
         """Within one period a remainder runs like its dividend, otherwise over the whole period."""
@@ -184,3 +192,43 @@ def _both(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> E
 def _either(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> Expr | None:
     """The bound that one of two parts gives."""
     return b if a is None else a if b is None else op(a, b)
+
+
+_MOST_BOUNDS = 8
+"""Of more bounds than these of one expression, the others are left out."""
+
+
+def lower_bounds(e: Expr, facts: Facts = NO_FACTS) -> list[Expr]:
+    """Expressions that are nowhere above an index expression: all ways to put one side in place of a ``max`` in it, and
+    those of ``min`` together. ``max(i - 1, 0)`` gives ``i - 1`` and ``0``. Never empty."""
+    return _plainer(e, False, facts)
+
+
+def upper_bounds(e: Expr, facts: Facts = NO_FACTS) -> list[Expr]:
+    """Expressions that are nowhere below an index expression, likewise."""
+    return _plainer(e, True, facts)
+
+
+def _plainer(e: Expr, above: bool, facts: Facts) -> list[Expr]:
+    form = linear_of(e)
+    found: list[Expr] = [Const(form.constant, form.kind)]
+    for term in form.terms.values():
+        sides = [expr_of(Linear(form.kind, {monomial_key(term.factors): term}))]
+        if len(term.factors) == 1:
+            parts = _sides_of(term.factors[0], above == (term.coefficient > 0), facts)
+            sides = [part * term.coefficient for part in parts]
+        found = [total + side for total in found for side in sides][:_MOST_BOUNDS]
+    return list(dict.fromkeys(simplify(total, facts) for total in found))
+
+
+def _sides_of(e: Expr, above: bool, facts: Facts) -> list[Expr]:
+    match e:
+        case Binary("min" | "max" as op, a, b) if (op == "min") == above:
+            return [*_plainer(a, above, facts), *_plainer(b, above, facts)]
+        case Binary("min" | "max", a, b) | Select(_, a, b):
+            pick = maximum if above else minimum
+            return [pick(x, y) for x in _plainer(a, above, facts) for y in _plainer(b, above, facts)]
+        case Binary("//", a, Const(int(c))) if c > 0:
+            return [x // c for x in _plainer(a, above, facts)]
+        case _:
+            return [e]

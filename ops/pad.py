@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .. import te
 from ..graph.node import Node, tensor_of
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
-from ..ir.expr import ZERO, Expr, const_int, logical_and
+from ..ir.expr import const_int
 from ..ir.simplify import simplify
 from .attrs import Attrs, all_non_negative, attr, one_of
 from .layout_rule import Held, follow_axes, register_layout_rule
@@ -43,57 +43,7 @@ def _relation(types: Sequence[Type], attrs: PadAttrs) -> Type:
 
 
 def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    assert isinstance(result, TensorType)
-    element = _constant(attrs, x) if attrs.mode == "constant" else _from_x(attrs, x)
-    return te.compute(result.shape, element, name="pad")
-
-
-def _constant(attrs: PadAttrs, x: te.Tensor) -> Callable[..., Expr]:
-    def element(*i: te.Axis) -> Expr:
-        inside: list[Expr] = []
-        for index, extent, before, after in zip(i, x.shape, attrs.before, attrs.after, strict=True):
-            if before:
-                inside.append(index >= before)
-            if after:
-                inside.append(index < extent + before)
-        read = x[tuple(index - before for index, before in zip(i, attrs.before, strict=True))]
-        return te.if_then_else(logical_and(inside), read, te.const(attrs.value, x.dtype)) if inside else read
-
-    return element
-
-
-def _from_x(attrs: PadAttrs, x: te.Tensor) -> Callable[..., Expr]:
-    source = {"edge": _nearest, "reflect": _mirrored, "wrap": _wrapped}[attrs.mode]
-
-    def element(*i: te.Axis) -> Expr:
-        return x[
-            tuple(
-                source(index - before, extent, before, after) if before or after else index
-                for index, extent, before, after in zip(i, x.shape, attrs.before, attrs.after, strict=True)
-            )
-        ]
-
-    return element
-
-
-def _nearest(index: Expr, extent: Expr, before: int, after: int) -> Expr:
-    return te.maximum(te.minimum(index, extent - 1), 0)
-
-
-def _mirrored(index: Expr, extent: Expr, before: int, after: int) -> Expr:
-    last = extent - 1
-    known = const_int(extent)
-    if known == 1:
-        return ZERO
-    if known is None or max(before, after) >= known:  # mirrored again and again
-        index = index % te.maximum(last * 2, 1)
-    folded = last - te.maximum(index, -index)
-    return last - te.maximum(folded, -folded)
-
-
-def _wrapped(index: Expr, extent: Expr, before: int, after: int) -> Expr:
-    return index % extent
+    return te.pad(inputs[0], attrs.before, attrs.after, attrs.mode, attrs.value)
 
 
 PAD = register_op(

@@ -3,6 +3,7 @@
 from ..ir.builder import IRBuilder
 from ..ir.expr import Axis
 from ..ir.extern import ExternFunction, extern_function
+from .border import clamp, pad
 from .compute import compute, placeholder, reduce_axis, var
 from .extern import extern
 from .math import (
@@ -77,6 +78,7 @@ __all__ = [
     "atan",
     "cast",
     "ceil",
+    "clamp",
     "compute",
     "const",
     "copysign",
@@ -107,6 +109,7 @@ __all__ = [
     "min",
     "min_value",
     "minimum",
+    "pad",
     "pair",
     "placeholder",
     "popcount",

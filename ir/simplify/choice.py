@@ -8,8 +8,9 @@ That the condition is a fact for what it chooses between is the business of ``ex
 
 from __future__ import annotations
 
-from ..expr import Broadcast, Const, Expr
+from ..expr import Broadcast, Const, Expr, maximum, minimum
 from ..facts import Facts
+from .helpers import chooses_larger
 
 
 def choose(condition: Expr, a: Expr, b: Expr, facts: Facts) -> Expr | None:
@@ -21,4 +22,6 @@ def choose(condition: Expr, a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case _, x, y if x is y: return x
         case c, Const(True), Const(False) if c.dtype is a.dtype: return c
         case c, Const(False), Const(True) if c.dtype is a.dtype: return ~c
+        case c, x, y if x.dtype.is_index and chooses_larger(c, x, y): return maximum(x, y)
+        case c, x, y if x.dtype.is_index and chooses_larger(c, y, x): return minimum(x, y)
     return None

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 from ..dtype import DType
-from ..expr import Binary, Const, Expr, const
+from ..expr import Binary, Compare, Const, Expr, const
 from ..facts import Facts
 from ..interval import range_of
-from ..linear import Linear, Term, expr_of, linear_of, without_factors
+from ..linear import Linear, Term, expr_of, linear_of, monomial_key, without_factors
 from ..modular import modulus_of
 from ..scalar import wrap
 
@@ -182,6 +182,29 @@ def flipped(x: Expr, y: Expr) -> Difference | None:
     """``y - x == factor * (a - b) + constant`` and factor > 0, where ``x - y`` has no positive term."""
     form = linear_of(y).plus(linear_of(x), -1)
     return balanced(y, x) if form.terms and all(t.coefficient > 0 for t in form.terms.values()) else None
+
+
+def chooses_larger(condition: Expr, x: Expr, y: Expr) -> bool:
+    """``x >= y`` where the condition holds, and ``x <= y`` where it does not: ``x - y`` moves with what it compares."""
+    if not isinstance(condition, Compare) or not condition.a.dtype.is_index or x.dtype.lanes != 1:
+        return False
+    left, right = linear_of(condition.a), linear_of(condition.b)
+    match condition.op:
+        case ">=" | ">":
+            margin = left.plus(right, -1)
+        case "<=" | "<":
+            margin = right.plus(left, -1)
+        case _:
+            return False
+    margin = margin.shifted(-1) if condition.op in ("<", ">") else margin  # the condition holds where this is >= 0
+    term = next(iter(margin.terms.values()), None)
+    gap = linear_of(x).plus(linear_of(y), -1)
+    found = None if term is None else gap.terms.get(monomial_key(term.factors))
+    if term is None or found is None or found.coefficient % term.coefficient:
+        return False
+    scale = found.coefficient // term.coefficient
+    rest = gap.plus(margin, -scale)
+    return scale > 0 and rest.is_constant and 0 <= rest.constant <= scale
 
 
 def _same(a: Linear, b: Linear) -> bool:

@@ -31,6 +31,12 @@ class Region:
         return self.lows[dim] is ZERO and self.extents[dim] is extent
 
 
+def whole(stage: Stage) -> Region:
+    """All elements of a stage."""
+    shape = stage.tensors[0].shape
+    return Region((ZERO,) * len(shape), shape)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
     """All that bound inference finds. ``bodies`` are those of the computes after inlining, ``reads`` who reads whom.

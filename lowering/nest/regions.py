@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
-from ...ir.errors import InternalError
-from ...ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const, maximum, minimum
-from ...ir.facts import NO_FACTS, Facts, prove
-from ...ir.relax import Limits, Range, relax
+from ...ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const
+from ...ir.facts import NO_FACTS, Facts
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars, rewrite, substitute, tensor_reads, walk
+from ...ir.visit import rewrite, substitute, tensor_reads, walk
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from ..state import After, At, Inlined, ScheduleState, Stage, once
 from .fences import fence_shared, fenced
 from .finished import finished, region_after
-from .inference import Inference, Region
+from .inference import Inference, Region, whole
 from .loops import StageLoops, derive_loops
-from .nesting import Reads, enclosing_loops, homes, reads_of
+from .needed import needed
+from .nesting import Reads, homes, reads_of
 from .scans import Steps, scan_of, steps_of
 
 
@@ -59,16 +58,16 @@ def _memory(state: ScheduleState, known: Inference, stage: Stage) -> Region:
     if isinstance(stage.place, At) or (home is None and not isinstance(stage.place, After)):
         return known.regions[stage.name]
     if home is None:
-        return _whole(stage)
+        return whole(stage)
     spans = finished(state, known, stage, After(*home))
-    return _whole(stage) if spans is None else Region(tuple(s.low for s in spans), tuple(s.extent for s in spans))
+    return whole(stage) if spans is None else Region(tuple(s.low for s in spans), tuple(s.extent for s in spans))
 
 
 def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers."""
     if isinstance(stage.place, (At, After)):
         return infer(state).loops[stage.name]
-    return _stage_loops(stage, _whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
+    return _stage_loops(stage, whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 
 
 def extents_of(state: ScheduleState, stage: Stage) -> Mapping[str, Expr]:
@@ -165,14 +164,14 @@ def _dimension_facts(state: ScheduleState) -> Facts:
 def _region(state: ScheduleState, stage: Stage, known: Inference) -> Region:
     """What of a stage is computed where it is placed. Externs and scans are always computed whole."""
     if not isinstance(stage.op, ComputeOp):
-        return _whole(stage)
+        return whole(stage)
     match stage.place:
         case At() as place:
-            return _whole(stage) if scan_of(state, stage) is not None else _needed(state, stage, place, known)
+            return whole(stage) if scan_of(state, stage) is not None else needed(state, stage, place, known)
         case After() as place:
             return region_after(state, known, stage, place)
         case _:
-            return _whole(stage)
+            return whole(stage)
 
 
 def _at_steps(region: Region, steps: Steps, known: Inference) -> Region:
@@ -182,105 +181,3 @@ def _at_steps(region: Region, steps: Steps, known: Inference) -> Region:
     lows, extents = list(region.lows), list(region.extents)
     lows[steps.dim], extents[steps.dim] = simplify(now - back), simplify(back + ONE)
     return replace(region, lows=tuple(lows), extents=tuple(extents))
-
-
-def _whole(stage: Stage) -> Region:
-    shape = stage.tensors[0].shape
-    return Region((ZERO,) * len(shape), shape)
-
-
-def _needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
-    """The box of the stage's elements that one iteration of the loop it is placed at reads."""
-    around = enclosing_loops(state, place)
-    fixed = {known.loops[s.name].vars[leaf] for s, leaf in around}
-    own = set(stage.tensors)
-    bounds: list[Range | None] | None = None
-    for name, bodies in known.bodies.items():
-        if isinstance(state.stage(name).op, ExternOp) and own.intersection(state.stage(name).op.inputs):
-            return _whole(stage)
-        reads = [r for body in bodies for r in tensor_reads(body) if r.tensor in own]
-        if not reads:
-            continue
-        reader = state.stage(name)
-        values = known.axis_values(reader)
-        loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
-        ranges = _loop_ranges(known, loops, fixed)
-        indices = dict.fromkeys(i for read in reads for i in read.indices)  # neighbours share most of theirs
-        found = {i: ranges.box(simplify(substitute(i, values), ranges.facts)) for i in indices}
-        for read in reads:
-            boxes = [found[i] for i in read.indices]
-            bounds = boxes if bounds is None else [_hull(a, b) for a, b in zip(bounds, boxes, strict=True)]
-    if bounds is None:
-        raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
-    shape = stage.tensors[0].shape
-    facts = _loop_ranges(known, around, fixed).facts  # readers inside may run or not
-    sides = [_side(box, extent, facts, fixed) for box, extent in zip(bounds, shape, strict=True)]
-    return Region(tuple(low for low, _ in sides), tuple(extent for _, extent in sides))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LoopRanges:
-    """Between what the variables of loops run; those of ragged loops are None where that is not known.
-
-    ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
-    for what is read inside of it only.
-    """
-
-    varying: Limits
-    ragged: Mapping[Var, Range | None]
-    facts: Facts
-
-    def box(self, index: Expr) -> Range | None:
-        """Bounds of an index while the loops run."""
-        ragged: dict[Var, Range] = {}
-        for var in free_vars(index):
-            if var in self.ragged:
-                ends = self.ragged[var]
-                if ends is None:
-                    return None
-                ragged[var] = ends
-        limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
-        return limits.relax(index)
-
-
-def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> _LoopRanges:
-    """The ranges of the loops that a place is ``inside``, but for those that stand still, the ``fixed`` ones."""
-    loops = [(known.loops[stage.name], leaf) for stage, leaf in inside]
-    extents = {found.vars[leaf]: found.extents[leaf] for found, leaf in loops}
-    ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
-    facts, whole = known.facts, {}
-    for var, extent in extents.items():
-        if var not in ragged:
-            facts = facts.with_range(var, ZERO, extent)
-            whole[var] = (ZERO, simplify(extent - ONE))
-    widest = {v: relax(simplify(extents[v] - ONE), whole, facts) for v in extents if v in ragged and v not in fixed}
-    return _LoopRanges(
-        Limits.of({v: r for v, r in whole.items() if v not in fixed}, facts),
-        {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
-        facts,
-    )
-
-
-def _hull(a: Range | None, b: Range | None) -> Range | None:
-    if a is None or b is None:
-        return None
-    return minimum(a[0], b[0]), maximum(a[1], b[1])
-
-
-def _side(box: Range | None, whole: Expr, facts: Facts, fixed: set[Var]) -> tuple[Expr, Expr]:
-    """First element and number of elements of one dimension; all of it where the box is not known or no smaller."""
-    if box is None:
-        return ZERO, whole
-    low, high = simplify(box[0], facts), simplify(box[1], facts)
-    extent = simplify(high - low + ONE, facts)
-    if fixed.intersection(free_vars(extent)):
-        # The size of the buffer must not change from one iteration to the next: take the largest.
-        largest = facts.interval(extent).high
-        if largest is None:
-            return ZERO, whole
-        extent = const(max(largest, 0), "index")
-    if prove(extent >= whole, facts):
-        return ZERO, whole
-    if not prove(extent >= ZERO, facts):
-        extent = simplify(maximum(extent, ZERO), facts)
-    return low, extent

@@ -10,6 +10,9 @@ concatenation, what is behind it is no border. A parallel loop stays one loop, s
 body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well. Vectorized
 and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
 (``If.mask``) are left too.
+
+Clamps of indices (``clamps.py``) are decided likewise, but only in loops where they cost something: in the main part
+``A[max(i - 1, 0)]`` is ``A[i - 1]``. A border is split again for these, for it may be a whole row of an image.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from ...ir.origin import as_border
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
 from ...ir.visit import free_vars, reads_memory, walk, with_body
+from .clamps import ClampFinder, has_clamps
 from .context import inside_loop
 from .copying import fresh_copy
 from .guards import Guard, conjuncts, find_guards
 from .loop_ranges import split_range, with_loop_body, with_range, without
 
+CLAMP_COPIES = 4
+"""So many times as many copies may be made for clamps as for guards: of innermost loops, which are short."""
 KEPT_WHOLE = ("partition", False)
 """The note at a loop that is left as it is."""
 
@@ -34,7 +40,7 @@ KEPT_WHOLE = ("partition", False)
 def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
     """The function with loops split where that removes conditions; at most ``max_copies`` loop bodies are added."""
     facts = entry_facts(func)
-    body = _Partitioner(max_copies).stmt(func.body, facts)
+    body = _Partitioner(max_copies, ClampFinder() if has_clamps(func.body) else None).stmt(func.body, facts)
     return func if body is func.body else with_body(func, simplify(body, facts))
 
 
@@ -42,12 +48,16 @@ class _Partitioner:
     """Walks from the outside inwards. Mutable: counts the copies that may still be made, knows if it is in a border,
     and which variables differ from lane to lane."""
 
-    def __init__(self, max_copies: int) -> None:
+    def __init__(self, max_copies: int, clamps: ClampFinder | None) -> None:
         self._copies_left = max_copies
+        self._clamp_copies_left = CLAMP_COPIES * max_copies
+        self._clamps = clamps
         self._in_border = False
         self._per_lane: set[Var] = set()
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
+        if self._clamps is not None and isinstance(stmt, For):
+            self._clamps.enter(stmt)
         match stmt:
             case For(kind="serial" | "parallel"):
                 trimmed = self._trim(stmt, facts)
@@ -76,28 +86,50 @@ class _Partitioner:
     def _serial(self, loop: For, facts: Facts) -> Stmt:
         # The part behind the main one would evaluate the bounds again, after stores.
         fixed = not reads_memory(loop.min) and not reads_memory(loop.extent)
-        parts = split_range(loop, self._guards(loop), facts) if fixed and not self._in_border else None
-        if parts is None or len(parts.borders) > self._copies_left:
+        guards, clamps = self._guards_of(loop, facts) if fixed else ([], [])
+        parts = split_range(loop, [*guards, *clamps], facts)
+        if parts is None or not self._can_copy(len(parts.borders), bool(clamps)):
             return with_loop_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
-        self._copies_left -= len(parts.borders)
         main = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
         inside = self.stmt(main.body, inside_loop(facts, main))
         ends = (None if p is None else with_range(loop, loop.body, *p) for p in parts.around)
         before, after = (None if end is None else self._border(end, facts) for end in ends)
         return seq(before, with_loop_body(main, inside), after)
 
-    def _guards(self, loop: For) -> list[Guard]:
+    def _can_copy(self, count: int, for_clamps: bool) -> bool:
+        """Whether so many copies may still be made; they are counted."""
+        if for_clamps and count <= self._clamp_copies_left:
+            self._clamp_copies_left -= count
+        elif not for_clamps and count <= self._copies_left:
+            self._copies_left -= count
+        else:
+            return False
+        return True
+
+    def _guards_of(self, loop: For, facts: Facts) -> tuple[list[Guard], list[Guard]]:
+        """What is worth a cut, guards and clamps; in a border only where there are clamps, which cost whole rows."""
+        guards = [] if self._in_border and self._clamps is None else self._alike(find_guards(loop), loop)
+        if self._clamps is None:
+            return guards, []
+        parts = split_range(loop, guards, facts)
+        usual = loop if parts is None else with_range(loop, loop.body, parts.low, parts.high)
+        clamps = self._alike(self._clamps.guards(usual), loop)
+        failing = {negate(guard.condition) for guard in clamps}
+        others = [guard for guard in guards if guard.condition not in failing]
+        return others if clamps or not self._in_border else [], clamps
+
+    def _alike(self, guards: list[Guard], loop: For) -> list[Guard]:
         """The guards that hold or fail in all lanes alike."""
         if KEPT_WHOLE in loop.notes:
             return []
-        return [g for g in find_guards(loop) if not self._per_lane.intersection(free_vars(g.worst))]
+        return [g for g in guards if not self._per_lane.intersection(free_vars(g.worst))]
 
     def _trim(self, loop: For, facts: Facts) -> For:
         """A loop over those iterations only that the condition around its whole body lets through."""
         if not isinstance(loop.body, If) or loop.body.orelse is not None:
             return loop
         around = set(conjuncts(loop.body.condition))
-        guards = [g for g in self._guards(loop) if g.condition in around]
+        guards = [g for g in self._alike(find_guards(loop), loop) if g.condition in around]
         parts = split_range(loop, guards, facts)
         return loop if parts is None else with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
 
@@ -107,13 +139,20 @@ class _Partitioner:
         if _chooses(stmt):
             return self.stmt(simplify(fresh_copy(stmt, {}), facts), facts)
         outside, self._in_border = self._in_border, True
-        result = self.stmt(simplify(as_border(fresh_copy(stmt, {})), facts), facts)
+        border = simplify(as_border(fresh_copy(stmt, {})), facts)
+        if isinstance(border, For) and border.kind == "serial":  # it has been cut
+            trimmed = self._trim(border, facts)
+            border = with_loop_body(trimmed, self.stmt(trimmed.body, inside_loop(facts, trimmed)))
+        else:
+            border = self.stmt(border, facts)
         self._in_border = outside
-        return result
+        return border
 
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
         guards = [] if self._in_border or KEPT_WHOLE in loop.notes else find_guards(loop)
+        if self._clamps is not None and KEPT_WHOLE not in loop.notes:
+            guards += self._clamps.guards(loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])

@@ -13,6 +13,7 @@ from ...ir.facts import Facts, prove
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, LetStmt, Stmt, While
 from ...ir.visit import Node, rewrite
+from .clamps import sides_of
 from .folding import add, subtract
 from .guards import Guard
 
@@ -75,11 +76,13 @@ def with_range(loop: For, body: Stmt, low: Expr, high: Expr) -> For:
 
 
 def without(body: Stmt, conditions: Collection[Expr]) -> Stmt:
-    """The body where these conditions hold."""
+    """The body where these conditions hold: the choices and clamps that they decide are gone."""
     true = frozenset(conditions)
 
     def visit(node: Node) -> Node | None:
-        return TRUE if node in true else None
+        if node in true:
+            return TRUE
+        return next((side.value for side in sides_of(node) if true.issuperset(side.conditions)), None)
 
     return rewrite(body, visit)
 

@@ -119,7 +119,7 @@ class _LoopVectorizer:
         self.loop = loop
         self.lanes = lanes
         self.facts = facts
-        self.widen = Widener(loop.body, loop.var, Ramp(loop.min, ONE, lanes), lanes)
+        self.widen = Widener(loop.body, loop.var, Ramp(loop.min, ONE, lanes))
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Stmt:
         match stmt:

@@ -38,8 +38,10 @@ from ...ir.expr import (
     is_const,
 )
 from ...ir.facts import negate
+from ...ir.interval import interval_of
 from ...ir.stmt import Stmt
 from ...ir.visit import walk
+from .clamped_loads import clamped_load
 from .folding import add, both, multiply, subtract
 from .masks import any_lane
 from .private_buffers import find_varying, vector_element_buffers
@@ -59,8 +61,10 @@ class MaskUse:
 class Widener:
     """Widens expressions of the body of one loop: call it with an expression and the mask it is evaluated under."""
 
-    def __init__(self, body: Stmt, var: Var, value: Expr, lanes: int) -> None:
-        self.lanes = lanes
+    def __init__(self, body: Stmt, var: Var, value: Ramp) -> None:
+        self.lanes = value.lanes
+        self._var = var
+        self._range = interval_of(value)
         self.varies = find_varying(body, var)
         self.vector_elements = vector_element_buffers(body, self.varies)
         self._values: dict[Var, Expr] = {var: value}
@@ -220,6 +224,10 @@ class Widener:
 
     def _load(self, value: Load, mask: Expr | None) -> Expr:
         buffer = value.buffer
+        if buffer.data not in self.varies.private:
+            choice = clamped_load(value, self._var, self._range, self.varies)
+            if choice is not None:
+                return self._expr(choice, mask)
         indices = tuple(self._expr(i, mask) for i in value.indices)
         if buffer.data in self.vector_elements:
             return Load(self.view(buffer), indices)

@@ -25,7 +25,7 @@ from loopwright.ir.expr import (
     minimum,
 )
 from loopwright.ir.facts import NO_FACTS
-from loopwright.ir.relax import relax
+from loopwright.ir.relax import lower_bounds, relax, upper_bounds
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 
@@ -57,6 +57,8 @@ EXACT = [
     ((IO * 16 + I) % 4, {I: (idx(0), idx(15))}, "0", "3", 4),
     ((IO * 16 + I) % 16, {I: (idx(4), idx(7))}, "4", "7", 4),
     (I // 2, TILE, "0", "1", 2),
+    (maximum(I - 2, 2 - I), TILE, "0", "2", 3),
+    (minimum(I, 3 - I), TILE, "0", "1", 2),
     (minimum(IO * 4 + I, IO * 4 + 2), TILE, "io * 4", "io * 4 + 2", 3),
     (IfThenElse(I >= 1, I - 1, 0 * I), TILE, "0", "2", 3),
     (Select(I < 2, I, 3 - I), TILE, "0", "1", 2),
@@ -156,3 +158,28 @@ def int_of(e: Expr) -> int:
     found = const_int(e)
     assert found is not None
     return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_plainer_bounds_lie_on_their_side(seed: int) -> None:
+    rng = random.Random(seed)
+    e = random_index(rng, rng.randint(1, 3))
+    below, above = lower_bounds(e), upper_bounds(e)
+    assert below
+    assert above
+    for i, r, io in itertools.product((-3, 0, 1, 4), (0, 2), (-1, 2)):
+        at = {I: i, R: r, IO: io}
+        taken = value(e, at)
+        assert all(value(low, at) <= taken for low in below), f"{e}: {[str(low) for low in below]}"
+        assert all(value(high, at) >= taken for high in above), f"{e}: {[str(high) for high in above]}"
+
+
+def test_plainer_bounds_are_affine() -> None:
+    assert [str(e) for e in upper_bounds(minimum(IO * 32 + 32, N - 1) * 2 + 1)] == ["io * 64 + 65", "n * 2 - 1"]
+    assert [str(e) for e in lower_bounds(maximum(IO * 32 - 1, 0) - minimum(I, R))] == [
+        "io * 32 - i - 1",
+        "io * 32 - r - 1",
+        "-i",
+        "-r",
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.ir.build import index_var
 from loopwright.ir.dtype import INDEX, INT8, UINT8, DType, dtype
-from loopwright.ir.expr import Cast, Expr, Var, cast, const, const_int
+from loopwright.ir.expr import Cast, Expr, Select, Var, cast, const, const_int
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import Interval
 from loopwright.ir.scalar import eval_cast
@@ -165,3 +165,20 @@ def test_constants_of_a_dtype() -> None:
     assert (h.fits(x, 127), h.fits(x, 128), h.fits(I, 1 << 40), h.fits(I, 1 << 60)) == (True, False, True, False)
     assert h.like(u, 7) is cast(UINT8, const(7, UINT8))
     assert FACTS.interval(Cast(INDEX, u)) == Interval(0, 255)
+
+
+def test_a_choice_of_the_larger_is_one() -> None:
+    found = 0
+    for seed in SEEDS:
+        rng = random.Random(seed)
+        a, b = random_sum(rng), random_sum(rng)
+        y = random_sum(rng)
+        x = simplify(y + (a - b) * rng.choice([1, -1, 2]) + rng.choice([0, 1, 2, -1]), FACTS)
+        condition = rng.choice([a < b, a <= b, a > b, a >= b])
+        if h.chooses_larger(condition, x, y):
+            found += 1
+            for _ in range(10):
+                at = environment(rng)
+                holds = bool(value(Select(condition, const(1, INDEX), const(0, INDEX)), at))
+                assert value(x, at) >= value(y, at) if holds else value(x, at) <= value(y, at), f"seed {seed}"
+    assert found > 10

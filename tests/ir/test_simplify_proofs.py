@@ -239,6 +239,9 @@ class Contracts:
         self.assume(x - y == (a - b) * factor + constant)
         return SimpleNamespace(factor=factor, a=a, b=b, constant=constant)
 
+    def chooses_larger(self, condition: Number, x: Number, y: Number) -> Any:
+        return (condition & (x >= y)) | (~condition & (x <= y))
+
     def flipped(self, x: Number, y: Number) -> Any:
         return self.balanced(y, x)
 

@@ -1,0 +1,260 @@
+"""The box of a stage's elements that one iteration of the loop it is placed at needs. Part of bound inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir.errors import InternalError
+from ...ir.expr import (
+    ONE,
+    TRUE,
+    ZERO,
+    Compare,
+    Expr,
+    IfThenElse,
+    Select,
+    TensorRead,
+    Var,
+    const,
+    const_int,
+    logical_and,
+    maximum,
+    minimum,
+)
+from ...ir.facts import Facts, negate, prove
+from ...ir.relax import Limits, Range, lower_bounds, relax, upper_bounds
+from ...ir.simplify import simplify
+from ...ir.visit import Node, children, free_vars, substitute, tensor_reads, walk
+from ...te.tensor import ExternOp
+from ..passes.guards import conjuncts, margin_of
+from ..state import At, ScheduleState, Stage
+from .inference import Inference, Region, whole
+from .nesting import enclosing_loops
+
+Box = list["Range | None"]
+"""The bounds of each index; None where there are none."""
+
+
+def needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
+    """The box of the stage's elements that one iteration of the loop it is placed at reads.
+
+    Its size is the same in all iterations, and it may reach beyond the tensor: what lies outside is not computed.
+    """
+    around = enclosing_loops(state, place)
+    fixed = {known.loops[s.name].vars[leaf] for s, leaf in around}
+    readers = []
+    for name, bodies in known.bodies.items():
+        reader = state.stage(name)
+        if isinstance(reader.op, ExternOp) and set(stage.tensors).intersection(reader.op.inputs):
+            return whole(stage)
+        own = [body for body in bodies if any(r.tensor in stage.tensors for r in tensor_reads(body))]
+        if own:
+            loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
+            readers.append(_Reader(stage, own, known.axis_values(reader), _loop_ranges(known, loops, fixed)))
+    if not readers:
+        raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
+    shape = stage.tensors[0].shape
+    facts = _loop_ranges(known, around, fixed).facts  # readers inside may run or not
+    box = _hull([found for reader in readers for found in reader.boxes()])
+    sides = [_steady_side(r, extent, facts, fixed) for r, extent in zip(box, shape, strict=True)]
+    if None in sides:
+        possible = [found for reader in readers for found in reader.boxes_under_conditions()]
+        box = _hull_of_possible(possible, facts)
+        sides = [
+            _steady_side(r, extent, facts, fixed) or _largest_side(r, extent, facts)
+            for r, extent in zip(box, shape, strict=True)
+        ]
+    found = [side for side in sides if side is not None]
+    return Region(tuple(low for low, _ in found), tuple(extent for _, extent in found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The bodies of one stage that read ``stage``, with the values of its axes and the ranges of its loops."""
+
+    stage: Stage
+    bodies: Sequence[Expr]
+    values: Mapping[Var, Expr]
+    ranges: _LoopRanges
+
+    def boxes(self) -> Iterator[Box]:
+        """What each read reads while the loops run, whether or not a condition keeps it from being made."""
+        reads = [r for body in self.bodies for r in tensor_reads(body) if r.tensor in self.stage.tensors]
+        indices = dict.fromkeys(i for read in reads for i in read.indices)  # neighbours share most of theirs
+        found = {i: self.ranges.box(self._inside(i)) for i in indices}
+        return ([found[i] for i in read.indices] for read in reads)
+
+    def boxes_under_conditions(self) -> Iterator[tuple[Expr, Box]]:
+        """The same, of reads that conditions allow. Each comes with a condition that holds wherever the read may be
+        made while the loops run."""
+        for read, conditions in _reads_with_conditions(self.bodies):
+            if read.tensor in self.stage.tensors:
+                margins = [
+                    self._inside(m) for c in conditions for part in conjuncts(c) if (m := _margin(part)) is not None
+                ]
+                ends = (self.ranges.box(margin) for margin in margins)
+                may = logical_and([end[1] >= ZERO for end in ends if end is not None])
+                indices = [self._inside(i) for i in read.indices]
+                box = [self.ranges.narrowed(self.ranges.box(i), i, margins) for i in indices]
+                yield simplify(may, self.ranges.facts), box
+
+    def _inside(self, e: Expr) -> Expr:
+        return simplify(substitute(e, self.values), self.ranges.facts)
+
+
+def _margin(condition: Expr) -> Expr | None:
+    """An expression that is >= 0 where the condition holds, if it is a comparison of indices."""
+    return margin_of(condition) if isinstance(condition, Compare) and condition.a.dtype.is_index else None
+
+
+def _reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead, tuple[Expr, ...]]]:
+    """The reads, each with the conditions of the choices that it is part of, once for each way to it."""
+    seen: set[tuple[int, tuple[Expr, ...]]] = set()
+    stack: list[tuple[Node, tuple[Expr, ...]]] = [(body, ()) for body in bodies]
+    while stack:
+        node, conditions = stack.pop()
+        if (id(node), conditions) in seen:
+            continue
+        seen.add((id(node), conditions))
+        if isinstance(node, TensorRead):
+            yield node, conditions
+        if isinstance(node, (IfThenElse, Select)):
+            stack += [(node.condition, conditions), (node.a, (*conditions, node.condition))]
+            stack.append((node.b, (*conditions, negate(node.condition))))
+        else:
+            stack += [(child, conditions) for child in children(node)]
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopRanges:
+    """Between what the variables of loops run; those of ragged loops are None where that is not known.
+
+    ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
+    for what is read inside of it only.
+    """
+
+    varying: Limits
+    ragged: Mapping[Var, Range | None]
+    facts: Facts
+
+    def box(self, index: Expr) -> Range | None:
+        """Bounds of an index while the loops run."""
+        ragged: dict[Var, Range] = {}
+        for var in free_vars(index):
+            if var in self.ragged:
+                ends = self.ragged[var]
+                if ends is None:
+                    return None
+                ragged[var] = ends
+        limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
+        return limits.relax(index)
+
+    def narrowed(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
+        """Bounds of an index where these margins are >= 0: one that moves with it, or against it, is a bound."""
+        if bounds is None:
+            return None
+        low, high = bounds
+        for margin in margins:
+            least, most = simplify(index - margin, self.facts), simplify(index + margin, self.facts)
+            low = low if self._varies(least) else maximum(low, least)
+            high = high if self._varies(most) else minimum(high, most)
+        return low, high
+
+    def _varies(self, e: Expr) -> bool:
+        return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
+
+
+def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> _LoopRanges:
+    """The ranges of the loops that a place is ``inside``, but for those that stand still, the ``fixed`` ones."""
+    loops = [(known.loops[stage.name], leaf) for stage, leaf in inside]
+    extents = {found.vars[leaf]: found.extents[leaf] for found, leaf in loops}
+    ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
+    facts, whole_loops = known.facts, {}
+    for var, extent in extents.items():
+        if var not in ragged:
+            facts = facts.with_range(var, ZERO, extent)
+            whole_loops[var] = (ZERO, simplify(extent - ONE))
+    widest = {
+        v: relax(simplify(extents[v] - ONE), whole_loops, facts) for v in extents if v in ragged and v not in fixed
+    }
+    return _LoopRanges(
+        Limits.of({v: r for v, r in whole_loops.items() if v not in fixed}, facts),
+        {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
+        facts,
+    )
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    """The smallest box around some."""
+    first, *others = boxes
+    result = first
+    for box in others:
+        result = [_join(a, b) for a, b in zip(result, box, strict=True)]
+    return result
+
+
+def _join(a: Range | None, b: Range | None) -> Range | None:
+    if a is None or b is None:
+        return None
+    return minimum(a[0], b[0]), maximum(a[1], b[1])
+
+
+def _hull_of_possible(boxes: Sequence[tuple[Expr, Box]], facts: Facts) -> Box:
+    """The smallest box around those whose condition holds; of the first, whatever that is."""
+    (_, result), *others = sorted(boxes, key=lambda found: found[0] is not TRUE)
+    for may, box in others:
+        result = [_join_if(may, a, b, facts) for a, b in zip(result, box, strict=True)]
+    return result
+
+
+def _join_if(may: Expr, a: Range | None, b: Range | None, facts: Facts) -> Range | None:
+    """Ends around ``a``, and around ``b`` where the condition holds."""
+    if a is None or b is None:
+        return None
+    there = facts.with_condition(may)
+    low = a[0] if prove(b[0] >= a[0], there) else Select(may, minimum(a[0], b[0]), a[0])
+    high = a[1] if prove(b[1] <= a[1], there) else Select(may, maximum(a[1], b[1]), a[1])
+    return simplify(low, facts), simplify(high, facts)
+
+
+def _steady_side(box: Range | None, extent: Expr, facts: Facts, fixed: set[Var]) -> tuple[Expr, Expr] | None:
+    """First element and number of elements of one dimension; all of it where the box is not known or no smaller.
+
+    The size of the buffer must not change from one iteration to the next. Where that of the box does, as it is cut off
+    by the ends of a tensor, ends further out are taken, so that it does not; None if there are none.
+    """
+    if box is None:
+        return ZERO, extent
+    low, high = simplify(box[0], facts), simplify(box[1], facts)
+    count = simplify(high - low + ONE, facts)
+    if fixed.isdisjoint(free_vars(count)):
+        return _clipped(low, count, extent, facts)
+    steady: list[tuple[Expr, Expr]] = []
+    for first in lower_bounds(low, facts):
+        counts = (simplify(last - first + ONE, facts) for last in upper_bounds(high, facts))
+        steady += [(first, number) for number in counts if fixed.isdisjoint(free_vars(number))]
+    if not steady:
+        return None
+    first, number = min(steady, key=lambda side: (const_int(side[1]) is None, const_int(side[1]) or 0))
+    return _clipped(first, number, extent, facts)
+
+
+def _largest_side(box: Range | None, extent: Expr, facts: Facts) -> tuple[Expr, Expr]:
+    """The same where the size of the box changes: as many elements as it has in any iteration."""
+    if box is None:
+        return ZERO, extent
+    low, high = simplify(box[0], facts), simplify(box[1], facts)
+    ends = [facts.interval(count).high for count in upper_bounds(simplify(high - low + ONE, facts), facts)]
+    largest = min((end for end in ends if end is not None), default=None)
+    if largest is None:
+        return ZERO, extent
+    return _clipped(low, const(max(largest, 0), "index"), extent, facts)
+
+
+def _clipped(low: Expr, count: Expr, extent: Expr, facts: Facts) -> tuple[Expr, Expr]:
+    if prove(count >= extent, facts):
+        return ZERO, extent
+    if not prove(count >= ZERO, facts):
+        count = simplify(maximum(count, ZERO), facts)
+    return low, count

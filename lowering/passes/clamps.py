@@ -1,0 +1,141 @@
+"""Minima, maxima and remainders of indices, and choices between reads: which side do they take in most iterations?
+
+``A[max(i - 1, 0)]`` reads ``A[i - 1]`` but for i = 0. In vector lanes a side that is not known costs several loads, in
+an innermost loop a test in each iteration; further out it costs nothing. Part of ``loop_partition``: analysis only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ...ir.dtype import INDEX
+from ...ir.expr import ZERO, Binary, Compare, Expr, IfThenElse, Select, const
+from ...ir.facts import negate
+from ...ir.interval import Interval, interval_of
+from ...ir.stmt import For, Stmt, StmtNode, Store
+from ...ir.visit import Node, children, free_vars, reads_memory, rewrite, walk
+from .folding import multiply, subtract
+from .guards import Guard, guard_of
+
+UNKNOWN_EXTENT = 1 << 10
+"""What an open extent is taken for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What a clamp is where all ``conditions`` hold."""
+
+    value: Expr
+    conditions: tuple[Compare, ...]
+
+
+def sides_of(e: Node) -> tuple[Side, ...]:
+    """The sides of a clamp of an index, or of a choice between reads, which is called a clamp here too; of a remainder
+    the dividend, less the divisor or not."""
+    match e:
+        case Binary("min", a, b) if e.dtype is INDEX:
+            return Side(a, (Compare("<=", a, b),)), Side(b, (Compare("<=", b, a),))
+        case Binary("max", a, b) if e.dtype is INDEX:
+            return Side(a, (Compare(">=", a, b),)), Side(b, (Compare(">=", b, a),))
+        case Binary("%", a, b) if e.dtype is INDEX:  # `(i - 1) % 8` is written `(i + 7) % 8`
+            double = multiply(b, const(2, INDEX))
+            once, twice = Compare(">=", a, b), Compare("<", a, double)
+            return Side(a, (Compare(">=", a, ZERO), Compare("<", a, b))), Side(subtract(a, b), (once, twice))
+        case IfThenElse(Compare() as condition, a, b) | Select(Compare() as condition, a, b) if _are_reads(
+            condition, a, b
+        ):
+            opposite = negate(condition)
+            assert isinstance(opposite, Compare)
+            return Side(a, (condition,)), Side(b, (opposite,))
+        case _:
+            return ()
+
+
+def _are_reads(condition: Compare, a: Expr, b: Expr) -> bool:
+    return condition.a.dtype is INDEX and reads_memory(a) and reads_memory(b)
+
+
+def has_clamps(root: Node) -> bool:
+    return any(sides_of(node) for node in walk(root))
+
+
+class ClampFinder:
+    """Finds the guards that decide the clamps in loops. Mutable: knows a usual value of each loop variable met."""
+
+    def __init__(self) -> None:
+        self._usual: dict[Expr, Interval] = {}
+
+    def enter(self, loop: For) -> None:
+        """Remember a value from the middle of the loop's range."""
+        if loop.var in self._usual:
+            return
+        (middle,) = self._inside(loop, (4,)) or (None,)
+        if middle is not None:
+            self._usual[loop.var] = Interval.exactly(middle)
+
+    def _inside(self, loop: For, eighths: tuple[int, ...]) -> list[int]:
+        """Values in the range of a loop, by so many eighths of it; none where it is not known."""
+        low, extent = self._value(loop.min), self._value(loop.extent)
+        return [] if low is None or extent is None else [low + max(extent, 0) * part // 8 for part in eighths]
+
+    def guards(self, loop: For) -> list[Guard]:
+        """Conditions under which clamps, which differ in lanes or from one innermost iteration to the next, take the
+        side that they take in the middle of all loops."""
+        found: dict[Compare, Guard] = {}
+        for value, inner in _stored(loop.body):
+            nodes = set(walk(value))
+            if loop.var in nodes and not nodes.isdisjoint(_hot_loops(loop, inner)) and has_clamps(value):
+                for nested in inner:
+                    self.enter(nested)
+                self._decide(value, loop, inner, found)
+        return list(found.values())
+
+    def _decide(self, value: Expr, loop: For, inner: tuple[For, ...], found: dict[Compare, Guard]) -> None:
+        """Put the guards for the clamps in an expression into ``found``, those within others first."""
+        hot, middle = _hot_loops(loop, inner), self._inside(loop, (3, 5))
+
+        def holds(worst: Expr) -> bool:
+            assert isinstance(worst, Compare)
+            values = [self._value(worst.a, {loop.var: Interval.exactly(x)}) for x in middle]
+            return bool(values) and all(value is not None and value >= 0 for value in values)
+
+        def decided(node: Node) -> Expr | None:
+            if not sides_of(node) or hot.isdisjoint(walk(node)):
+                return None
+            for side in sides_of(node):
+                guards = [guard_of(loop, condition, inner) for condition in side.conditions]
+                usual = [guard for guard in guards if guard is not None and holds(guard.worst)]
+                if len(usual) == len(guards):
+                    found.update((guard.condition, guard) for guard in usual)
+                    return side.value
+            return None
+
+        rewrite(value, decided)
+
+    def _value(self, e: Expr, others: Mapping[Expr, Interval] = MappingProxyType({})) -> int | None:
+        """An expression's value at the usual ones of its variables, but for some ``others``."""
+        open_extent = Interval.exactly(UNKNOWN_EXTENT)
+        found = interval_of(e, {v: others.get(v) or self._usual.get(v, open_extent) for v in free_vars(e)})
+        return found.low if found.is_point else None
+
+
+def _stored(root: Stmt) -> Iterator[tuple[Expr, tuple[For, ...]]]:
+    """The values and indices of stores, each with the loops around it, outermost first."""
+    stack: list[tuple[Node, tuple[For, ...]]] = [(root, ())]
+    while stack:
+        node, loops = stack.pop()
+        if isinstance(node, Store):
+            yield from ((part, loops) for part in (*node.indices, node.value))
+        elif isinstance(node, StmtNode):
+            deeper = (*loops, node) if isinstance(node, For) else loops
+            stack.extend((child, deeper) for child in reversed(children(node)))
+
+
+def _hot_loops(loop: For, inner: tuple[For, ...]) -> set[Node]:
+    """The variables of the loops in which a clamp costs: those of lanes, and of the innermost loop that stays one."""
+    loops = (loop, *inner)
+    lanes = {each.var for each in loops if each.kind == "vectorized"}
+    running = [each.var for each in loops if each.kind in ("serial", "parallel")]
+    return {*lanes, *running[-1:]}

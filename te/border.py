@@ -1,0 +1,123 @@
+"""Borders: ``clamp`` holds an index between two ends, ``pad`` adds elements around a tensor.
+
+Both are plain index arithmetic. ``loop_partition`` tells the interior of a loop, where the index is the one that is
+asked for, from its borders, so that what reads through them has neither a gather nor a test in its inner loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..ir.errors import ExpressionError
+from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
+from ..ir.simplify import simplify
+from .compute import compute
+from .math import const, if_then_else
+from .tensor import Tensor
+
+PAD_MODES = ("constant", "edge", "reflect", "wrap")
+
+
+def clamp(x: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
+    """``x``, but ``low`` where it is below and ``high`` where it is above; ``low`` where the two cross.
+
+    Of an index, ``A[te.clamp(i - 1, 0, n - 1)]`` reads the nearest element at the borders. NaN stays NaN.
+    """
+    return maximum(minimum(x, high), low)
+
+
+def pad(
+    x: Tensor,
+    before: int | Sequence[int],
+    after: int | Sequence[int] | None = None,
+    mode: str = "constant",
+    value: bool | int | float = 0,
+    name: str = "pad",
+) -> Tensor:
+    """``x`` with elements added before and after each axis: a tensor with extents ``before + extent + after``.
+
+    ``before`` and ``after`` are counts, one an axis or one for all; without ``after`` it is as ``before``. What is
+    added: ``"constant"`` the ``value``, ``"edge"`` the nearest element, ``"reflect"`` a mirror image without the edge
+    itself, ``"wrap"`` the tensor again; as ``numpy.pad`` does. The result is a compute, of the same dtype: inline it
+    into a stencil, or compute it where a tile is.
+
+    Raises ``ExpressionError`` for a negative count, another number of counts than axes, an unknown mode, and where an
+    empty axis is to be padded with its own elements.
+    """
+    begins, ends = _counts(x, before, "before"), _counts(x, before if after is None else after, "after")
+    if mode not in PAD_MODES:
+        raise ExpressionError(f"pad of {x.name}: mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
+    for axis, extent in enumerate(x.shape):
+        if mode != "constant" and const_int(extent) == 0 and begins[axis] + ends[axis] > 0:
+            raise ExpressionError(
+                f"pad of {x.name}: axis {axis} is empty, there is nothing to pad it with by {mode!r}: "
+                f'use mode="constant"'
+            )
+    element = _constant(x, begins, ends, value) if mode == "constant" else _from_itself(x, begins, ends, _INDICES[mode])
+    shape = [simplify(extent + (b + a)) for extent, b, a in zip(x.shape, begins, ends, strict=True)]
+    return compute(shape, element, name=name)
+
+
+def _counts(x: Tensor, given: int | Sequence[int], what: str) -> tuple[int, ...]:
+    counts = (given,) * x.ndim if isinstance(given, int) else tuple(given)
+    if len(counts) != x.ndim or any(type(count) is not int or count < 0 for count in counts):
+        raise ExpressionError(
+            f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"
+        )
+    return counts
+
+
+def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: bool | int | float) -> Callable[..., Expr]:
+    def element(*axes: Axis) -> Expr:
+        inside: list[Expr] = []
+        for axis, extent, b, a in zip(axes, x.shape, before, after, strict=True):
+            if b:
+                inside.append(axis >= b)
+            if a:
+                inside.append(axis < extent + b)
+        read = x[tuple(axis - b for axis, b in zip(axes, before, strict=True))]
+        return if_then_else(logical_and(inside), read, const(value, x.dtype)) if inside else read
+
+    return element
+
+
+def _from_itself(
+    x: Tensor, before: Sequence[int], after: Sequence[int], source: Callable[[Expr, Expr, int, int], Expr]
+) -> Callable[..., Expr]:
+    def element(*axes: Axis) -> Expr:
+        return x[
+            tuple(
+                source(axis - b, extent, b, a) if a or b else axis
+                for axis, extent, b, a in zip(axes, x.shape, before, after, strict=True)
+            )
+        ]
+
+    return element
+
+
+def _nearest(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    index = minimum(index, extent - 1) if after else index
+    return maximum(index, ZERO) if before else index
+
+
+def _mirrored(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    last, known = extent - 1, const_int(extent)
+    if known == 1:
+        return ZERO
+    if known is None or max(before, after) >= known:  # mirrored again and again
+        folded = index % maximum(last * 2, 1)
+        return minimum(folded, last * 2 - folded)
+    folded = maximum(index, -index) if before else index
+    return minimum(folded, last * 2 - folded) if after else folded
+
+
+def _wrapped(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+    return index % extent
+
+
+_INDICES: dict[str, Callable[[Expr, Expr, int, int], Expr]] = {
+    "edge": _nearest,
+    "reflect": _mirrored,
+    "wrap": _wrapped,
+}
+"""Of each mode the element to read for an index that may lie outside, by so much as is added before and after."""
