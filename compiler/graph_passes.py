@@ -20,6 +20,7 @@ from .simplify_inference import simplify_inference
 from .split_elementwise import split_elementwise
 from .split_products import split_products
 from .symbols import leading_dimensions
+from .widen_halves import widen_halves
 
 
 def run_graph_passes(
@@ -36,6 +37,7 @@ def run_graph_passes(
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
     function = simplify_inference(function)
+    function = widen_halves(function, precision)
     if evaluate is not None:
         function = fold_constants(function, evaluate)
     if precision != "strict":
