@@ -44,15 +44,16 @@ class DType(metaclass=Interned):
     kind: Kind
     bits: int
     lanes: int = 1
-    _hash: int = field(init=False, repr=False)
+    name: str = field(init=False)
 
     def __post_init__(self) -> None:
         if self.bits not in _WIDTHS.get(self.kind, ()) or self.lanes < 1:
             raise ExpressionError(f"no such dtype: {self.kind}{self.bits} with {self.lanes} lanes")
-        object.__setattr__(self, "_hash", hash(str(self)))
+        name = self.kind if self.kind in _UNSIZED else f"{self.kind}{self.bits}"
+        object.__setattr__(self, "name", name if self.lanes == 1 else f"{name}x{self.lanes}")
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -69,8 +70,7 @@ class DType(metaclass=Interned):
         return DType, (self.kind, self.bits, self.lanes)
 
     def __str__(self) -> str:
-        name = self.kind if self.kind in _UNSIZED else f"{self.kind}{self.bits}"
-        return name if self.lanes == 1 else f"{name}x{self.lanes}"
+        return self.name
 
     __repr__ = __str__
 
@@ -175,8 +175,8 @@ def _parse(text: str) -> DType:
 def _named(text: str) -> DType:
     """The dtype that a text names as it is printed."""
     found = _parse(text)
-    if str(found) != text:
-        raise ExpressionError(f"a dtype is compared with {text!r}: write {str(found)!r}")
+    if found.name != text:
+        raise ExpressionError(f"a dtype is compared with {text!r}: write {found.name!r}")
     return found
 
 
