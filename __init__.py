@@ -61,6 +61,7 @@ from .ir.errors import (
 )
 from .ir.expr import ExprLike
 from .ir.interpret import interpret
+from .ir.memory import memory_errors
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
 from .ir.verify import verify
@@ -164,7 +165,8 @@ def build(
     says what may contract. A ``debug`` build checks each access before it is made, and raises ``BoundsError`` with the
     tensor, its indices and the values of the loops around; it has no vector code. With ``line_tables`` debuggers and
     profilers show the loop nest as the source of the machine code, which is the same.
-    Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule.
+    Raises ``TargetError`` for an unknown target or precision, ``ScheduleError`` where ``args`` do not fit the schedule,
+    ``OutOfMemoryError`` where there is not enough memory.
 
     >>> import numpy as np
     >>> import loopwright as lw
@@ -179,9 +181,10 @@ def build(
     """
     resolved = resolve_target(target)
     options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
-    compiled = compile_schedule(schedule, args, resolved, name, options)
-    report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
-    return Kernel(compiled.func, compiled.code, report)
+    with memory_errors(f"building {name}"):
+        compiled = compile_schedule(schedule, args, resolved, name, options)
+        report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
+        return Kernel(compiled.func, compiled.code, report)
 
 
 def var(name: str, shape: Sequence[ExprLike], dtype: str = "float32") -> Var:
@@ -230,26 +233,27 @@ def compile(
     result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
     ``TargetError`` for an unknown target, precision or arithmetic, and for strict precision with fast arithmetic;
-    ``RecordError`` for records that cannot be read.
+    ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
     """
     options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
     evaluate = partial(_evaluate, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
-    # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-    compiled = compile_model(
-        _graph_of(model, shapes),
-        resolve_target(target),
-        options,
-        jobs,
-        progress,
-        evaluate,
-        known,
-        layouts,
-        alternatives,
-        unfused,
-    )
-    return Library(compiled, source)
+    with memory_errors("compiling a model"):
+        # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
+        compiled = compile_model(
+            _graph_of(model, shapes),
+            resolve_target(target),
+            options,
+            jobs,
+            progress,
+            evaluate,
+            known,
+            layouts,
+            alternatives,
+            unfused,
+        )
+        return Library(compiled, source)
 
 
 def explain(

@@ -16,6 +16,7 @@ from ..ir.target import Target
 from .cache import DiskCache, disk_cache
 from .cache_entry import About
 from .cache_key import cache_key, compiler_version
+from .llvm_memory import require_for_compiling
 from .machine import optimize, target_machine
 from .module import emit_module
 from .nest_source import NestSource, kept_source
@@ -123,6 +124,7 @@ def _optimized(
     It is freed with the block, and its context after it: were both left to the collector of cycles, as happens where
     somebody keeps a frame or a traceback, that may free the context first, and the process would crash.
     """
+    require_for_compiling(text)
     machine = target_machine(target, options.opt_level)
     with llvm.create_context() as context:
         try:

@@ -16,6 +16,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..ir.errors import TargetError
+from .llvm_memory import require_for_compiling
 from .pipeline import run_pipeline
 
 _X86 = (
@@ -59,6 +60,7 @@ def implied_features(triple: str, cpu: str, attributes: str = "") -> frozenset[s
 
     Only for cpu and feature names that LLVM knows: it warns on stderr about others.
     """
+    require_for_compiling()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     names = FEATURES.get(triple.split("-", 1)[0], ())

@@ -15,6 +15,7 @@ from ..ir.errors import InternalError
 from ..ir.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
+from .llvm_memory import require_for_linking
 from .machine import linking_machine
 from .nest_source import NestSource
 from .profiling.perf import LoadedFunctions, perf_wanted
@@ -35,6 +36,7 @@ class LoadedCode:
         sources: Sequence[NestSource | None] = (),
     ) -> None:
         """``sources`` are those of the objects' line tables, None of one without; they are written where these say."""
+        require_for_linking(objects)
         how = perf_wanted()
         told = [LoadedFunctions(image) for image in objects] if how else []
         builder = llvm.JITLibraryBuilder()

@@ -24,6 +24,8 @@ MAX_GROWTH = 1 << 20
 nothing."""
 MAX_TABLES = 1 << 28
 """So many bytes may all others be larger together."""
+MAX_STEPS = 1 << 30
+"""What is made of a value of more elements is left too, though it may be small itself, as the sum of a range is."""
 _CHEAP = frozenset(
     {"add", "subtract", "multiply", "negative", "abs", "maximum", "minimum", "equal", "not_equal", "less", "less_equal"}
     | {"greater", "greater_equal", "logical_and", "logical_or", "logical_not", "where", "cast", "identity", "full"}
@@ -82,11 +84,20 @@ def _tensors(node: Node) -> list[Node]:
 
 
 def _growth(node: Node) -> float:
-    """By how many bytes a value is larger than what it is made of."""
+    """By how many bytes a value is larger than what it is made of; infinite where it takes too many steps."""
     assert isinstance(node.type, TensorType)
-    sources = sum(n.value.nbytes for n in post_order(node) if isinstance(n, Constant))
-    shape = node.type.static_shape
-    return math.inf if shape is None else math.prod(shape) * node.type.dtype.storage_bytes - sources
+    nodes = post_order(node)
+    if any(_elements(tensor) > MAX_STEPS for n in nodes for tensor in _tensors(n)):
+        return math.inf
+    sources = sum(n.value.nbytes for n in nodes if isinstance(n, Constant))
+    return _elements(node) * node.type.dtype.storage_bytes - sources
+
+
+def _elements(tensor: Node) -> float:
+    """Infinite where an extent is open."""
+    assert isinstance(tensor.type, TensorType)
+    shape = tensor.type.static_shape
+    return math.inf if shape is None else math.prod(shape)
 
 
 def _is_cheap(node: Node) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import logging
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import IO, Self
@@ -21,7 +23,8 @@ from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Function
 from ..graph.visit import post_order
-from ..ir.errors import InternalError, LoopwrightError
+from ..ir.errors import InternalError, LoopwrightError, OutOfMemoryError
+from ..ir.memory import is_memory_limited, memory_errors
 from ..ir.target import Target
 from .compile_function import compile_function
 from .function_cache import function_cache, function_key
@@ -36,6 +39,18 @@ _CALLS_A_WORKER = 25
 """So many calls of a graph are worth a process that may turn out not to be needed."""
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Programs have no cycles, and many nodes: to look for cycles as often as Python does takes a tenth of the time."""
+_NO_MEMORY = 77
+"""The exit status of a process that has no memory to start in."""
+_PROGRAM = """{quiet}
+import errno, sys
+try:
+    from {module} import serve
+except (MemoryError, ImportError):
+    sys.exit({status})
+except OSError as error:
+    sys.exit({status} if error.errno == errno.ENOMEM else 1)
+serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
 Progress = Callable[[str], None]
 """Called with the name of each function that is done."""
 
@@ -141,7 +156,7 @@ class _Worker:
     def __init__(self) -> None:
         # Ctrl-C in a terminal reaches the children too: they end without a word, for the parent tells of it.
         quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
-        program = f"{quiet}; import sys; from {__name__} import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
+        program = _PROGRAM.format(quiet=quiet, module=__name__, status=_NO_MEMORY)
         command = [sys.executable, "-c", program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._used = False
@@ -157,13 +172,22 @@ class _Worker:
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as error:
-            raise InternalError(
-                f"the process that compiled {job.function.name} died ({self._process.poll()})"
-            ) from error
+            raise self._why_it_died(job.function.name) from error
         if isinstance(answer, BaseException):
             raise answer
         assert answer is None or isinstance(answer, CompiledFunction)
         return answer
+
+    def _why_it_died(self, name: str) -> LoopwrightError:
+        """LLVM ends its process where it gets no memory, and so does Linux; otherwise it is a mistake of ours."""
+        status = self._process.wait()
+        aborted = status == -signal.SIGABRT and is_memory_limited()
+        if aborted or status in (-signal.SIGKILL, _NO_MEMORY):
+            return OutOfMemoryError(
+                f"the process that compiled {name} ended (status {status}), as where there is not enough memory: give "
+                "it more, or let fewer compile at a time, by jobs="
+            )
+        return InternalError(f"the process that compiled {name} died ({status})")
 
     def close(self) -> None:
         """End the process and give its pipes back."""
@@ -171,7 +195,8 @@ class _Worker:
             self._process.kill()  # it may take long yet to start
         with self._process:
             assert self._process.stdin is not None
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):  # it has died, with a request unread
+                self._process.stdin.close()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -197,7 +222,8 @@ def _answer(request: bytes) -> CompiledFunction | Exception | None:
     except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
         return None
     try:
-        return compile_function(key, function, target, options, records)
+        with memory_errors(f"compiling {function.name}"):
+            return compile_function(key, function, target, options, records)
     except LoopwrightError as error:
         return error
     except Exception as error:  # whatever it is, the parent must hear of it

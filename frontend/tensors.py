@@ -19,6 +19,7 @@ from ..ir.build import index_var
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError, ModelError
 from ..ir.expr import Expr, as_index, const_int
+from ..ir.memory import STEPS_VARIABLE, step_limit
 
 MAX_BYTES = 1 << 47
 """Size of the largest tensor: what an address space of 47 bits could hold."""
@@ -41,12 +42,18 @@ def element_type(code: int, where: str) -> DType:
 
 
 def check_size(shape: Sequence[int], kind: DType, where: str) -> int:
-    """The number of elements of a tensor. Raises ``ModelError`` for a negative extent, or too many bytes."""
+    """The number of elements of a tensor. Raises ``ModelError`` for a negative extent, and where there are
+    too many bytes or elements."""
     if any(extent < 0 for extent in shape):
         raise ModelError(f"{where} has a negative extent: {list(shape)}")
     count = math.prod(shape)
     if count * kind.storage_bytes > MAX_BYTES or max(shape, default=0) > MAX_BYTES:
         raise ModelError(f"{where} is declared as {kind}{list(shape)}: that is too large, the limit is 2**47 bytes")
+    if count > (most := step_limit()):
+        raise ModelError(
+            f"{where} is declared as {kind}{list(shape)}: that is too large, as it takes {count} steps of a loop, and "
+            f"the limit is {most}; to raise it, set the environment variable {STEPS_VARIABLE}"
+        )
     return count
 
 

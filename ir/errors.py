@@ -59,7 +59,7 @@ class BoundsError(KernelError):
 
 
 class OutOfMemoryError(LoopwrightError, MemoryError):
-    """Native code could not allocate the memory of an intermediate."""
+    """There is not enough memory to compile, load or run something, or it would take more than its limit."""
 
 
 class CacheError(LoopwrightError):

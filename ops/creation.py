@@ -126,8 +126,14 @@ def arange(start: float, stop: float, step: float = 1, kind: str | DType = "int6
     """start, start + step, … before stop, as ``numpy.arange``."""
     if step == 0:
         raise TypeInferenceError("arange needs a step other than 0")
-    count = max(0, math.ceil((stop - start) / step))
-    return ARANGE(attrs=ArangeAttrs(start, step, count, str(dtype(kind))))
+    return ARANGE(attrs=ArangeAttrs(start, step, arange_extent(start, stop, step), str(dtype(kind))))
+
+
+def arange_extent(start: float, stop: float, step: float) -> int:
+    """How many numbers ``arange`` has; exactly, where they are whole."""
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return max(0, -((start - stop) // step))
+    return max(0, math.ceil((stop - start) / step))
 
 
 def one_hot(indices: Node, off: Node, on: Node, depth: int, axis: int = -1) -> Call:

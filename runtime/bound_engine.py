@@ -15,17 +15,17 @@ class BoundEngine:
     """``bound()`` runs the engine on its inputs, and gives the same output arrays, written anew. ``runs`` are the runs
     of these by executor."""
 
-    __slots__ = ("_executors", "_outputs", "_runs")
+    __slots__ = ("_executors", "_outputs", "_run")
 
     def __init__(
         self, executors: ExecutorSet, runs: Mapping[Executor, Callable[[], object]], outputs: Sequence[Array]
     ) -> None:
         self._executors = executors
-        self._runs = runs
+        self._run: Callable[[Executor], object] = lambda executor: runs[executor]()
         self._outputs = list(outputs)
 
     def __call__(self) -> list[Array]:
-        self._executors.use(lambda executor: self._runs[executor]())
+        self._executors.use(self._run)
         return self._outputs
 
     def __reduce__(self) -> NoReturn:

@@ -74,6 +74,11 @@ def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
     return Plan(tuple(dims[name] for name in model.dims), outputs, offsets, size)
 
 
+def plan_text(model: CompiledModel, plan: Plan) -> str:
+    """`` for n = 3, …``; nothing for a model without symbolic dimensions."""
+    return f" for {_shown(dict(zip(model.dims, plan.dims, strict=True)))}" if model.dims else ""
+
+
 def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
     """The values of the dimensions. The shapes have the ranks that the model declares.
 

@@ -10,11 +10,14 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import NoReturn
 
 from ..codegen.model import CompiledFunction
 from ..ir.aligned import aligned
 from ..ir.errors import RuntimeArgumentError, TargetError
+from ..ir.memory import memory_errors
+from ..ir.memory import memory_limit as memory_limit_of
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .dimensions import bind
@@ -29,6 +32,7 @@ from .loaded_model import LoadedModel
 from .measure.compare import Comparison, Steps, collect_steps, compare_steps
 from .measure.onnx_reference import Reference, reference_values
 from .measure.profile import Profile, measure_profile
+from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
 from .request import Request
 from .signature import Signature, Values
@@ -57,6 +61,10 @@ class Engine:
     it, an equal part of what the environment says, else of the cpus granted. An arena grows to the largest shapes met;
     the plans of the last sets of shapes are kept. ``tactics`` may serve calls instead of compiled code: see
     ``init``. A library for another machine is a ``TargetError`` there.
+
+    ``memory_limit`` is how many bytes weights, arenas, outputs and kernels of all executors may take together; what
+    would take more is an ``OutOfMemoryError`` before anything is allocated. Without it, ``LOOPWRIGHT_MEMORY_LIMIT``
+    says so (``"24G"``), else it is 80 % of what the cgroup grants, or the machine has.
     """
 
     def __init__(
@@ -66,6 +74,7 @@ class Engine:
         executors: int | Sequence[ExecutorConfig] = 1,
         threads: int | None = None,
         tactics: TacticRegistry = tactics,
+        memory_limit: int | None = None,
     ) -> None:
         if not isinstance(library, Library):
             raise RuntimeArgumentError(
@@ -73,6 +82,7 @@ class Engine:
             )
         self.library = library
         self._configs = executor_configs(executors, threads)
+        self._memory_limit = memory_limit_of(memory_limit)
         self._signature = Signature(library.model)
         self._registry = tactics
         self._lock = ForkLock()
@@ -109,7 +119,9 @@ class Engine:
         """
         with self._lock.held:
             if self._executors is None:
-                self._executors = ExecutorSet(self._make_executors(select, records), self.library.model.name)
+                with memory_errors(f"loading {self.library.model.name}"):
+                    executors = self._make_executors(select, records)
+                self._executors = ExecutorSet(executors, self.library.model.name)
             elif select is not None or records is not None:
                 raise RuntimeArgumentError(f"{self.library.model.name} is initialised: its tactics are chosen already")
         return self
@@ -249,6 +261,9 @@ class Engine:
         model = self.library.model
         if (problem := why_not_here(model.target)) is not None:
             raise TargetError(problem)
+        weights = sum(constant.nbytes for constant in model.constants)
+        budget = MemoryBudget(model.name, self._memory_limit, weights)
+        budget.claim(None, 0, "")
         constants = tuple(aligned(constant) for constant in model.constants)
         externs = find_externs(model)
         known = TacticRecords(records, model.target)
@@ -256,7 +271,7 @@ class Engine:
         shared: dict[tuple[object, ...], LoadedModel] = {}
         executors, codes = [], []
         self._chosen = []
-        for config in self._configs:
+        for number, config in enumerate(self._configs):
             lease = PoolLease() if _has_own_pool(config) else None
             pool = lease.pool if lease is not None else config.cores or SHARED_POOL
             chosen = choice.choose(config)
@@ -269,7 +284,7 @@ class Engine:
                     shared[kind] = loaded
             self._chosen.append(chosen.names)
             codes.append(chosen.codes)
-            executors.append(Executor(loaded, self._signature, config, lease))
+            executors.append(Executor(loaded, self._signature, config, lease, partial(budget.claim, number)))
         self._codes = codes
         return executors
 

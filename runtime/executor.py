@@ -9,7 +9,7 @@ import math
 import os
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..ir.aligned import aligned_empty
 from ..ir.buffer import ARENA_ALIGNMENT, PAGE_BYTES
 from ..ir.errors import OutOfMemoryError
 from .arrays import Array, address_of, addresses_of
-from .dimensions import MAX_PLANS, Plans, Shape
+from .dimensions import MAX_PLANS, Plan, Plans, Shape, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
@@ -30,6 +30,9 @@ from .threads.thread_pool import PoolLease
 _CONTEXT = struct.Struct("q")
 _LARGE = 4 * PAGE_BYTES
 """Of smaller outputs, what stores take at any address is less than it takes to find a better one."""
+Claim: TypeAlias = Callable[[int, str], None]
+"""Asks for so many bytes of what the model may take, in the place of those it had; the text says for what dimensions.
+Raises ``OutOfMemoryError``."""
 Result = TypeVar("Result")
 
 
@@ -37,9 +40,10 @@ class Executor:
     """Runs a loaded model on arrays that are checked already."""
 
     def __init__(
-        self, loaded: LoadedModel, signature: Signature, config: ExecutorConfig, lease: PoolLease | None
+        self, loaded: LoadedModel, signature: Signature, config: ExecutorConfig, lease: PoolLease | None, claim: Claim
     ) -> None:
         model = loaded.model
+        self._claim = claim
         self._lease = lease  # the threads that the loaded code is linked to are its own as long as it lives
         self.config = config
         self._loaded = loaded
@@ -150,11 +154,18 @@ class Executor:
     def _given(self, out: Values, inputs: Sequence[Array]) -> list[Array]:
         return self._signature.output_arrays(out, [shape for _, shape, _ in self._outputs], inputs)
 
+    def _needed(self, plan: Plan) -> int:
+        """The bytes that runs by this plan take beside the weights."""
+        outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in zip(plan.outputs, self._kinds, strict=True))
+        arena = max(self._arena.nbytes, plan.arena_bytes + ARENA_ALIGNMENT)
+        return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
+
     def _lay_out(self, shapes: list[Shape]) -> None:
         """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
         intermediates and dimensions."""
         plan = self._plans.plan(tuple(shapes))
         self._shapes = None  # what a failure leaves behind is not taken for laid out
+        self._claim(self._needed(plan), plan_text(self._loaded.model, plan))
         if self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
             self._arena = np.empty(0, np.uint8)
             try:

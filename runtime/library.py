@@ -28,7 +28,8 @@ from ..codegen.object_check import check_object
 from ..codegen.options import Arithmetic, Precision
 from ..codegen.plain_data import from_plain
 from ..ir.dtype import DType, dtype
-from ..ir.errors import LoopwrightError, ModelError, TargetError
+from ..ir.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
+from ..ir.memory import memory_errors
 from ..ir.target import Target
 from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
@@ -111,15 +112,18 @@ def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
     code: load those only that come from where you trust.
 
     Raises ``ModelError`` if the file is damaged, foreign, or of another version, and ``TargetError`` where this machine
-    cannot run it.
+    cannot run it; ``OutOfMemoryError`` where there is no memory for it.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ModelError(f"a library is read from the path of its file, found {path!r}")
     try:
-        file = SectionFile(path)
-        if verify:
-            file.check_all()
-        model = _read(file)
+        with memory_errors(os.fspath(path)):
+            file = SectionFile(path)
+            if verify:
+                file.check_all()
+            model = _read(file)
+    except OutOfMemoryError:
+        raise
     except FileNotFoundError:
         raise ModelError(f"there is no library {os.fspath(path)}") from None
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RecursionError, LoopwrightError) as error:

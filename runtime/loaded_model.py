@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from ..codegen.abi import OUT_OF_MEMORY
@@ -12,6 +12,7 @@ from ..codegen.model import CompiledFunction, CompiledModel
 from ..ir.errors import InternalError, KernelError, OutOfMemoryError
 from .arrays import Array, address_of
 from .functions.host_call import ENTRY, HostCall, watched
+from .memory_use import most_heap
 
 _LOW = (1 << CODE_BITS) - 1
 
@@ -48,6 +49,10 @@ class LoadedModel:
         self._constants = constants
         self.entry = watched(ENTRY(self._code.address()), tuple(hosts.values()))
         self.constant_addresses = tuple(map(address_of, constants))
+
+    def most_heap(self, dims: Sequence[int], threads: int) -> int:
+        """The bytes that a run takes from the heap at the most, beside arena and outputs."""
+        return most_heap(self.model, dict(zip(self.model.dims, dims, strict=True)), self._functions, threads)
 
     def fail(self, code: int) -> NoReturn:
         """Raise the error that a result of the entry other than 0 means."""

@@ -69,16 +69,20 @@ def memory_use(
         (plan.arena_bytes + ARENA_ALIGNMENT) * executors,
         code,
         outputs * executors,
-        sum(_most_heap(model, dims, loading) for loading in loadings),
+        sum(most_heap(model, dims, loading.codes, loading.threads) for loading in loadings),
     )
 
 
-def _most_heap(model: CompiledModel, dims: Mapping[str, int], loading: Loading) -> int:
-    """What the kernel that takes most takes from the heap."""
+def most_heap(
+    model: CompiledModel, dims: Mapping[str, int], codes: Mapping[str, CompiledFunction], threads: int
+) -> int:
+    """The bytes that the kernel which takes most takes from the heap; ``codes`` stand for functions by symbol."""
     most = 0
     for step in model.steps:
-        known, function = model.dims_of(step, dims), loading.codes.get(step.function.symbol, step.function)
-        most = max(most, evaluate(function.heap_once, known) + loading.threads * evaluate(function.heap_each, known))
+        function = codes.get(step.function.symbol, step.function)
+        if function.heap_once != 0 or function.heap_each != 0:
+            known = model.dims_of(step, dims)
+            most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))
     return most
 
 

@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 
 from ...ir.errors import InternalError
 from ...ir.target import Target
+from ..llvm_memory import require_for_compiling
 from ..machine import optimize, target_machine
 
 
@@ -34,6 +35,7 @@ def _parsed(
     text: str, context: llvm.ContextRef, renamed: Mapping[str, str], machine: llvm.TargetMachine, target: Target
 ) -> llvm.ModuleRef:
     """Optimized before they are linked: a kernel must not be compiled for the hole that its weights will fill."""
+    require_for_compiling(text)
     try:
         module = llvm.parse_assembly(text, context)
     except RuntimeError as error:

@@ -11,7 +11,7 @@ from ...graph.node import Constant, Node
 from ...ir.dtype import dtype
 from ...ir.errors import ModelError
 from ...ir.expr import ONE
-from ...ops.creation import arange, full
+from ...ops.creation import arange, arange_extent, full
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import check_size, element_type
@@ -68,6 +68,8 @@ def _size(node: OnnxNode) -> Node:
 def _range(node: OnnxNode) -> Node:
     values = [node.constant(k, name) for k, name in enumerate(("start", "limit", "delta"))]
     start, limit, delta = (v.reshape(-1)[0].item() for v in values if v is not None)
+    if delta and all(map(math.isfinite, (start, limit, delta))):
+        check_size((arange_extent(start, limit, delta),), node.type().dtype, f"the result of {node}")
     return arange(start, limit, delta, node.type().dtype)
 
 
@@ -77,4 +79,5 @@ def _eye_like(node: OnnxNode) -> Node:
         raise ModelError(f"{node}: it needs a matrix, found {node.type()}")
     kind = element_type(node.integer("dtype"), str(node)) if node.has("dtype") else node.type().dtype
     rows, columns = node.static_shape(0)
+    check_size((rows, columns), kind, f"the result of {node}")
     return Constant(np.eye(rows, columns, node.integer("k", 0), kind.to_numpy()))

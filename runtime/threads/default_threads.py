@@ -6,6 +6,7 @@ import math
 import os
 from pathlib import Path
 
+from ...ir.cgroup import cgroup_bounds
 from ...ir.errors import RuntimeArgumentError
 from ...ir.granted_cpus import granted_cpus
 
@@ -44,33 +45,8 @@ def _available_cpus() -> int:
 
 
 def cgroup_quota(root: Path = Path("/")) -> float | None:
-    """The cpu time that the cgroups of this process may use, in cpus, or None without a limit. ``root`` is for tests.
-
-    Each group is bounded by its ancestors too. Inside a container the path of a group may not be visible; its own group
-    then stands at the mount point, which is among the ancestors tried.
-    """
-    try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    quotas: list[float] = []
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            mount, read = root / "sys/fs/cgroup", _quota_v2
-        elif "cpu" in controllers.split(","):
-            mount, read = _mount_v1(root), _quota_v1
-        else:
-            continue
-        group = Path(path.lstrip("/"))
-        found = (read(mount / folder) for folder in (group, *group.parents))
-        quotas.extend(quota for quota in found if quota is not None)
-    return min(quotas, default=None)
-
-
-def _mount_v1(root: Path) -> Path:
-    base = root / "sys/fs/cgroup"
-    return next((base / name for name in ("cpu", "cpu,cpuacct", "cpuacct,cpu") if (base / name).is_dir()), base)
+    """The cpus that the cgroups of this process may use the time of; None without a limit. ``root`` is for tests."""
+    return min(cgroup_bounds("cpu", _quota_v2, _quota_v1, root), default=None)
 
 
 def _quota_v2(folder: Path) -> float | None:

@@ -6,6 +6,7 @@ import functools
 
 import llvmlite.binding as llvm
 
+from ...codegen.llvm_memory import require_for_compiling, require_for_linking
 from ...codegen.pipeline import run_pipeline
 from .fork_lock import ForkLock
 
@@ -19,7 +20,9 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     The text may leave out triple and data layout. Symbols that it does not define come from the running process.
     """
     global _loaded  # noqa: PLW0603  (library names in a process must differ)
-    library = llvm.JITLibraryBuilder().add_object_img(_compiled(ir_text, speed_level)).add_current_process()
+    image = _compiled(ir_text, speed_level)
+    require_for_linking([image])
+    library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
     for name in exports:
         library.export_symbol(name)
     with _lock.held:
@@ -36,6 +39,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
 @functools.cache
 def _compiled(ir_text: str, speed_level: int) -> bytes:
     """Object code for the machine at hand; it may be loaded several times."""
+    require_for_compiling(ir_text)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(

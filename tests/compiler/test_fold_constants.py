@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.fold_constants import fold_constants
+from loopwright.compiler.fold_constants import MAX_STEPS, fold_constants
 from loopwright.compiler.specialize import specialize
 from loopwright.graph import Call, Constant, Function, Tuple, Var, tensor_type
 from loopwright.graph.visit import post_order
@@ -49,6 +49,15 @@ def test_a_function_without_constant_parts_is_the_same_object():
     x = Var("x", tensor_type((3,), "float32"))
     function = Function([x], relu(x))
     assert fold_constants(function, in_numpy) is function
+
+
+def test_small_values_of_long_loops_are_left():
+    """Nobody waits for them when a model is compiled."""
+    for count, left in ((MAX_STEPS + 1, True), (100, False)):
+        function = Function([], lw.nn.sum(lw.nn.arange(0, count), axes=(0,)))
+        evaluated = []
+        folded = fold_constants(function, lambda f, seen=evaluated: seen.append(f) or [np.int64(0)])
+        assert (folded is function, not evaluated) == (left, left)
 
 
 def test_constants_that_would_grow_are_left():

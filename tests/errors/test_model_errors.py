@@ -255,6 +255,39 @@ def test_tensors_that_are_declared_too_large_are_refused_before_anything_is_allo
     )
 
 
+def scalar(name, number):
+    return numpy_helper.from_array(np.asarray(number), name)
+
+
+@pytest.mark.parametrize(
+    ("limit", "step", "count"),
+    [(10**12, 1, "1000000000000"), (-(10**12), -3, "333333333334"), (2.5e11, 2.5, "100000000000"), (2**63 - 1, 1, "")],
+)
+def test_a_range_of_too_many_steps_is_refused_and_how_to_raise_the_limit_told(limit, step, count):
+    kind = type(step)
+    scalars = [scalar("a", kind(0)), scalar("b", kind(limit)), scalar("c", kind(step))]
+    made = model(
+        [node("Range", ["a", "b", "c"], ["r"], name="r"), node("ReduceSum", ["r"], ["y"])], [], initializers=scalars
+    )
+    message = rf"the result of node 'r' \(Range\) is declared .* {count} steps .*LOOPWRIGHT_STEP_LIMIT"
+    refused(made, message if count else "result of node 'r'.*too large")
+
+
+def test_steps_are_allowed_by_the_environment(monkeypatch):
+    scalars = [scalar("a", 0), scalar("b", 1000), scalar("c", 1)]
+    made = model([node("Range", ["a", "b", "c"], ["y"])], [], initializers=scalars)
+    monkeypatch.setenv("LOOPWRIGHT_STEP_LIMIT", "999")
+    refused(made, "takes 1000 steps of a loop, and the limit is 999")
+    monkeypatch.setenv("LOOPWRIGHT_STEP_LIMIT", "1K")
+    lw.from_onnx(made)
+
+
+def test_an_identity_matrix_that_is_too_large_is_refused():
+    shape = numpy_helper.from_array(np.array([2**19, 2**19]), "s")
+    zeros = node("ConstantOfShape", ["s"], ["z"])
+    refused(model([zeros, node("EyeLike", ["z"], ["y"], name="e")], [], initializers=[shape]), "too large.*steps")
+
+
 def test_tensors_whose_data_does_not_fill_their_shape():
     add = [node("Add", ["x", "w"], ["y"])]
     refused(model(add, initializers=[huge(3)]), r"initializer 'w' should have 12 bytes for its shape \[3\], but has 4")
