@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from ..ir.child_python import python_command
 from ..ir.errors import TargetError
 from .llvm_memory import require_for_compiling
 from .pipeline import run_pipeline
@@ -120,7 +120,7 @@ def check_together(triple: str, cpu: str, attributes: str) -> None:
 
 def _in_a_child(program: str, *arguments: str) -> tuple[int, str]:
     """How a Python program ends, and what it prints on stderr."""
-    command = [sys.executable, "-c", program, *arguments]
+    command = python_command(program, *arguments)
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return run.returncode, run.stderr
 

@@ -86,4 +86,4 @@ def _dataclass(kind: type, data: Any, place: str) -> Any:
 def _hints(kind: Any) -> dict[str, Any]:
     """The types of a dataclass's fields, by their names."""
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}

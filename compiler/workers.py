@@ -11,7 +11,6 @@ import logging
 import pickle
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +22,7 @@ from ..codegen.model import CompiledFunction
 from ..codegen.options import CodegenOptions
 from ..graph.node import Call, Function
 from ..graph.visit import post_order
+from ..ir.child_python import python_command
 from ..ir.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ..ir.memory import is_memory_limited, memory_errors
 from ..ir.target import Target
@@ -157,8 +157,7 @@ class _Worker:
         # Ctrl-C in a terminal reaches the children too: they end without a word, for the parent tells of it.
         quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
         program = _PROGRAM.format(quiet=quiet, module=__name__, status=_NO_MEMORY)
-        command = [sys.executable, "-c", program]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._used = False
 
     def compile(self, key: str, job: Job, target: Target, options: CodegenOptions) -> CompiledFunction | None:

@@ -48,7 +48,7 @@ def linker_for(target: Target) -> list[str]:
             return command
     if target.system in _ZIG_SYSTEMS and find_spec("ziglang") is not None:
         arch = {"arm64": "aarch64"}.get(target.arch, target.arch)
-        return [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-{_ZIG_SYSTEMS[target.system]}"]
+        return [sys.executable, "-P", "-m", "ziglang", "cc", "-target", f"{arch}-{_ZIG_SYSTEMS[target.system]}"]
     tried = ", ".join(command[0] for command in candidates) or "no compiler of the system"
     raise TargetError(
         f"there is no linker for {target.triple}: tried {tried}, and the ziglang wheel (pip install ziglang); "

@@ -183,3 +183,19 @@ def test_machine_code_is_loaded_without_a_look_at_what_the_cpu_implies(path, mon
     """LLVM takes 26 MiB to tell, which only a process that compiles needs."""
     monkeypatch.setattr("loopwright.codegen.machine.implied_features", lambda *_: pytest.fail("it was asked"))
     assert runs(lw.load(path))
+
+
+@pytest.mark.parametrize("damage", ["empty", "random", "cut", "another machine's", "another's"])
+def test_code_that_is_no_object_file_is_refused_though_its_digest_is_right(library, tmp_path, damage):
+    code = library.functions[0].object
+    forged = {
+        "empty": b"",
+        "random": bytes(range(256)) * 4,
+        "cut": code[: len(code) // 2],
+        "another machine's": code[:0x12] + (183).to_bytes(2, "little") + code[0x14:],
+        "another's": library.model.entry_object,
+    }[damage]
+    steps = tuple(replace(step, function=replace(step.function, object=forged)) for step in library.model.steps)
+    lw.Library(replace(library.model, steps=steps)).save(tmp_path / "forged.lwlib")
+    with pytest.raises(lw.ModelError, match=r"forged\.lwlib is damaged: the code of \w+ "):
+        lw.load(tmp_path / "forged.lwlib")
