@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...ir.buffer import Buffer
-from ...ir.expr import Expr, Load, Var
+from ...ir.expr import Call, Expr, Load, Var
+from ...ir.intrinsics import ARITHMETIC_FENCE
 from ...ir.origin import enclosed
 from ...ir.printer import module_lines
 from ...ir.stmt import Allocate, CallExtern, For, If, IRModule, Launch, LetStmt, PrimFunc, Stmt, StmtNode, Store
@@ -59,6 +60,12 @@ class PlacedStore:
     @property
     def is_masked(self) -> bool:
         return self.store.mask is not None or any(load.mask is not None for load in self.loads)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether it computes a product that stays one number, since several places read it."""
+        nodes = (node for value in self.values for node in walk(value))
+        return any(isinstance(node, Call) and node.name == ARITHMETIC_FENCE for node in nodes)
 
     @property
     def loads(self) -> Iterator[Load]:

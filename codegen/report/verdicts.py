@@ -127,11 +127,18 @@ class _Reporter:
             yield f"no vector form: calls {', '.join(dict.fromkeys(foreign))} for each lane"
         if code.divisions:
             yield f"no vector form: integer division, {code.divisions} times one lane"
-        if code.products and code.sums and not code.fused:
-            reason = "the target has no fma" if not self.target.has_fma else f"precision is {self.options.precision}"
+        if code.products and code.sums and not code.fused and (reason := self._against_fma(vectors)) is not None:
             yield f"products and sums are not fused: {reason}"
         if code.scalar and not code.vectors:
             yield "the instructions are scalar, though the loop IR is in vectors"
+
+    def _against_fma(self, vectors: list[PlacedStore]) -> str | None:
+        """Why no product goes into a sum; None if none is one's operand."""
+        if not self.target.has_fma:
+            return "the target has no fma"
+        if self.options.precision == "strict":
+            return "precision is strict"
+        return "several places read a product" if any(placed.is_fenced for placed in vectors) else None
 
     def _mask_costs(self, masked: list[PlacedStore]) -> Iterator[str]:
         stores = [s for s in masked if s.store.mask is not None and is_contiguous_store(s)]

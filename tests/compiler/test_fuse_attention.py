@@ -139,3 +139,20 @@ def test_a_model_computes_what_it_did():
     e = np.exp(scores - scores.max(-1, keepdims=True))
     wanted = (e / e.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(2, 20, 32)
     np.testing.assert_allclose(lw.Engine(library)([data, hidden])[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_mask_that_a_model_makes_of_the_lowest_number_leaves_rows_their_mean():
+    """As exporters write it: (1 - seen) · lowest, where a sample is all padding."""
+    seen = lw.var("seen", (2, 1, 1, 5), "float32")
+    mask = nn.multiply(nn.subtract(scalar(1), seen), scalar(np.finfo(np.float32).min))
+    scores = nn.add(nn.divide(nn.matmul(Q, KEYS), scalar(4)), mask)
+    function = lw.Function([Q, K, V, seen], nn.matmul(nn.softmax(scores, -1), V))
+    arrays = [rng.standard_normal(HEADS).astype(np.float32) for _ in range(3)]
+    arrays.append(np.zeros((2, 1, 1, 5), np.float32))
+    arrays[-1][1, ..., :3] = 1
+    (found,) = lw.Engine(lw.compile(function, target="x86-64-v3"), threads=1)(arrays)
+    mean = arrays[2][0].mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[0], np.tile(mean, (1, 5, 1)), rtol=1e-5, atol=1e-6)
+    raw = np.exp((arrays[0][1] @ arrays[1][1].swapaxes(1, 2) / 4)[..., :3].astype(np.float64))
+    weights = raw / raw.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found[1], weights @ arrays[2][1, :, :3], rtol=1e-5, atol=1e-6)

@@ -67,6 +67,9 @@ def test_fma_is_named_where_products_and_sums_fuse_and_else_the_reason():
     assert strict.became == "8 lanes of float32 in ymm"
     assert strict.costs == ("products and sums are not fused: precision is strict",)
     assert report(*args, SSE).loops[-1].costs == ("products and sums are not fused: the target has no fma",)
+    shared = report(*elementwise(lambda x, y: te.maximum(x * y, x * y + 1.0), inputs=2), AVX2).loops[-1]
+    assert shared.costs == ("products and sums are not fused: several places read a product",)
+    assert report(*elementwise(lambda x, y: (x + 1.0) * y, inputs=2), AVX2).loops[-1].costs == ()
 
 
 def test_exp_has_a_vector_form():

@@ -110,3 +110,51 @@ def test_a_value_less_its_maximum_is_at_most_0(value, schedule, precision):
     np.testing.assert_array_equal(d.max(axis=1), np.zeros(ROWS))
     if value not in OF_COLUMNS:  # equal numbers in a row: vectors and tails are rounded alike
         np.testing.assert_array_equal(d[0], np.zeros(COLUMNS))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_reducers_that_read_a_term_more_than_once_see_one_number(kind):
+    """The logarithm of a sum of exponentials, as a reducer with one output, and softmax in one pass."""
+    large = {"float32": 1.1e10, "float64": 1.1e40}[kind]
+    A = te.placeholder((COLUMNS,), kind, name="A")
+    k, r = (te.reduce_axis((0, COLUMNS), name=name) for name in "kr")
+
+    def merge(a, b):
+        peak = te.maximum(a[0], b[0])
+        return [peak + te.log(te.exp(a[0] - peak) + te.exp(b[0] - peak))]
+
+    log_sum = te.reducer("log_sum_exp", merge, lambda kinds: [te.const(-3e38, kinds[0])])
+    M = te.compute((COLUMNS,), lambda i: A[i] * te.const(large, kind), name="M")
+    L = te.compute((), lambda: log_sum([A[k] * te.const(large, kind)], axis=k)[0], name="L")
+    P, S = te.compute((), lambda: te.max_and_sum_exp(M[r], axis=r), name="P")
+    W = te.compute((COLUMNS,), lambda i: te.exp(M[i] - P[()]) / S[()], name="W")
+    s = lw.create_schedule([L, W])
+    s[M].compute_inline()
+    a = np.random.default_rng(0).standard_normal(COLUMNS).astype(kind)
+    found, weights = np.empty((), kind), np.empty(COLUMNS, kind)
+    lw.build(s, [A, L, W], target=TARGET)(a, found, weights)
+    products = a * np.dtype(kind).type(large)
+    assert found == products.max()
+    np.testing.assert_array_equal(weights, products == products.max())
+
+
+def test_the_fraction_of_a_product_is_not_negative():
+    A = te.placeholder((64,), name="A")
+    F = te.compute((64,), lambda i: A[i] * 0.1 - te.floor(A[i] * 0.1), name="F")
+    s = lw.create_schedule(F)
+    s[F].vectorize(s[F].split(s[F].op.axis[0], factor=8)[1])
+    a, fraction = np.arange(64, dtype=np.float32), np.empty(64, np.float32)
+    lw.build(s, [A, F], target=TARGET)(a, fraction)
+    products = a * np.float32(0.1)
+    np.testing.assert_array_equal(fraction, products - np.floor(products))
+
+
+def test_a_fence_of_the_users_own_keeps_a_product_out_of_a_sum():
+    A = te.placeholder((64,), name="A")
+    E = te.compute((64,), lambda i: A[i] * A[i] - te.arithmetic_fence(A[i] * A[i]), name="E")
+    R = te.compute((64,), lambda i: te.arithmetic_fence(A[i] * 1.1) - 1.0, name="R")
+    s = lw.create_schedule([E, R])
+    a, e, r = np.random.default_rng(0).random(64, np.float32), np.empty(64, np.float32), np.empty(64, np.float32)
+    lw.build(s, [A, E, R], target=TARGET)(a, e, r)
+    np.testing.assert_array_equal(e, np.zeros(64))
+    np.testing.assert_array_equal(r, a * np.float32(1.1) - np.float32(1))
