@@ -51,6 +51,7 @@ def random_plan(rng, wanted):
             [name, rng.randint(0, 5), rng.randint(0, 5), rng.randint(0, 7), rng.choice(NUMBERS)] for name in picks
         ],
         "seed": rng.randint(0, 99),
+        "outliers": rng.random() < 0.4,
         "target": rng.randrange(len(TARGETS)),
     }
     if "tensorize" in wanted:  # something that an intrinsic computes, in most cases of four elements

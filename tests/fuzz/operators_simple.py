@@ -125,7 +125,8 @@ def draw_cast(d):
 
 # Reductions.
 
-POSITIVE = {"log_sum": (0.1, 3.0), "prod": (-1.3, 1.3)}
+RANGES = {"log_sum": (0.1, 3.0), "prod": (-1.3, 1.3)}
+OUTLIERS = {"log_sum": "large", "prod": "moderate"}
 
 
 def log_sum_exp(x, axis, keepdims):
@@ -144,9 +145,9 @@ def reduction(name):
     def draw(d):
         shape = d.shape(1, 4)
         axes, keep = d.subset(range(len(shape))), d.chance()
-        low, high = POSITIVE.get(name, (-3.0, 3.0))
+        low, high = RANGES.get(name, (-3.0, 3.0))
         power = SUMMED.get(name)
-        inputs = (Input(shape, d.kind(), low, high, "moderate" if name == "prod" else "any"),)
+        inputs = (Input(shape, d.kind(), low, high, OUTLIERS.get(name, "any")),)
 
         def magnitude(x):
             total = (x**power).sum(axis=axes, keepdims=keep)

@@ -17,11 +17,13 @@ SIZES = (3, 0, 1, 2, 4, 5, 7, 8, 11, 13)
 
 
 class Program(NamedTuple):
-    """What a plan computes: arguments in order, inputs first, which of them are outputs, and the dimensions' values."""
+    """What a plan computes: arguments in order, inputs first, which of them are outputs, the dimensions' values, and
+    what stands among the numbers of the inputs."""
 
     inputs: list[lw.Tensor]
     outputs: list[lw.Tensor]
     sizes: dict[Var, int]
+    outliers: tuple[float, ...] = ()
 
     @property
     def args(self):
@@ -37,6 +39,10 @@ class Program(NamedTuple):
             kind = tensor.dtype.to_numpy()
             low = 0 if tensor.dtype.kind in ("uint", "bool") else -4
             made.append(rng.integers(low, 2 if tensor.dtype.is_bool else 5, self.shape(tensor)).astype(kind))
+            if self.outliers and made[-1].size:
+                place = rng.integers(made[-1].size)
+                with np.errstate(over="ignore"):
+                    made[-1].reshape(-1)[place] = kind.type(self.outliers[rng.integers(len(self.outliers))])
         return [*made, *(np.full(self.shape(t), 77).astype(t.dtype.to_numpy()) for t in self.outputs)]
 
 
@@ -143,6 +149,24 @@ class _Builder:
         return self._along(
             name, X, lambda n: n, lambda n, i, at: at(clamp(i - 1, n)) + at(i) * 2 + at(clamp(i + 1, n)), c
         )
+
+    def _clamped(self, name, X, Y, c):
+        """Reads that are clamped on one side, or in all dimensions."""
+        if c % 4 == 3:
+            last = [n - 1 for n in X.shape]
+
+            def corner(*i):
+                return self.get(X, *(te.minimum(v + 1, n) for v, n in zip(i, last, strict=True)))
+
+            return te.compute(
+                X.shape, lambda *i: corner(*i) - self.get(X, *(te.maximum(v - 1, 0) for v in i)), name=name
+            )
+        sides = (
+            lambda n, i, at: at(te.maximum(i - 1, 0)) + at(i),
+            lambda n, i, at: at(te.minimum(i + 2, n - 1)) - at(i),
+            lambda n, i, at: at(te.maximum(te.minimum(i * 2 - 1, n - 1), 0)),
+        )
+        return self._along(name, X, lambda n: n, sides[c % 4], c // 4)
 
     def _reverse(self, name, X, Y, c):
         return self._along(name, X, lambda n: n, lambda n, i, at: at(n - 1 - i), c)
@@ -333,4 +357,15 @@ def make_program(plan):
     outputs = [tensor for op in ops for tensor in op.outputs]
     state = lw.create_schedule(outputs).state
     used = {tensor for stage in state.stages for tensor in stage.tensors}
-    return Program([t for t in builder.inputs if t in used], outputs, builder.sizes)
+    return Program([t for t in builder.inputs if t in used], outputs, builder.sizes, outliers_of(plan))
+
+
+def outliers_of(plan):
+    """What the plan puts among the numbers of the inputs; plans from before there were outliers have none."""
+    if not plan.get("outliers"):
+        return ()
+    kind = np.dtype(plan["dtype"])
+    if kind.kind != "f":
+        return (np.iinfo(kind).min, np.iinfo(kind).max)
+    limits = np.finfo(kind)
+    return (1e10, 1e38, limits.min, limits.smallest_subnormal, -0.0, np.inf, -np.inf, np.nan)

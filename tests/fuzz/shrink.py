@@ -39,8 +39,8 @@ def simpler(plan) -> Iterator[dict]:
             yield changed(plan, "symbolic", at, value=False)
         if plan["sizes"][at] > 4:
             yield changed(plan, "sizes", at, value=4)
-    for key, value in (("dtype", "int32"), ("extra", 0), ("seed", 1), ("target", 0)):
-        if plan[key] != value:
+    for key, value in (("dtype", "int32"), ("extra", 0), ("outliers", False), ("seed", 1), ("target", 0)):
+        if plan.get(key, value) != value:
             yield plan | {key: value}
     for key in ("stages", "steps"):
         for at, item in enumerate(plan[key]):

@@ -36,6 +36,7 @@ plans = st.fixed_dictionaries(
             max_size=9,
         ),
         "seed": st.integers(0, 99),
+        "outliers": st.booleans(),
         "target": st.integers(0, len(TARGETS) - 1),
     }
 )
