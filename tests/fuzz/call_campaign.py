@@ -28,6 +28,8 @@ from worker import Worker
 KINDS = {"operators": operator_plans, "graphs": graph_plans}
 """Modules with ``SCRIPT``, ``draw(rng, number)`` that gives a plan, and ``simpler(plan)`` that gives smaller ones."""
 BATCH = 32
+PROGRESS_EVERY = 10
+"""Batches between two lines of progress on stderr."""
 ATTEMPTS = 150
 """Most plans tried to make one that fails smaller."""
 
@@ -75,6 +77,8 @@ def run(kind, options):
                     if outcome["error"] and failure(outcome["error"]) not in failures:
                         failures[failure(outcome["error"])] = plan
                         print(f"after {done} plans: {outcome['error']}\n{json.dumps(plan)}", flush=True)
+                if done // BATCH % PROGRESS_EVERY == 0:
+                    print(f"{done} plans, {len(failures)} failures", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             print("interrupted: what follows is of the plans until then")
     small = []

@@ -16,17 +16,19 @@ windows = every.windows
 IMAGES = (1, 2, 3, 5, 7, 8, 9, 13, 14, 16, 28, 33, 56, 112)
 
 
-def draw_windows(d, rank):
-    """Extents, window, strides, padding and dilations that leave a result."""
-    window = d.ints(1, (9, 7, 3)[rank - 1], rank)
-    if d.chance(0.3):
-        window = (window[0],) * rank
-    strides = d.one((1,) * rank, (2,) * rank, d.ints(1, 3, rank))
-    dilations = d.one((1,) * rank, (1,) * rank, (d.one(2, 3, 6, 12),) * rank, d.ints(1, 3, rank))
+def draw_windows(d, rank, usual=False):
+    """Extents, window, strides, padding and dilations that leave a result: of any kind, or as most models have them."""
+    strides = d.one((1,) * rank, (2,) * rank)
+    dilations = d.one((1,) * rank, (d.one(2, 3, 6, 12),) * rank)
+    if usual:
+        window = (d.one(1, 3, 3, 5, 7),) * rank
+    else:
+        window = d.ints(1, (9, 7, 3)[rank - 1], rank)
+        strides, dilations = d.one(strides, d.ints(1, 3, rank)), d.one(dilations, d.ints(1, 3, rank))
     reach = [(w - 1) * k + 1 for w, k in zip(window, dilations, strict=True)]
     same = [r // 2 for r in reach]
     padding = d.one((0,) * (2 * rank), (*same, *same), tuple(d.int(0, s) for s in (*same, *same)))
-    images = [i for i in IMAGES if i <= (7, 16, 112)[d.size]]
+    images = [i for i in IMAGES if i <= (7, 16, 112)[d.size] and not (usual and i < 7)]
     extents = [d.one(*images) for _ in range(rank)]
     for k in range(rank):
         extents[k] = max(extents[k], reach[k] - padding[k] - padding[rank + k], 1)
@@ -41,9 +43,10 @@ def results_of(extents, reach, padding, strides):
 
 def draw_conv(rank):
     def draw(d):
-        extents, window, strides, padding, dilations, reach = draw_windows(d, rank)
-        groups = d.one(1, 1, 1, 2, 3, 0)
-        ins, outs = d.one(*CHANNELS), d.one(*CHANNELS)
+        usual = d.chance()
+        extents, window, strides, padding, dilations, reach = draw_windows(d, rank, usual)
+        groups = d.one(1, 1, 1, 0) if usual else d.one(1, 2, 3, 0)
+        ins, outs = d.one(*CHANNELS), d.one(*CHANNELS, *(c for c in CHANNELS if c % 16 == 0))
         places = math.prod(results_of(extents, reach, padding, strides)) * math.prod(window)
         if groups == 0:  # depthwise, one or several filters a channel
             (ins,) = within(d, lambda c: c * places, ins)
@@ -55,11 +58,13 @@ def draw_conv(rank):
         kinds = [d.one("float32", "float32", "float32", "float32", "float64", "float16", "bfloat16")] * 2
         if d.chance(0.2):
             kinds = [d.one("int8", "uint8"), d.one("int8", "uint8")]
+        elif usual:
+            kinds = ["float32"] * 2
         x, w = (d.one(1, 1, 2), ins, *extents), (outs, per_group, *window)
         attrs = {"strides": strides, "padding": padding, "dilation": dilations, "groups": groups}
         oracle, layouts = windows.conv, {}
         more = (strides, padding, dilations, groups)
-        if rank == 2 and d.chance(0.25):
+        if rank == 2 and d.chance(0.1 if usual else 0.4):
             names = ("NHWC", "HWIO", "NHWC") if d.chance(0.7) else ("HWCN", "HWIO", "HWCN")
             layouts = dict(zip(("data_layout", "kernel_layout", "out_layout"), names, strict=True))
             x = windows.rearranged(np.broadcast_to(0, x), "NCHW", names[0]).shape
@@ -72,7 +77,7 @@ def draw_conv(rank):
             lambda a, b: oracle(a, b, *more),
             (
                 Input(x, kinds[0], low, high),
-                Input(w, kinds[1], low, high, "large", constant=d.chance(0.7)),
+                Input(w, kinds[1], low, high, "large", constant=usual or d.chance()),
             ),
             None if integers else lambda a, b: oracle(a, b, *more),
             local=False,  # Winograd's and Strassen's sums
