@@ -7,6 +7,7 @@ from operators_simple import every, of_integers
 from loopwright.ops import nn
 from loopwright.ops.registry import get_op
 from loopwright.ops.resample import resample
+from loopwright.ops.split_part import split_evenly
 
 
 def moving(draw_attrs, name, oracle, low=1, high=4):
@@ -68,6 +69,18 @@ def draw_concatenate(d):
         lambda *x: np.concatenate(x, axis),
         tuple(Input(s, kind) for s in shapes),
     )
+
+
+def draw_split_part(d):
+    """Parts as ONNX cuts them: as large as the first, but for the last."""
+    shape = d.shape(1, 4)
+    axis = d.int(0, len(shape) - 1)
+    count = d.int(1, shape[axis])
+    size = -(-shape[axis] // count)
+    number = d.int(0, -(-shape[axis] // size) - 1)
+    index = (slice(None),) * axis + (slice(number * size, (number + 1) * size),)
+    count = -(-shape[axis] // size)
+    return Case(lambda x: split_evenly(x, count, axis)[number], lambda x: x[index], (Input(shape, d.kind()),))
 
 
 def draw_layout_transform(d):
@@ -193,6 +206,7 @@ DRAWS = {
     "broadcast_to": broadcast_to,
     "pad": draw_pad,
     "concatenate": draw_concatenate,
+    "split_part": draw_split_part,
     "layout_transform": draw_layout_transform,
     "take": draw_take,
     "gather_elements": draw_gather_elements,
