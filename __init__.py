@@ -31,6 +31,7 @@ from .compiler.graph_passes import run_graph_passes
 from .compiler.layout_planning import Layouts
 from .compiler.linalg import linalg_text
 from .compiler.model import Progress, compile_model
+from .compiler.open_batch import with_open_batch
 from .compiler.partition import check_unfused
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
@@ -216,6 +217,7 @@ def compile(
     line_tables: bool = False,
     unfused: Collection[str] = (),
     arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -224,26 +226,31 @@ def compile(
     ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``.
     ``arithmetic="direct"`` has each result made of the products that its definition has, so that outliers, NaN and
     infinities reach no further than there; ``"fast"``, the default unless the precision is strict, may take fewer
-    others, as Winograd and Strassen do (docs/accuracy.md). ``records`` are tuning records, or the path of their file:
-    of the implementations whose costs they know, the cheapest serves a call. ``layouts="keep"`` holds all tensors as
-    the model has them; by default the compiler may hold those between operators in layouts that cost less.
-    ``alternatives`` compiles each function by all implementations that could serve its operator, so that engines may
-    measure them against each other. ``line_tables`` are as for ``build``, of all functions. Calls of the operators
+    others, as Winograd and Strassen do. ``batch_invariant`` makes choices blind to the batch, the leading dimension of
+    the inputs: compilations for batches of 1 and of 32 then give a sample the same bits (docs/accuracy.md has both).
+    ``records`` are tuning records, or the path of their file: of the implementations whose costs they know, the
+    cheapest serves a call; they are of known shapes, which a batch that nothing may be chosen by is not.
+    ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
+    in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
+    operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
+    functions. Calls of the operators
     named in ``unfused`` stay functions of their own, which tactics of Python can serve. ``lw.Engine(library)`` runs the
     result on the target's kind of machine, ``library.save`` keeps it.
-    Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it;
-    ``TargetError`` for an unknown target, precision or arithmetic, and for strict precision with fast arithmetic;
+    Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, and, if it is to
+    be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown target, precision or
+    arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with BLAS;
     ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
     """
     options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
     evaluate = partial(_evaluate, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
+    resolved = resolve_target(target)
     with memory_errors("compiling a model"):
         # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
         compiled = compile_model(
-            _graph_of(model, shapes),
-            resolve_target(target),
+            _graph_of(model, shapes, resolved, batch_invariant),
+            resolved,
             options,
             jobs,
             progress,
@@ -264,6 +271,7 @@ def explain(
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts | None = None,
     arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
 ) -> Explanation:
     """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
     costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
@@ -282,14 +290,16 @@ def explain(
             softmax.rows     15 rejected (fails: 8 >= 64)
     """
     if isinstance(subject, Library):
-        if any(given is not None for given in (target, shapes, precision, records, layouts, arithmetic)):
+        options = (target, shapes, precision, records, layouts, arithmetic, batch_invariant or None)
+        if any(given is not None for given in options):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
-    options = CodegenOptions(precision=precision or "standard", arithmetic=arithmetic)
-    settings = resolve_target(target), options.precision, records_from(records)
+    numeric = CodegenOptions(precision=precision or "standard", arithmetic=arithmetic)
+    settings = resolve_target(target), numeric.precision, records_from(records)
     if isinstance(subject, Call):
-        return explain_call(subject, *settings, options.arithmetic)
-    return explain_graph(_graph_of(subject, shapes), *settings, layouts or "plan", options.arithmetic)
+        return explain_call(subject, *settings, numeric.arithmetic)
+    graph = _graph_of(subject, shapes, settings[0], batch_invariant)
+    return explain_graph(graph, *settings, layouts or "plan", numeric.arithmetic)
 
 
 def dump(
@@ -301,6 +311,7 @@ def dump(
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
 ) -> list[StageText]:
     """A model at a stage of its compilation: ``"graph"``, ``"te"`` (computes and the steps of their schedule),
     ``"linalg"`` (what they compute, in MLIR), ``"loop"`` (the lowered loop nest), ``"mlir"`` (the same in MLIR),
@@ -318,10 +329,18 @@ def dump(
             raise RuntimeArgumentError(f"a library has the stages {', '.join(MODEL_STAGES)}; {stage} needs the model")
         return model_stage(subject.model, stage, function)
     if stage in MODEL_STAGES:
-        compiled = compile(subject, target, shapes, precision, records=records, arithmetic=arithmetic)
+        compiled = compile(
+            subject,
+            target,
+            shapes,
+            precision,
+            records=records,
+            arithmetic=arithmetic,
+            batch_invariant=batch_invariant,
+        )
         return model_stage(compiled.model, stage, function)
     options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
-    graph = _planned(subject, shapes, machine, options, known)
+    graph = _planned(subject, shapes, machine, options, known, batch_invariant)
     return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, machine, options, known, function)
 
 
@@ -333,6 +352,7 @@ def function_schedules(
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
 ) -> dict[str, Schedule]:
     """The schedules that a fused function of a model is compiled from, by the names of the implementations: one, or
     several where it has a kernel for some shapes and another for others. ``explore`` shows them.
@@ -346,7 +366,8 @@ def function_schedules(
     {'relu.generic': Schedule of relu (4 steps)}
     """
     options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
-    return _function_schedules(_planned(model, shapes, machine, options, known), machine, options, known, function)
+    graph = _planned(model, shapes, machine, options, known, batch_invariant)
+    return _function_schedules(graph, machine, options, known, function)
 
 
 def fusion_report(
@@ -356,6 +377,7 @@ def fusion_report(
     unfused: Collection[str] = (),
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
 
@@ -373,14 +395,20 @@ def fusion_report(
     fused_transpose: %3 transpose
     """
     check_unfused(unfused)
-    options = CodegenOptions(arithmetic=arithmetic)
-    return _fusion_report(_planned(model, shapes, resolve_target(target), options, records_from(records)), unfused)
+    options, known, machine = CodegenOptions(arithmetic=arithmetic), records_from(records), resolve_target(target)
+    return _fusion_report(_planned(model, shapes, machine, options, known, batch_invariant), unfused)
 
 
 def _graph_of(
-    model: ModelProto | bytes | str | os.PathLike[str] | Function, shapes: Mapping[str, Sequence[int | None]] | None
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    shapes: Mapping[str, Sequence[int | None]] | None,
+    target: Target,
+    batch_invariant: bool,
 ) -> Function:
-    return specialize(model, shapes) if isinstance(model, Function) else from_onnx(model, shapes, mapped=True)
+    def load(given: Mapping[str, Sequence[int | None]] | None) -> Function:
+        return specialize(model, given) if isinstance(model, Function) else from_onnx(model, given, mapped=True)
+
+    return with_open_batch(load, shapes, target) if batch_invariant else load(shapes)
 
 
 def _planned(
@@ -389,10 +417,11 @@ def _planned(
     target: Target,
     options: CodegenOptions,
     records: TuningRecords,
+    batch_invariant: bool,
 ) -> Function:
     """The graph of a model behind all passes."""
     evaluate = partial(_evaluate, options, None)
-    graph = _graph_of(model, shapes)
+    graph = _graph_of(model, shapes, target, batch_invariant)
     return run_graph_passes(graph, target, options.precision, evaluate, "plan", records, options.arithmetic)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import ModelError, dump
 from ..compiler.dump import STAGES
-from .model_options import add_model_options, saved_library, with_advice
+from .model_options import add_model_options, choices_of, saved_library, with_advice
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,9 +33,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _run(arguments: argparse.Namespace) -> int:
     subject = saved_library(arguments) or arguments.model
     settings = arguments.target, dict(arguments.shape)
-    options = {"records": arguments.records, "arithmetic": arguments.arithmetic}
     try:
-        texts = dump(subject, arguments.stage, arguments.function, *settings, **options)
+        texts = dump(subject, arguments.stage, arguments.function, *settings, **choices_of(arguments))
     except ModelError as error:
         raise with_advice(error) from error
     if arguments.json:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .. import Explanation, FusionReport, ModelError, explain, fusion_report
 from ..runtime.section_file import is_section_file
-from .model_options import add_model_options, saved_library, with_advice
+from .model_options import add_model_options, choices_of, saved_library, with_advice
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,11 +46,11 @@ def _explanation(arguments: argparse.Namespace) -> Explanation:
     if library is not None:
         return explain(library)
     settings = arguments.target, dict(arguments.shape)
-    return explain(arguments.model, *settings, records=arguments.records, arithmetic=arguments.arithmetic)
+    return explain(arguments.model, *settings, **choices_of(arguments))
 
 
 def _fusion(arguments: argparse.Namespace) -> FusionReport:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     settings = dict(arguments.shape), arguments.target
-    return fusion_report(arguments.model, *settings, records=arguments.records, arithmetic=arguments.arithmetic)
+    return fusion_report(arguments.model, *settings, **choices_of(arguments))

@@ -18,11 +18,11 @@ from .. import Engine, ModelError, RuntimeArgumentError, Schedule, TargetError, 
 from ..explorer.explore import document, write_page
 from ..explorer.summary import summary
 from .inputs import add_input_options
-from .model_options import add_model_options, saved_library, with_advice
+from .model_options import add_model_options, choices_of, saved_library, with_advice
 from .program import open_program
 from .report import hottest_function
 
-_OF_MODELS = ("function", "shape", "records", "arithmetic", "input")
+_OF_MODELS = ("function", "shape", "records", "arithmetic", "batch_invariant", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,15 @@ def _model_subject(arguments: argparse.Namespace) -> _Subject:
             raise TargetError(f"{error}: name the function to explore by --function, instead of measuring") from error
         name = hottest_function(program.library, seconds).symbol
         shapes = {s.name: tuple(e if isinstance(e, int) else None for e in s.shape) for s in program.library.inputs}
-    options = {"records": arguments.records, "arithmetic": arguments.arithmetic}
     try:
-        schedules = function_schedules(arguments.model, name, arguments.target, shapes, **options)
+        schedules = function_schedules(arguments.model, name, arguments.target, shapes, **choices_of(arguments))
     except ModelError as error:
         raise with_advice(error) from error
     return _Subject(name, schedules)
 
 
 def _file_subject(arguments: argparse.Namespace) -> _Subject:
-    given = [f"--{name}" for name in _OF_MODELS if getattr(arguments, name)]
+    given = [f"--{name.replace('_', '-')}" for name in _OF_MODELS if getattr(arguments, name)]
     if given:
         raise RuntimeArgumentError(f"{arguments.model} is a Python file: it takes no {', '.join(given)}")
     names = _globals_of(arguments.model)

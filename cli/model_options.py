@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import get_args
+from typing import TypedDict, get_args
 
 from .. import Library, ModelError, RuntimeArgumentError, load
 from ..codegen.options import Arithmetic
 from ..runtime.section_file import is_section_file
 
+
+class Choices(TypedDict):
+    """Options by which implementations are chosen."""
+
+    records: Path | None
+    arithmetic: Arithmetic | None
+    batch_invariant: bool
+
+
 ADVICE = "\n(on the command line: --shape NAME=1,3,224,224)"
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """``--shape``, ``--target``, ``--records`` and ``--arithmetic``."""
+    """``--shape``, ``--target``, ``--records``, ``--arithmetic`` and ``--batch-invariant``."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -32,6 +41,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="direct: only the products of the definitions, so that outliers, NaN and infinities reach no further than "
         "there; fast, the default: also fewer others, as of Winograd and Strassen",
     )
+    parser.add_argument(
+        "--batch-invariant",
+        action="store_true",
+        help="choose nothing by the batch, so that compilations for any batch give a sample the same bits",
+    )
 
 
 def saved_library(arguments: argparse.Namespace) -> Library | None:
@@ -39,10 +53,18 @@ def saved_library(arguments: argparse.Namespace) -> Library | None:
     options say how to compile it, which has been done."""
     if not is_section_file(arguments.model):
         return None
-    for name in ("target", "records", "arithmetic"):
-        if getattr(arguments, name) is not None:
-            raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{name}")
+    for name in ("target", "records", "arithmetic", "batch_invariant"):
+        if getattr(arguments, name) not in (None, False):
+            option = name.replace("_", "-")
+            raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{option}")
     return load(arguments.model)
+
+
+def choices_of(arguments: argparse.Namespace) -> Choices:
+    """The options that decide what is chosen, as the functions of the package take them."""
+    return Choices(
+        records=arguments.records, arithmetic=arguments.arithmetic, batch_invariant=arguments.batch_invariant
+    )
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from ..frontend.load import load_model
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
-from .model_options import add_model_options, saved_library, with_advice
+from .model_options import add_model_options, choices_of, saved_library, with_advice
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
@@ -105,8 +105,7 @@ def compile_with_progress(
                 arguments.target,
                 shapes,
                 progress=lambda done, total, _: progress.update(task, completed=done, total=total),
-                records=arguments.records,
-                arithmetic=arguments.arithmetic,
+                **choices_of(arguments),
                 line_tables=line_tables,
                 alternatives=alternatives,
                 unfused=unfused,

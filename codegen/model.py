@@ -161,11 +161,18 @@ class ModelStep:
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """A symbolic dimension must be at least ``number``, for the sake of the call ``reason``."""
+    """A symbolic dimension must be at least ``number``, for the sake of ``reason``: a call, or, where it may be no more
+    than that either (``exactly``), what has fixed it."""
 
     dim: str
     number: int
     reason: str
+    exactly: bool = False
+
+    @property
+    def demand(self) -> str:
+        """What the dimension should be, and why."""
+        return f"{self.dim} should be {'' if self.exactly else 'at least '}{self.number} for {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

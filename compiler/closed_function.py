@@ -30,9 +30,9 @@ def symbols_of_group(group: Group) -> tuple[Symbol, ...]:
     return symbols_of(node.type for node in (*group.inputs, *group.calls))
 
 
-def as_function(group: Group, batch: Iterable[Symbol] = ()) -> Function:
+def as_function(group: Group, batch: Iterable[Symbol] = (), batch_size: int | None = None) -> Function:
     """A group as a closed function, with all named by position, so that equal groups print alike. ``batch`` are the
-    dimensions that count samples."""
+    dimensions that count samples, and ``batch_size`` how many, as for the function that the group is of."""
     symbols = by_position(symbols_of_group(group))
     params = {
         node: Var(f"p{number}", renamed(node.type, symbols))
@@ -46,7 +46,8 @@ def as_function(group: Group, batch: Iterable[Symbol] = ()) -> Function:
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     samples = tuple(symbols[symbol] for symbol in batch if symbol in symbols)
-    return Function(tuple(params.values()), body, function_name(group), batch=samples)
+    size = batch_size if samples else None
+    return Function(tuple(params.values()), body, function_name(group), batch=samples, batch_size=size)
 
 
 def entry_symbol(function: Function) -> str:

@@ -29,6 +29,9 @@ from .symbols import Symbol, extents_of, symbols_of
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
 
+BATCH_SIZE = "the batch that it was compiled for"
+"""Why a dimension is a certain number that no operator asks for."""
+
 Values = Mapping[Symbol, int]
 
 
@@ -43,7 +46,8 @@ def settle_dimensions(function: Function) -> Function:
 
 
 def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Least, ...]:
-    """How much the dimensions must be, where that is more than 0, and which call asks for it."""
+    """How much the dimensions must be, where that is more than 0, and which call asks for it; the size of the batch, if
+    there is only one."""
     least: dict[Symbol, Least] = {}
     for call in _calls(function):
         symbols = _symbols(call)
@@ -51,6 +55,9 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
             number = _least(call, symbols, symbol)
             if number > (least[symbol].number if symbol in least else 0):
                 least[symbol] = Least(names[symbol], number, _text(call))
+    if function.batch_size is not None:
+        for symbol in (s for s in function.batch if s in names):
+            least[symbol] = Least(names[symbol], function.batch_size, BATCH_SIZE, exactly=True)
     return tuple(least.values())
 
 

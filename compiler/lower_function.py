@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from ..graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ..graph.types import TensorType, leaf_types, leaves_of_field
 from ..graph.visit import post_order
 from ..ir.errors import ScheduleError, SelectionError
-from ..ir.expr import ZERO, Expr, const_int
+from ..ir.expr import ZERO, Compare, Expr, Logical, as_index, const_int
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from ..lowering.default_schedule import default_schedule
@@ -100,8 +101,17 @@ def lower_function(
     a choice for each; the operations are those of the last, which serves all shapes.
     """
     made = schedule_function(function, target, precision, records, arithmetic)
-    nest = lower_variants(made.variants, symbol, target)
+    nest = lower_variants(made.variants, symbol, target, _known_size(function))
     return LoweredFunction(nest, made.choices, made.operations, tuple(variant.schedule for variant in made.variants))
+
+
+def _known_size(function: Function) -> Expr | None:
+    """That the dimensions that count samples are the size of the batch, if that is known."""
+    if function.batch_size is None:
+        return None
+    size = as_index(function.batch_size)
+    parts: list[Expr] = [Compare("==", symbol, size) for symbol in function.batch]
+    return reduce(lambda a, b: Logical("and", a, b), parts) if parts else None
 
 
 def schedule_function(

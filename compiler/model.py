@@ -23,7 +23,7 @@ from .layout_planning import Layouts
 from .partition import check_unfused
 from .placement import Placement, place_values, step_result, tensor_spec
 from .records import NO_RECORDS, TuningRecords
-from .symbols import Symbol, checked_extents, dimension_names
+from .symbols import Symbol, checked_extents, dimension_names, with_batch_size
 from .units import Unit, Value, type_of, units_of
 from .views import View, find_views
 from .workers import Job, Workers, compile_all
@@ -122,8 +122,11 @@ def _assemble(
         tuple(dims.values()),
         least_extents(graph, dims),
         checked_extents(graph, dims),
-        tuple(tensor_spec(p.name, p.type, dims) for p in graph.params),
-        tuple(tensor_spec(name, type_of(value), dims) for name, value in zip(output_names, parts.results, strict=True)),
+        tuple(tensor_spec(p.name, with_batch_size(p.type, graph), dims) for p in graph.params),
+        tuple(
+            tensor_spec(name, with_batch_size(type_of(value), graph), dims)
+            for name, value in zip(output_names, parts.results, strict=True)
+        ),
         plan.constants,
         plan.intermediates,
         plan.slices,

@@ -17,6 +17,7 @@ from ..ir.build import index_var
 from ..ir.errors import ModelError
 from ..ir.expr import Expr, as_index, const_int
 from ..ir.facts import nonnegative, prove
+from ..ir.simplify import simplify
 from ..ir.visit import free_vars, substitute
 from ..ops.run_checks import run_checks
 
@@ -54,6 +55,14 @@ def renamed(kind: Type, symbols: Mapping[Symbol, Symbol]) -> Type:
     if not isinstance(kind, TensorType) or not symbols:
         return kind
     return TensorType(tuple(substitute(extent, symbols) for extent in kind.shape), kind.dtype)
+
+
+def with_batch_size(kind: Type, function: Function) -> Type:
+    """A tensor's type with the size of a function's batch, if there is only one; other types stay as they are."""
+    if function.batch_size is None or not isinstance(kind, TensorType):
+        return kind
+    sizes = dict.fromkeys(function.batch, as_index(function.batch_size))
+    return TensorType(tuple(simplify(substitute(extent, sizes)) for extent in kind.shape), kind.dtype)
 
 
 def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:

@@ -44,7 +44,7 @@ def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Un
     own."""
     units = []
     for group in partition(function, unfused):
-        closed = as_function(group, function.batch)
+        closed = as_function(group, function.batch, function.batch_size)
         inputs = tuple(_value(n) for n in group.inputs if not is_inlined_constant(n))
         outputs = tuple(v for node in group.outputs for v in _outputs_of(node))
         origin = tuple(o for call in group.calls for o in call.origin)

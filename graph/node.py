@@ -130,7 +130,8 @@ class TupleGet(NodeBase):
 class Function(NodeBase):
     """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any. ``batch``
     are the symbolic dimensions that count samples; where none is named, ``lw.compile`` takes those that parameters have
-    first. What the code does for a sample depends on no such dimension.
+    first. What the code does for a sample depends on no such dimension. ``batch_size`` is their number, if there is
+    only one that the function will run with: then it is known to the code, and nothing is chosen by it.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, and for a body that is no node.
     """
@@ -140,6 +141,7 @@ class Function(NodeBase):
     name: str = "main"
     output_names: tuple[str, ...] = ()
     batch: tuple[expr.Var, ...] = ()
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

@@ -61,9 +61,9 @@ class _Rows:
                 return "tuple", self._numbers(parts)
             case TupleGet(value, index):
                 return "get", self._row_of[value], index
-            case Function(params, body, batch=batch):
+            case Function(params, body, batch=batch, batch_size=size):
                 samples = tuple(sorted(self._dimension(dim) for dim in batch))
-                return "function", tuple(self.visit(p) for p in params), self._row_of[body], samples
+                return "function", tuple(self.visit(p) for p in params), self._row_of[body], samples, size
 
     def _numbers(self, nodes: tuple[Node, ...]) -> tuple[int, ...]:
         return tuple(self._row_of[node] for node in nodes)

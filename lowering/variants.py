@@ -28,14 +28,15 @@ class Variant:
     args: tuple[Tensor, ...]
 
 
-def lower_variants(variants: Sequence[Variant], name: str, target: Target) -> PrimFunc:
+def lower_variants(variants: Sequence[Variant], name: str, target: Target, known: Expr | None = None) -> PrimFunc:
     """Lower to one function that runs the first variant whose guard holds; the last one, and no other, has no guard.
 
+    ``known`` is what holds whenever the function is called: the passes go by it, unlike the schedules.
     The arguments of all variants have the same types in the same order. Errors are those of ``pipeline.lower``.
     """
     if not variants or [v for v in variants if v.guard is None] != [variants[-1]]:
         raise InternalError(f"{name}: the last variant must have no guard, and the others one each")
-    if len(variants) == 1:
+    if len(variants) == 1 and known is None:
         return lower(variants[0].schedule, variants[0].args, name, target)
     functions = [realized_function(variant.schedule, variant.args, name) for variant in variants]
     last = functions[-1]
@@ -44,7 +45,7 @@ def lower_variants(variants: Sequence[Variant], name: str, target: Target) -> Pr
         assert variant.guard is not None
         memory = {a.data: b for a, b in zip(function.buffers, last.buffers, strict=True)}
         body = If(variant.guard, _on_buffers(function.body, memory), body)
-    return run_passes(replace(last, body=body), target)
+    return run_passes(replace(last, body=body if known is None else If(known, body)), target)
 
 
 def _on_buffers(body: Stmt, memory: Mapping[Var, Buffer]) -> Stmt:

@@ -58,10 +58,9 @@ def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
     """Bind the dimensions, and plan the memory for them."""
     dims = bind(model, shapes)
     for least in model.least:
-        if (found := dims[least.dim]) < least.number:
-            raise RuntimeArgumentError(
-                f"{model.name}: {least.dim} should be at least {least.number} for {least.reason}, found {found}"
-            )
+        found = dims[least.dim]
+        if found < least.number or (least.exactly and found != least.number):
+            raise RuntimeArgumentError(f"{model.name}: {least.demand}, found {found}")
     for extent in model.extents:
         if (number := _evaluate(model, extent, dims)) < 0:
             if (wanted := divisibility(extent)) is not None:
@@ -84,7 +83,7 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
 
     Raises ``RuntimeArgumentError`` where two inputs disagree.
     """
-    dims: dict[str, int] = {}
+    dims = {least.dim: least.number for least in model.least if least.exactly}
     source: dict[str, str] = {}
     for spec, shape in zip(model.inputs, shapes, strict=True):
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):

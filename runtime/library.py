@@ -67,6 +67,8 @@ class Library:
             how.append(f"{self.model.precision} precision")
         if self.model.arithmetic != "fast":
             how.append(f"{self.model.arithmetic} arithmetic")
+        if any(least.exactly for least in self.model.least):
+            how.append("batch-invariant")
         return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {', '.join(how)}>"
 
     def export(

@@ -188,8 +188,8 @@ def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, mess
         body.leave_if(_is_negative(body, emitter.value(name)), messages.number(f"{name} is negative"))
     for least in model.least:
         number = llvm_ir.Constant(I64, least.number)
-        below = body.builder.icmp_signed("<", emitter.value(least.dim), number)
-        body.leave_if(below, messages.number(f"{least.dim} should be at least {least.number} for {least.reason}"))
+        refused = body.builder.icmp_signed("!=" if least.exactly else "<", emitter.value(least.dim), number)
+        body.leave_if(refused, messages.number(least.demand))
     for extent in model.extents:
         text = divisibility(extent) or f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
         body.leave_if(_is_negative(body, emitter.value(extent)), messages.number(text))
