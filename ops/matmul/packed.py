@@ -17,12 +17,12 @@ import numpy.typing as npt
 from ... import te
 from ...graph.node import Call, Constant, Node
 from ...graph.types import TensorType, Type, tensor_type
-from ...ir.dtype import DType
+from ...ir.dtype import FLOAT16, DType
 from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, const_int
 from ...ir.target import Target
 from ...lowering.schedule import Schedule
-from ..accumulate import check_contraction, product_dtype
+from ..accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
 from ..attrs import Attrs, attr
 from ..implementation import Compute, ScheduleFunction
 from ..layout_rule import LayoutUse, Packed
@@ -31,6 +31,7 @@ from ..relations import tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from ..tile_config import configured_tile
 from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
+from .halves import Widened, factor_blocking, factor_cycles, of_factors
 from .panels import ROWS, MatrixProduct, matrix_product, read_sums, sum_panels
 
 WORD_BYTES = 4
@@ -87,11 +88,13 @@ def _compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tens
     k = te.reduce_axis((0, a.shape[-1]), name="k")
     width = panels.shape[-1]
 
+    kind = tensor_argument(result, "result")
+
     def element(*axes: Axis) -> Expr:
         *outer, column = axes
-        return te.sum(a[(*outer, k)] * panels[column // width, k, column % width], axis=k)
+        return te.sum(widened(a[(*outer, k)]) * widened(panels[column // width, k, column % width]), axis=k)
 
-    return te.compute(tensor_argument(result, "result").shape, element, name="packed_matmul")
+    return narrowed(te.compute(kind.shape, element, name="packed_matmul"), kind.dtype, "packed_matmul.narrow")
 
 
 def _blocked_compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -124,14 +127,36 @@ class PackedProduct:
         return _blocked_compute, made.schedule
 
 
+class PackedHalves(Widened):
+    """A product of halves, whose panels are widened where they are read; they are as wide as its tile."""
+
+    __slots__ = ()
+
+    def multiply(self, left: Expr, right: Expr) -> Expr:
+        return left * widened(right)
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        a, panels = inputs
+        return self.sum_factors(a, panels, tensor_argument(result, "result"))
+
+
 @register_strategy(PACKED_MATMUL)
 def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "packed_matmul.direct")
     panels, kind = tensor_argument(inputs[1], "panels"), tensor_argument(result, "result")
-    width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(kind.dtype)
+    sums = accumulator(kind.dtype)
+    width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(sums)
     product = matrix_product(inputs, result, transposed=False)
-    if product is not None and width % lanes == 0 and kind.dtype.is_float and kind.dtype.storage_bits >= 32:
+    if product is None or width % lanes or not kind.dtype.is_float:
+        return strategy
+    if kind.dtype is not sums:
+        factors = of_factors(product, product.terms, sums)
+        blocking = factor_blocking(factors, target, width // lanes)
+        halves = PackedHalves(blocking, product.terms, transposed=False)
+        cost = factor_cycles(factors, blocking, [product.left], target)
+        strategy.add_implementation(halves.compute, halves.schedule, "packed_matmul.widened", plevel=15, cost=cost)
+    else:
         blocking = choose_blocking(product, target, width // lanes)
         made = PackedProduct(product, blocking, target)
         strategy.add_implementation(
@@ -182,6 +207,11 @@ class WordPanels:
         return Panels(self.width, transposed=True)(whole.view("<i4"))
 
 
+def widens_quickly(kind: DType, target: Target) -> bool:
+    """Whether a vector in a register is soon in the dtype that its sums have."""
+    return kind is not FLOAT16 or target.arch in ("aarch64", "arm64") or target.has("f16c")
+
+
 def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
     """The way to multiply by a constant matrix of floats that is packed."""
     a, b = call.args
@@ -190,8 +220,14 @@ def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[Layout
     if product is None or not isinstance(b, Constant) or weight.ndim != 2:
         return
     kind = product.result.dtype
-    if kind.is_float and kind.storage_bits >= 32 and product.left.dtype is kind:
-        width = choose_blocking(product, target).tile.columns
+    if kind.is_float and product.left.dtype is kind and widens_quickly(kind, target):
+        sums = accumulator(kind)
+        blocking = (
+            choose_blocking(product, target)
+            if sums is kind
+            else factor_blocking(of_factors(product, product.terms, sums), target)
+        )
+        width = blocking.tile.columns
         panels = tensor_type((math.ceil(product.columns / width), product.terms, width), kind)
         arguments = (None, Packed(Panels(width, transposed), panels))
         yield LayoutUse(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)

@@ -1,7 +1,5 @@
 """Products of float16 and bfloat16 against float64: sums in float32, on targets that multiply pairs and on others."""
 
-import re
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -77,11 +75,11 @@ def compiled(target, weight, make=matmul, **options):
 
 
 @pytest.mark.parametrize("make", [matmul, dense, lambda x, w: dense(x, w, transposed=False)], ids=["kn", "nk", "dense"])
-@pytest.mark.parametrize(("target", "name"), [(PAIRS, "nn_packed_pair_matmul"), (OTHER, "nn_matmul|nn_dense")])
+@pytest.mark.parametrize(("target", "name"), [(PAIRS, "nn_packed_pair_matmul"), (OTHER, "nn_packed_matmul")])
 def test_constants_are_packed_in_pairs_where_the_target_multiplies_these(make, target, name):
     weight = np.ones((100, 66) if make is dense else (66, 100))
     (function,) = compiled(target, weight, make).functions
-    assert re.fullmatch(f"fused_({name})", function.name)
+    assert function.name == f"fused_{name}"
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float32"])
