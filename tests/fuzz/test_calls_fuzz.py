@@ -103,6 +103,8 @@ def test_results_are_compared_by_class_and_by_the_size_of_summands(found, wanted
         (np.nan, (1.0, 1.1), False),
         (np.nan, (1.0, np.inf), True),
         (np.inf, (np.inf, np.inf), True),
+        (np.inf, (3.4e38, 3.4e38), True),
+        (np.inf, (1e30, 1e30), False),
         (1.0, (np.nan, np.nan), False),
     ],
 )
