@@ -151,8 +151,8 @@ class Limits:
     def _mean(self, x: Expr, y: Expr, below: bool) -> Expr | None:
         """Half of ``x + y``, rounded down or up, where that does not vary: the smaller one is not above it, nor the
         larger one below."""
-        total = simplify(x + y, self.facts)
-        if self._varies((total,)):
+        total = simplify(x + y, self.facts) if x.dtype.is_index else None
+        if total is None or self._varies((total,)):
             return None
         return total // 2 if below else (total + 1) // 2
 

@@ -15,23 +15,27 @@ from ...ir.visit import Node, rewrite, walk
 from .folding import subtract
 from .linear import affine_in
 
+MOST_CLAMPS = 3
+"""Each clamp doubles the loads: of more, a gather is no worse."""
+
 
 def clamped_load(load: Load, var: Var, lanes: Interval, varies: Callable[[Expr], bool]) -> IfThenElse | None:
     """The choice, if some part of an index is a clamp whose sides move evenly with ``var``, whose values are ``lanes``.
 
     ``varies`` tells what differs from lane to lane. Clamps within others come first.
     """
-    for index in load.indices:
-        for node in walk(index) if varies(index) else ():
-            if not isinstance(node, Binary) or node.dtype is not INDEX or not varies(node):
-                continue
+    found: list[tuple[Binary, tuple[Expr, Expr, Expr]]] = []
+    for node in dict.fromkeys(node for index in load.indices if varies(index) for node in walk(index)):
+        if isinstance(node, Binary) and node.dtype is INDEX and varies(node):
             choice = _choice(node, var, lanes)
-            if choice is None:
-                continue
-            condition, *sides = choice
-            if all(_is_even(side, var, varies) for side in sides):
-                a, b = (_with(load, node, side) for side in sides)
-                return IfThenElse(condition, a, b)
+            if choice is not None:
+                found.append((node, choice))
+    if len(found) > MOST_CLAMPS:
+        return None
+    for node, (condition, *sides) in found:
+        if all(_is_even(side, var, varies) for side in sides):
+            a, b = (_with(load, node, side) for side in sides)
+            return IfThenElse(condition, a, b)
     return None
 
 

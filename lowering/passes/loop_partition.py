@@ -150,9 +150,8 @@ class _Partitioner:
 
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
-        guards = [] if self._in_border or KEPT_WHOLE in loop.notes else find_guards(loop)
-        if self._clamps is not None and KEPT_WHOLE not in loop.notes:
-            guards += self._clamps.guards(loop)
+        conditions, clamps = self._guards_of(loop, facts)
+        guards = [*conditions, *clamps]
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])

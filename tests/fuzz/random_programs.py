@@ -168,6 +168,30 @@ class _Builder:
         )
         return self._along(name, X, lambda n: n, sides[c % 4], c // 4)
 
+    def _border(self, name, X, Y, c):
+        """Neighbours beyond the ends: by choices of indices or of reads, or of a padded tensor."""
+        if not X.ndim or any(e == 0 for e in concrete(X.shape, self.sizes)):
+            return None
+        chosen = (
+            lambda n, i, at: at(te.select(i >= 1, i - 1, 0)) + at(te.select(i > n - 3, n - 1, i + 2)),
+            lambda n, i, at: te.if_then_else(i < 1, at(n - 1), at(i - 1)) + at(i),
+            lambda n, i, at: at((i + n - 1) % n) - at((i + 1) % n),
+        )
+        if c // 4 % 5 < len(chosen):
+            return self._along(name, X, lambda n: n, chosen[c // 4 % 5], c)
+        d, mode = c % X.ndim, ("constant", "edge", "reflect", "wrap")[c // X.ndim % 4]
+        around = [2 if axis == d else 0 for axis in range(X.ndim)]
+        padded = te.pad(X, around, mode=mode, name=f"{name}_padded")
+        ahead = te.compute(
+            X.shape, lambda *i: self.get(padded, *(v + a for v, a in zip(i, around, strict=True))), name=f"{name}_ahead"
+        )
+
+        def body(*i):
+            first, last = (self.get(padded, *i[:d], i[d] + k, *i[d + 1 :]) for k in (0, 4))
+            return first * 2 - last + self.get(ahead, *i)
+
+        return padded, ahead, te.compute(X.shape, body, name=name)
+
     def _reverse(self, name, X, Y, c):
         return self._along(name, X, lambda n: n, lambda n, i, at: at(n - 1 - i), c)
 

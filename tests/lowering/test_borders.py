@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir.expr import Binary, IfThenElse, Load, Ramp, Select, const_int
 from loopwright.ir.interpret import access, interpret
-from loopwright.ir.stmt import For
+from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import walk
 
 TARGET = "x86-64-v3"
@@ -133,7 +133,35 @@ def innermost(func):
 @pytest.mark.parametrize("n", [N, 1024])
 def test_the_interior_of_a_clamped_loop_has_plain_vectors(case, n):
     A, B, C = stencil(READS[case], n)
-    func = lw.lower(tiled(B, C, 64, lanes=8), [A, C], target=TARGET)
+    s = tiled(B, C, 64, lanes=8)
+    func = lw.lower(s, [A, C], target=TARGET)
     assert not [found for loop in innermost(func) for found in odd(loop)]
-    _, result = run(tiled(B, C, 64, lanes=8), A, C, n)
+    _, result = run(s, A, C, n)
     np.testing.assert_array_equal(result, naive(A, C, n))
+
+
+@pytest.mark.parametrize("case", [case for case in READS if case != "strided"])
+def test_tasks_of_the_interior_have_plain_vectors(case):
+    A, B, C = stencil(READS[case], N)
+    s = tiled(B, C, 64, lanes=8)
+    s[C].parallel(s[C].loops[0])
+    func = lw.lower(s, [A, C], target=TARGET)
+    stores = [(loop, node) for loop in innermost(func) for node in walk(loop.body) if isinstance(node, Store)]
+    plain = [loop for loop, store in stores if store.buffer.name == "C" and not odd(loop)]
+    assert len(plain) == 2, "one in tasks of the interior, one in the interior of the others"
+    _, result = run(s, A, C, N)
+    np.testing.assert_array_equal(result, naive(A, C, N))
+
+
+def test_what_is_decided_nowhere_is_two_loads_instead_of_a_gather():
+    """Of two vectors in a loop, each has an end: none is the interior."""
+    A, _, _ = stencil(READS["both"], 16)
+    C = te.compute((16,), lambda i: A[before(i)] + A[after(i, 16)], name="C")
+    s = lw.create_schedule(C)
+    s[C].vectorize(s[C].loops[0])
+    func = lw.lower(s, [A, C], target=TARGET)
+    loads = [node for node in walk(func.body) if isinstance(node, Load) and node.indices[0].dtype.lanes > 1]
+    assert loads
+    assert all(isinstance(load.indices[0], Ramp) and const_int(load.indices[0].stride) == 1 for load in loads)
+    x, result = run(s, A, C, 16)
+    np.testing.assert_array_equal(result, x[np.r_[0, :15]] + x[np.r_[1:16, 15]])
