@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from cases import Bar, Work, chosen_cases
 from report import append_history, print_results, row, svg_chart
-from results import OURS, STRICT, Record, Result
+from results import BESIDE, OURS, Record, Result
 from rich.console import Console
 from roofline import REQUESTS, roof_of
 from rounds import Contender, Refused, alternate, ended
@@ -177,7 +177,7 @@ def difference(folder: Path, name: str) -> float:
 def installed(names: Sequence[str]) -> Iterator[str]:
     """Those whose library is here; the others are said."""
     for name in names:
-        if name != STRICT and importlib.util.find_spec(name) is None:
+        if name not in BESIDE and importlib.util.find_spec(name) is None:
             Console(stderr=True).print(f"{name} is not installed: left out")
         else:
             yield name
@@ -220,7 +220,7 @@ def option_parser(description: str) -> argparse.ArgumentParser:
         "--only", nargs="+", default=[], metavar="PATTERN", help="cases whose name contains or matches it"
     )
     made.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    made.add_argument("--peers", nargs="+", choices=[*NAMES[1:], STRICT], help="default: all that are installed")
+    made.add_argument("--peers", nargs="+", choices=[*NAMES[1:], *BESIDE], help="default: all that are installed")
     made.add_argument("--rounds", type=int, default=7)
     made.add_argument("--calls", type=int, default=10, help="calls a round, at least")
     made.add_argument("--seed", type=int, default=0, help="of the order in the rounds")

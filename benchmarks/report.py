@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from results import OURS, STRICT, Record, Result
+from results import BESIDE, DIRECT, OURS, Record, Result
 from rich.console import Console
 from rich.table import Table
 
@@ -89,20 +89,29 @@ def print_costs(costs: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     Console(width=None if Console().is_terminal else 170).print(table)
 
 
-HEADINGS = ("case", "threads", "time", "rate", "of roof", "best peer", "its time", "ratio", "bar", "")
+HEADINGS = (
+    *("case", "threads", "time", "direct", "rate", "of roof", "best peer", "its time"),
+    *("ratio", "direct ratio", "bar", ""),
+)
+"""``direct``: the time with direct arithmetic, where that was measured."""
 
 
 def row(result: Result) -> Sequence[str]:
-    best, share, ratio = result.best_peer, result.share, result.ratio
+    share = result.share
+
+    def seconds(name: str | None) -> str:
+        return shown_seconds(result.seconds[name]) if name in result.seconds else ""
+
     return (
         f"{result.group} {result.name}",
         str(result.threads),
-        shown_seconds(result.seconds[OURS]) if OURS in result.seconds else "",
+        seconds(OURS),
+        seconds(DIRECT),
         result.rate,
         f"{share:.0%} ({result.roof})" if share is not None else "",
-        best or "",
-        shown_seconds(result.seconds[best]) if best else "",
-        f"{ratio:.2f}" if ratio is not None else "",
+        result.best_peer or "",
+        seconds(result.best_peer),
+        *(f"{ratio:.2f}" if ratio is not None else "" for ratio in (result.ratio, result.direct_ratio)),
         _bar_of(result),
         _verdict(result),
     )
@@ -113,7 +122,7 @@ def print_results(results: Iterable[Result], title: str) -> None:
     results = list(results)
     console = Console(width=None if Console().is_terminal else 170)
     table = Table(*HEADINGS, title=title)
-    for column in table.columns[1:8]:
+    for column in table.columns[1:10]:
         column.justify = "right"
     for result in results:
         table.add_row(*row(result))
@@ -129,8 +138,10 @@ def summary(results: Iterable[Result]) -> str:
     parts = [f"{sum(r.met for r in judged)} of {len(judged)} bars met"]
     for threads in sorted({r.threads for r in judged}):
         ratios = [r.ratio for r in judged if r.threads == threads and r.ratio]
+        direct = [r.direct_ratio for r in judged if r.threads == threads and r.direct_ratio]
         if ratios:
-            parts.append(f"{threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(ratios):.2f}")
+            also = f", {geometric_mean(direct):.2f} with direct arithmetic" if direct else ""
+            parts.append(f"{threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(ratios):.2f}{also}")
     return "; ".join(parts)
 
 
@@ -186,9 +197,10 @@ def markdown(record: Record, title: str) -> str:
     for group in dict.fromkeys(r.group for r in results):
         rows = [row(r) for r in results if r.group == group]
         lines += [f"### {group}", "", *_markdown_table(HEADINGS, rows), ""]
-        beside = [r for r in results if r.group == group and STRICT in r.seconds and OURS in r.seconds]
-        strict = ", ".join(f"{r.name} ({r.threads}) {r.seconds[STRICT] / r.seconds[OURS]:.2f}" for r in beside)
-        lines += [f"With strict precision, times as long: {strict}.", ""] if strict else []
+        for way, how in BESIDE.items():
+            beside = [r for r in results if r.group == group and way in r.seconds and OURS in r.seconds]
+            times = ", ".join(f"{r.name} ({r.threads}) {r.seconds[way] / r.seconds[OURS]:.2f}" for r in beside)
+            lines += [f"{how.capitalize()}, times as long: {times}.", ""] if times else []
     if record.costs:
         rows = [cost_row(model, costs) for model, costs in record.costs.items()]
         lines += [

@@ -14,7 +14,13 @@ from pathlib import Path
 
 from cases.case import Bar
 
-OURS, STRICT = "loopwright", "strict"
+OURS, DIRECT, STRICT, INVARIANT = "loopwright", "direct", "strict", "invariant"
+BESIDE = {
+    DIRECT: "with direct arithmetic",
+    STRICT: "with strict precision",
+    INVARIANT: "with choices blind to the batch",
+}
+"""Ours compiled otherwise, which is no peer."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Result:
 
     @property
     def best_peer(self) -> str | None:
-        peers = {name: s for name, s in self.seconds.items() if name not in (OURS, STRICT) and self.right(name)}
+        peers = {name: s for name, s in self.seconds.items() if name not in (OURS, *BESIDE) and self.right(name)}
         return min(peers, key=peers.__getitem__, default=None)
 
     def right(self, peer: str) -> bool:
@@ -54,9 +60,17 @@ class Result:
     @property
     def ratio(self) -> float | None:
         """The best peer's time over ours."""
-        if self.best_peer is None or OURS not in self.seconds:
+        return self._ratio(OURS)
+
+    @property
+    def direct_ratio(self) -> float | None:
+        """The best peer's time over ours with direct arithmetic, if that was measured."""
+        return self._ratio(DIRECT)
+
+    def _ratio(self, ours: str) -> float | None:
+        if self.best_peer is None or ours not in self.seconds:
             return None
-        return self.seconds[self.best_peer] / self.seconds[OURS]
+        return self.seconds[self.best_peer] / self.seconds[ours]
 
     @property
     def share(self) -> float | None:

@@ -1,9 +1,10 @@
-"""Ours: compiled through the disk cache, with the arrays bound once."""
+"""Ours: compiled through the disk cache, by default or with ``options``, with the arrays bound once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ import loopwright as lw
 
 
 def prepare(
-    path: Path, inputs: Mapping[str, np.ndarray], threads: int, precision: str = "standard"
+    path: Path, inputs: Mapping[str, np.ndarray], threads: int, **options: Any
 ) -> Callable[[], list[np.ndarray]]:
-    library = lw.compile(str(path), precision=precision)
+    library = lw.compile(str(path), **options)
     return lw.Engine(library, threads=threads).bind(inputs)

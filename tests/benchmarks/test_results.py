@@ -4,7 +4,7 @@ import json
 
 import pytest
 from cases import Bar
-from report import cost_row, geometric_mean, group_rows, markdown, row, shown_seconds, summary, svg_chart
+from report import HEADINGS, cost_row, geometric_mean, group_rows, markdown, row, shown_seconds, summary, svg_chart
 from results import Record, Result, commit, machine
 
 SECONDS = {"loopwright": 2.0, "numpy": 5.0, "torch": 3.0}
@@ -20,8 +20,9 @@ def test_the_ratio_is_the_best_peers_time_over_ours():
     assert result(seconds={"loopwright": 1.0}).ratio is None
 
 
-def test_neither_strict_nor_a_peer_that_computes_something_else_is_best():
-    assert result(seconds={**SECONDS, "strict": 0.1}).best_peer == "torch"
+def test_neither_ours_compiled_otherwise_nor_a_peer_that_computes_something_else_is_best():
+    others = dict.fromkeys(("direct", "strict", "invariant"), 0.1)
+    assert result(seconds={**SECONDS, **others}).best_peer == "torch"
     wrong = result(errors={"torch": 0.5, "numpy": 1e-6})
     assert wrong.best_peer == "numpy"
     assert not wrong.met
@@ -53,6 +54,19 @@ def test_the_summary_counts_bars_and_takes_the_geometric_mean():
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
     slow = result("slow", {"loopwright": 6.0, "torch": 1.0})
     assert summary([result(), slow]) == "1 of 2 bars met; 1 thread: geometric mean 0.50"
+
+
+def test_direct_arithmetic_has_a_ratio_of_its_own_which_the_table_and_the_summary_show(tmp_path):
+    direct = result(seconds={**SECONDS, "direct": 2.5, "strict": 4.0, "invariant": 2.2})
+    assert direct.direct_ratio == pytest.approx(1.2)
+    assert dict(zip(HEADINGS, row(direct), strict=True)).items() >= {"direct": "2.5 s", "direct ratio": "1.20"}.items()
+    assert summary([direct]).endswith("geometric mean 1.50, 1.20 with direct arithmetic")
+    record = Record(tmp_path / "results.json", ["numpy"])
+    record.add(direct)
+    page = markdown(record, "models")
+    assert "With direct arithmetic, times as long: case (1) 1.25." in page
+    assert "With strict precision, times as long: case (1) 2.00." in page
+    assert "With choices blind to the batch, times as long: case (1) 1.10." in page
 
 
 def test_groups_are_summed_up_by_threads_with_what_threads_bring():
@@ -101,7 +115,7 @@ def test_the_page_names_machine_versions_cases_and_who_was_left_out(tmp_path):
     assert record.about["machine"] in page
     assert "numpy " in page
     assert f"Measured at commit {commit()} on 2" in page
-    assert "| group case | 1 | 2 s | 0.5 GFLOP/s |" in page
+    assert "| group case | 1 | 2 s |  | 0.5 GFLOP/s |" in page
     assert "openvino left out of 1 (group): it did not want to" in page
 
 

@@ -135,14 +135,21 @@ def samples_of(shape):
     return 2 * np.random.default_rng(0).standard_normal((SAMPLES, *shape)).astype(np.float32)
 
 
-ON_BASELINE = ("elementwise of short rows", "product by a narrow matrix", "convolution", "norm of layers")
+SOME = ("elementwise of short rows", "product by a narrow matrix", "convolution", "norm of layers")
 
 
-@pytest.mark.parametrize(("name", "target"), [*((n, TARGET) for n in GRAPHS), *((n, BASELINE) for n in ON_BASELINE)])
-def test_the_bits_of_a_sample_do_not_depend_on_its_batch(name, target):
+@pytest.mark.parametrize(
+    ("name", "target", "precision"),
+    [
+        *((name, TARGET, "standard") for name in GRAPHS),
+        *((name, BASELINE, "standard") for name in SOME),
+        *((name, TARGET, precision) for name in SOME for precision in ("strict", "fast")),
+    ],
+)
+def test_the_bits_of_a_sample_do_not_depend_on_its_batch(name, target, precision):
     make, shape = GRAPHS[name]
     x = lw.var("x", (te.var("batch"), *shape))
-    library = lw.compile(lw.Function([x], make(x)), target=target, jobs=1)
+    library = lw.compile(lw.Function([x], make(x)), target=target, jobs=1, precision=precision)
     assert_same_bits(library, samples_of(shape))
 
 
