@@ -69,7 +69,7 @@ def needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> R
     return Region(tuple(low for low, _ in found), tuple(extent for _, extent in found))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Reader:
     """The bodies of one stage that read ``stage``, with the values of its axes and the ranges of its loops."""
 
@@ -126,7 +126,7 @@ def _reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead,
             stack += [(child, conditions) for child in children(node)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _LoopRanges:
     """Between what the variables of loops run; those of ragged loops are None where that is not known.
 

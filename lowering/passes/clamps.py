@@ -23,7 +23,7 @@ UNKNOWN_EXTENT = 1 << 10
 """What an open extent is taken for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Side:
     """What a clamp is where all ``conditions`` hold."""
 
