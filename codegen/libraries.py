@@ -17,6 +17,7 @@ def check_libraries(target: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in LIBRARIES:
             raise TargetError(f"target {target!r}: there is no library {name!r}; -libs= takes {', '.join(LIBRARIES)}")
+    for name in names:
         package, how_to_get = LIBRARIES[name]
         if not _is_installed(package):
             raise TargetError(f"target {target!r}: {name} comes with {package}, which is missing: {how_to_get}")

@@ -87,10 +87,10 @@ def test_the_roofline_is_the_slower_of_computing_and_reading():
 
 def test_measured_rates_are_those_of_a_computer():
     rates = measure_rates(lw.resolve_target("native"), 1)
-    assert 1e8 < rates.operations < 1e12
+    assert 1e6 < rates.operations < 1e14
     sizes = [size for size, _ in rates.bandwidths]
     assert sizes == sorted(sizes)
-    assert all(1e8 < bandwidth < 1e12 for _, bandwidth in rates.bandwidths)
+    assert all(1e6 < bandwidth < 1e14 for _, bandwidth in rates.bandwidths)
 
 
 def test_the_table_names_functions_nodes_and_implementations(profile):
