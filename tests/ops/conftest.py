@@ -57,11 +57,11 @@ def run_call(call, arrays, sizes, native, target="native"):
     return results
 
 
-def evaluate(node, feeds=None, native=False):
+def evaluate(node, feeds=None, native=False, target="native"):
     """The array (for a tuple, the arrays) that a node stands for; ``feeds`` gives an array a variable.
 
     By default each operator runs by the interpreter on its naive loop nest. ``native`` runs machine code, by the
-    schedule that belongs to the implementation.
+    schedule that belongs to the implementation. ``target`` is whose implementation that is.
     """
     feeds = feeds or {}
     sizes = sizes_of(feeds)
@@ -77,7 +77,7 @@ def evaluate(node, feeds=None, native=False):
             case TupleGet(value, index):
                 values[n] = values[value][index]
             case Call(args=args):
-                results = run_call(n, [np.asarray(values[a], order="C") for a in args], sizes, native)
+                results = run_call(n, [np.asarray(values[a], order="C") for a in args], sizes, native, target)
                 values[n] = results[0] if isinstance(n.type, TensorType) else results
     return values[node]
 
@@ -88,11 +88,11 @@ def var_for(array, name="x"):
     return Var(name, tensor_type(array.shape, dtype(array.dtype)))
 
 
-def apply(op, *arrays, native=False, **attrs):
+def apply(op, *arrays, native=False, target="native", **attrs):
     """``op(*variables, **attrs)`` on arrays."""
     variables = [var_for(a, f"x{k}") for k, a in enumerate(arrays)]
     feeds = {v: np.asarray(a) for v, a in zip(variables, arrays, strict=True)}
-    return evaluate(op(*variables, **attrs), feeds, native=native)
+    return evaluate(op(*variables, **attrs), feeds, native=native, target=target)
 
 
 def check_product_with_epilogue(call, implementation, target, tolerance):

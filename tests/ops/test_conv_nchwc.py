@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import windows
 
 rng = np.random.default_rng(0)
+TARGET = "x86-64-v3"
 # x, weight, strides, padding, dilations, groups, layouts of x, weight and result
 CASES = {
     "3x3 padded": ((1, 2, 9, 7, 16), (4, 2, 3, 3, 16, 16), 1, (1, 1, 1, 1), 1, 1, "NCHW16c OIHW16i16o NCHW16c"),
@@ -71,9 +72,10 @@ def test_blocked_convolutions_are_right_native(ops, case):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(padding) // 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
-    chosen = select_implementation(call, lw.resolve_target("native")).chosen
+    chosen = select_implementation(call, lw.resolve_target(TARGET)).chosen
     assert chosen.name == ("conv.blocked_depthwise" if "depthwise" in case else "conv.blocked")
-    found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
+    options = attributes(strides, padding, dilation, groups, layouts)
+    found = ops.apply(conv, a, b, native=True, target=TARGET, **options)
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
@@ -116,8 +118,9 @@ def test_results_of_filter_vectors_need_not_be_blocked_native(ops, case):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(padding) // 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
-    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.filter_vectors"
-    found = ops.apply(conv, a, b, native=True, **attributes(strides, padding, dilation, groups, layouts))
+    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == "conv.filter_vectors"
+    options = attributes(strides, padding, dilation, groups, layouts)
+    found = ops.apply(conv, a, b, native=True, target=TARGET, **options)
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
@@ -206,7 +209,7 @@ def test_a_strict_build_takes_the_schedule():
 )
 def test_other_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
     call = conv2d(ops.var(x), ops.var(w), **attributes(1, (0,) * 4, 1, groups, layouts))
-    assert select_implementation(call, lw.resolve_target("native")).chosen.name == "conv.direct"
+    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == "conv.direct"
 
 
 @pytest.mark.parametrize(("rows", "columns", "blocks", "registers"), [(56, 56, 4, 32), (7, 7, 32, 32), (13, 13, 3, 16)])
