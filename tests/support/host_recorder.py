@@ -1,20 +1,22 @@
 """A plugin of pytest: which tests ask what the machine at hand is, and which need instructions that it lacks.
 
 A test asks if the package does, in the test's process or in a child of it: while the test runs, its module is imported,
-or a fixture of it is made. What was found is kept in pytest's cache. ``--asking`` leaves out the tests that are known
-not to ask; those that never ran stay.
+or a fixture of it is made. What was found is kept in pytest's cache, with the time that the test took. ``--asking``
+leaves out the tests that are known not to ask, and ``--turn`` longer ones whose turn it is not; what never ran stays.
 """
 
 import os
 import tempfile
-from collections import defaultdict
+import zlib
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from pathlib import Path
 
 import described_host
 import pytest
 
-CACHE_KEY, ASKS = "loopwright/asking", "asks"
+CACHE_KEY, ASKS = "loopwright/asked", "asks"
+BRIEF_SECONDS = 1.0
 LACKED = "which this cpu lacks"
 """How the package's error ends for code that the machine, or the one that is described, has no instructions for."""
 
@@ -27,9 +29,8 @@ described_host.install()
 
 
 def add_options(parser):
-    parser.addoption(
-        "--asking", default="", help="run only tests that ask for one of these: processor, instructions, cpus"
-    )
+    parser.addoption("--asking", default="", help="run only tests that ask for one of: processor, instructions, cpus")
+    parser.addoption("--turn", default="0/1", help="K/N: of longer tests, run only those of the K-th of N rounds")
 
 
 def _questions(begin):
@@ -43,11 +44,11 @@ def _length():
 
 class HostRecorder:
     """Mutable: what folders and modules asked when they were imported, what fixtures did when they were made, and tests
-    when they ran; and how long the log was when the present test began."""
+    when they ran; how long these took; and how long the log was when the present one began."""
 
     def __init__(self):
         self.collectors, self.fixtures, self.asking = defaultdict(set), defaultdict(set), {}
-        self.before = 0
+        self.seconds, self.before = Counter(), 0
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector):
@@ -58,13 +59,19 @@ class HostRecorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items):
-        if wanted := set(config.getoption("--asking").split()):
-            known = config.cache.get(CACHE_KEY, {})
-            kept, others = [], []
-            for item in items:
-                (kept if wanted.intersection(known.get(item.nodeid, wanted)) else others).append(item)
-            config.hook.pytest_deselected(items=others)
-            items[:] = kept
+        wanted = set(config.getoption("--asking").split())
+        if not wanted:
+            return
+        known = config.cache.get(CACHE_KEY, {})
+        turn, rounds = map(int, config.getoption("--turn").split("/"))
+        kept, others = [], []
+        for item in items:
+            found = known.get(item.nodeid, {"asks": wanted, "seconds": 0})
+            asks = wanted.intersection(found["asks"])
+            has_turn = found["seconds"] <= BRIEF_SECONDS or zlib.crc32(item.nodeid.encode()) % rounds == turn
+            (kept if asks and has_turn else others).append(item)
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef):
@@ -98,14 +105,17 @@ class HostRecorder:
         return (yield)
 
     def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] += report.duration
         if report.when == "teardown":
             self.asking[report.nodeid] = dict(report.user_properties).get(ASKS, ())
 
     def pytest_sessionfinish(self, session):
         if hasattr(session.config, "cache") and not hasattr(session.config, "workerinput"):
             known = session.config.cache.get(CACHE_KEY, {})
-            found = {test: sorted({*asks, *known.get(test, ())}) for test, asks in self.asking.items()}
-            session.config.cache.set(CACHE_KEY, known | found)
+            for test, asks in self.asking.items():
+                asked = known.get(test, {"asks": ()})["asks"]
+                known[test] = {"asks": sorted({*asked, *asks}), "seconds": round(self.seconds[test], 2)}
+            session.config.cache.set(CACHE_KEY, known)
 
 
 @contextmanager

@@ -58,12 +58,12 @@ def main():
         rounds.append((MACHINES[0], True))
     arguments = ["-n", options.jobs, *([] if options.all else ["--asking", "processor"]), *arguments]
     failed = []
-    for machine, loaded in rounds:
+    for turn, (machine, loaded) in enumerate(rounds):
         name = f"{machine.cpu}, {machine.cpus} cpus{', under load' if loaded else ''}"
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         with load() if loaded else nullcontext():
-            code = run(machine, arguments)
+            code = run(machine, [*arguments, *([] if options.all else ["--turn", f"{turn}/{len(rounds)}"])])
         print(f"== {name}: {time.monotonic() - begin:.0f} s", flush=True)
         if code not in (0, NO_TESTS_RAN):
             failed.append(name)
