@@ -7,6 +7,7 @@ import json
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import operators_moving
@@ -16,6 +17,7 @@ import operators_windows
 from draw import Draw, assert_close, exact, is_float, magnitudes, numpy_kind
 
 import loopwright as lw
+from loopwright import te
 from loopwright.codegen.options import CodegenOptions
 from loopwright.compiler.alternatives import alternatives_of
 from loopwright.compiler.compile_function import compile_function
@@ -45,6 +47,9 @@ def check(plan):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _check(plan, outcome["met"])
+    except lw.ModelError as error:
+        if not (plan["symbolic"] and "Give the shapes of the inputs" in str(error)):
+            outcome["error"] = f"{type(error).__name__}: {error}"
     except Exception as error:
         outcome["error"] = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
     return outcome
@@ -93,12 +98,18 @@ def arrays_of(case, plan, rng):
 
 
 def call_in_function(case, plan, arrays):
-    """The call, followed by a relu if the plan has one."""
+    """The call, followed by a relu if the plan has one; if it says so, and the operator takes that, the first extent of
+    the first argument is symbolic."""
     nodes = [
         lw.const(array) if given.constant else lw.var(f"x{k}", given.shape, given.kind)
         for k, (given, array) in enumerate(zip(case.inputs, arrays, strict=True))
     ]
     body = case.make(*nodes)
+    if plan["symbolic"] and case.inputs and len(case.inputs[0].shape) > 1 and not case.inputs[0].constant:
+        first = lw.var("x0", (te.var("n"), *case.inputs[0].shape[1:]), case.inputs[0].kind)
+        with suppress(lw.LoopwrightError):
+            body = case.make(first, *nodes[1:])
+            nodes[0] = first
     if plan["relu"] and not isinstance(body.type, TupleType) and body.type.dtype.is_float:
         body = lw.nn.relu(body)
     variables = [node for node, given in zip(nodes, case.inputs, strict=True) if not given.constant]

@@ -24,6 +24,7 @@ def draw(rng, number):
         "outliers": rng.random() < 0.5,
         "strict": rng.random() < 0.15,
         "relu": rng.random() < 0.3,
+        "symbolic": rng.random() < 0.2,
         "layouts": rng.choice(["plan", "keep"]),
         "how": how,
         "target": rng.randrange(len(NATIVE if how in ("run", "forced") else TARGETS)),
@@ -32,7 +33,14 @@ def draw(rng, number):
 
 def simpler(plan):
     """Plans with one thing less."""
-    for key, value in (("outliers", False), ("strict", False), ("relu", False), ("layouts", "keep"), ("target", 0)):
+    for key, value in (
+        ("outliers", False),
+        ("strict", False),
+        ("relu", False),
+        ("symbolic", False),
+        ("layouts", "keep"),
+        ("target", 0),
+    ):
         if plan[key] != value:
             yield plan | {key: value}
     for size in range(plan["size"]):

@@ -43,6 +43,7 @@ def test_every_operator_is_drawn():
 
 def plan_of(op, **more):
     plan = {"op": op, "seed": 3, "size": 0, "outliers": False, "strict": False, "relu": False, "layouts": "keep"}
+    plan |= {"symbolic": False}
     return plan | {"how": "run", "target": 0} | more
 
 
