@@ -133,7 +133,8 @@ class Function(NodeBase):
     first. What the code does for a sample depends on no such dimension. ``batch_size`` is their number, if there is
     only one that the function will run with: then it is known to the code, and nothing is chosen by it.
 
-    Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, and for a body that is no node.
+    Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
+    a ``batch`` that is no tuple of dimensions, and for a negative size of it.
     """
 
     params: Sequence[Var]
@@ -147,6 +148,7 @@ class Function(NodeBase):
         object.__setattr__(self, "params", _distinct_vars(self.params))
         _check_body(self.body)
         _check_names(self.output_names)
+        _check_batch(self.batch, self.batch_size)
         self._set_type(FunctionType(tuple(p.type for p in self.params), self.body.type))
 
 
@@ -178,6 +180,13 @@ def _check_body(body: object) -> None:
 def _check_names(names: object) -> None:
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise TypeInferenceError(f"output_names are a tuple of names, found {names!r}")
+
+
+def _check_batch(batch: object, size: object) -> None:
+    if not isinstance(batch, tuple) or not all(isinstance(dim, expr.Var) for dim in batch):
+        raise TypeInferenceError(f"batch is a tuple of symbolic dimensions, as te.var makes them, found {batch!r}")
+    if size is not None and (not isinstance(size, int) or size < 0):
+        raise TypeInferenceError(f"batch_size is a whole number of samples, 0 or more, found {size!r}")
 
 
 Node: TypeAlias = Var | Constant | Call | Tuple | TupleGet | Function

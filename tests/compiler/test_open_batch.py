@@ -161,3 +161,18 @@ def test_shapes_that_contradict_the_model_are_refused_as_ever():
 def test_blas_promises_nothing():
     with pytest.raises(lw.TargetError, match=r"cblas sums in orders of its own: take a target without -libs"):
         lw.compile(function_of("pooled", 2), target="llvm -mcpu=x86-64-v3 -libs=cblas", batch_invariant=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch": te.var("n")}, "batch is a tuple of symbolic dimensions, as te.var makes them, found n"),
+        ({"batch": (4,)}, r"batch is a tuple of symbolic dimensions, .* found \(4,\)"),
+        ({"batch_size": -1}, "batch_size is a whole number of samples, 0 or more, found -1"),
+        ({"batch_size": "2"}, "batch_size is a whole number of samples, 0 or more, found '2'"),
+    ],
+)
+def test_what_is_no_batch_is_refused(given, message):
+    x = lw.var("x", (te.var("n"), 3))
+    with pytest.raises(lw.TypeInferenceError, match=message):
+        lw.Function([x], nn.relu(x), **given)
