@@ -11,7 +11,8 @@ from ..ir.interval import Interval, interval_of
 from ..ir.visit import free_vars
 from .nest.nesting import enclosing_loops
 from .nest.regions import infer
-from .state import At, ScheduleState
+from .nest.scans import scan_of
+from .state import At, ScheduleState, Stage
 
 MOST = 2
 """A stage that is computed no more often is not worth a word: tiles of stencils overlap."""
@@ -49,7 +50,7 @@ def recomputations(state: ScheduleState) -> tuple[Recomputation, ...]:
         return ()
     known, found = infer(state), []
     for stage in state.stages:
-        if stage.name not in known.regions or not isinstance(stage.place, At):
+        if stage.name not in known.regions or not isinstance(stage.place, At) or _is_part(state, stage):
             continue
         loops = [known.loops[s.name].extents[leaf] for s, leaf in enclosing_loops(state, stage.place)]
         parts = [*loops, *known.regions[stage.name].extents]
@@ -60,6 +61,12 @@ def recomputations(state: ScheduleState) -> tuple[Recomputation, ...]:
         loop, is_open = reader.loops[stage.place.loop].name, any(map(free_vars, parts))
         found.append(Recomputation(stage.name, computed / elements, loop, reader.name, computed, elements, is_open))
     return tuple(found)
+
+
+def _is_part(state: ScheduleState, stage: Stage) -> bool:
+    """Whether a stage is a step of a scan, which speaks for it."""
+    scan = scan_of(state, stage)
+    return scan is not None and scan.name != stage.name
 
 
 def _product(extents: Sequence[Expr]) -> int | None:

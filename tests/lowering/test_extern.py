@@ -114,6 +114,8 @@ def test_an_extern_and_what_it_reads_are_computed_whole_at_a_loop():
     assert (
         str(s)
         == """\
+# N is computed 3 times: 27 elements in all iterations of k of B, of a tensor of 9
+# E is computed 3 times: 3 elements in all iterations of k of B, of a tensor of 1
 for k in parallel(3):
     N: float32[9] = allocate('local')
     for i in range(9):

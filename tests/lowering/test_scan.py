@@ -263,6 +263,8 @@ def test_a_scan_and_what_it_reads_are_computed_at_a_loop():
     assert (
         str(s)
         == """\
+# N is computed 4 times: 24 elements in all iterations of k of B, of a tensor of 6
+# S is computed 4 times: 24 elements in all iterations of k of B, of a tensor of 6
 for k in parallel(4):
     N: float32[6] = allocate('local')
     for t in range(6):
