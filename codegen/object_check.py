@@ -17,6 +17,8 @@ _MACHINES = {"x86_64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243}
 """ELF's numbers of architectures."""
 _RELOCATABLE = 1
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
+_LAST_KIND = 4
+"""Of symbols: those of no kind, objects, functions, sections and files; behind them are those of shared memory."""
 _KINDS = frozenset({1, 2, 3, RELOCATIONS, 8, 14, 15, 17, 18, 0x6FFF4C03, 0x70000001, 0x70000003})
 """Contents, tables of symbols, strings and relocations, zeros, addresses of functions, groups, further tables of LLVM,
 and what unwinds x86 or tells of RISC-V."""
@@ -49,7 +51,7 @@ def _problem(found: ElfObject, target: Target, symbol: str) -> str | None:
     if not all(_fits(section, len(found.sections)) for section in found.sections):
         return "has a section that cannot be"
     if not all(_lies(each, found) for each in found.symbols):
-        return "has a symbol that lies outside of its section"
+        return "has a symbol that cannot be"
     if not all(offset < section.size for section in found.sections for offset in found.relocations(section)):
         return "has a relocation that lies outside of its section"
     if not any(s.name == symbol and s.kind == FUNCTION and s.section for s in found.symbols):
@@ -68,6 +70,9 @@ def _fits(section: Section, count: int) -> bool:
 
 
 def _lies(symbol: Symbol, found: ElfObject) -> bool:
+    """Whether a symbol is of a kind that compilers write, in a section that has it."""
+    if symbol.kind > _LAST_KIND:
+        return False
     if symbol.section in (_UNDEFINED, _ABSOLUTE):
         return True
     return symbol.value + symbol.size <= found.sections[symbol.section].size
