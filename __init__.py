@@ -28,7 +28,7 @@ from .compiler.explain import Explanation, explain_call, explain_graph, explain_
 from .compiler.fusion_report import FusionReport
 from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
-from .compiler.layout_planning import Layouts
+from .compiler.layout_planning import Layouts, check_layouts
 from .compiler.linalg import linalg_text
 from .compiler.model import Progress, compile_model
 from .compiler.open_batch import with_open_batch
@@ -40,6 +40,7 @@ from .explorer.explore import explore
 from .frontend import from_onnx
 from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
+from .ir.choices import check_flag
 from .ir.errors import (
     BoundsError,
     CacheError,
@@ -289,17 +290,20 @@ def explain(
             softmax.generic  10 valid
             softmax.rows     15 rejected (fails: 8 >= 64)
     """
+    check_flag(batch_invariant, "batch_invariant")
     if isinstance(subject, Library):
         options = (target, shapes, precision, records, layouts, arithmetic, batch_invariant or None)
         if any(given is not None for given in options):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
-    numeric = CodegenOptions(precision=precision or "standard", arithmetic=arithmetic)
+    numeric = CodegenOptions(precision="standard" if precision is None else precision, arithmetic=arithmetic)
     settings = resolve_target(target), numeric.precision, records_from(records)
     if isinstance(subject, Call):
         return explain_call(subject, *settings, numeric.arithmetic)
+    chosen = "plan" if layouts is None else layouts
+    check_layouts(chosen)
     graph = _graph_of(subject, shapes, settings[0], batch_invariant)
-    return explain_graph(graph, *settings, layouts or "plan", numeric.arithmetic)
+    return explain_graph(graph, *settings, chosen, numeric.arithmetic)
 
 
 def dump(
@@ -408,6 +412,7 @@ def _graph_of(
     def load(given: Mapping[str, Sequence[int | None]] | None) -> Function:
         return specialize(model, given) if isinstance(model, Function) else from_onnx(model, given, mapped=True)
 
+    check_flag(batch_invariant, "batch_invariant")
     return with_open_batch(load, shapes, target) if batch_invariant else load(shapes)
 
 

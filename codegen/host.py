@@ -35,10 +35,12 @@ def resolve_target(spec: str | Target | None = None) -> Target:
     """
     if isinstance(spec, Target):
         return spec
-    if spec is None or spec == "native":
+    if spec is None:
         return host_target()
     if not isinstance(spec, str):
         raise TargetError(f'a target is a Target or its text, as in "native" or "x86-64-v3", not {spec!r}')
+    if spec == "native":
+        return host_target()
     options = parse_target_line(spec)
     check_libraries(spec, options.libs)
     provided = _provided(spec, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ..ir.choices import check_flag, is_one_of
 from ..ir.errors import TargetError
 
 Precision = Literal["strict", "standard", "fast"]
@@ -20,7 +21,7 @@ def arithmetic_of(precision: Precision, arithmetic: Arithmetic | None) -> Arithm
     """
     if arithmetic is None:
         return "direct" if precision == "strict" else "fast"
-    if arithmetic not in get_args(Arithmetic):
+    if not is_one_of(arithmetic, Arithmetic):
         raise TargetError(f"there is no arithmetic {arithmetic!r}; there are {', '.join(get_args(Arithmetic))}")
     if precision == "strict" and arithmetic == "fast":
         raise TargetError(
@@ -52,6 +53,8 @@ class CodegenOptions:
     line_tables: bool = False
 
     def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision):
+        if not is_one_of(self.precision, Precision):
             raise TargetError(f"there is no precision {self.precision!r}; there are {', '.join(get_args(Precision))}")
+        for name in ("cache", "debug", "line_tables"):
+            check_flag(getattr(self, name), name)
         object.__setattr__(self, "arithmetic", arithmetic_of(self.precision, self.arithmetic))

@@ -98,7 +98,7 @@ def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -
 
 def check_stage(stage: object) -> None:
     """Raises ``RuntimeArgumentError`` for what is none of ``STAGES``."""
-    if stage not in STAGES:
+    if not isinstance(stage, str) or stage not in STAGES:
         raise RuntimeArgumentError(f"a stage is one of {', '.join(STAGES)}, found {stage!r}")
 
 

@@ -24,7 +24,8 @@ from ..graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ..graph.types import TensorType
 from ..graph.visit import inputs, post_order, users, with_inputs
 from ..ir.aligned import aligned
-from ..ir.errors import LoopwrightError, ModelError, SelectionError
+from ..ir.choices import is_one_of
+from ..ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, SelectionError
 from ..ir.expr import ONE
 from ..ir.foreign_errors import naming_code
 from ..ir.mapped import give_back
@@ -44,6 +45,14 @@ WORTHWHILE = 0.98
 
 Layouts: TypeAlias = Literal["plan", "keep"]
 """Whether a model's layouts are planned, or kept as they are."""
+
+
+def check_layouts(layouts: object) -> None:
+    """Raises ``RuntimeArgumentError`` for what is no choice of layouts."""
+    if not is_one_of(layouts, Layouts):
+        raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
+
+
 State: TypeAlias = Held | None
 """How a value is held; None: as it is."""
 Wanted: TypeAlias = Held | Packed | None

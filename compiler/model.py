@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from ..codegen.entry import KernelCall, compile_entry
 from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
 from ..codegen.options import CodegenOptions, arithmetic_of
 from ..graph.node import Function
+from ..ir.choices import check_flag
 from ..ir.errors import RuntimeArgumentError
 from ..ir.granted_cpus import granted_cpus
 from ..ir.target import Target
@@ -19,7 +19,7 @@ from .choices import warn_of_refusals
 from .constraints import least_extents
 from .fold_constants import Evaluate
 from .graph_passes import run_graph_passes
-from .layout_planning import Layouts
+from .layout_planning import Layouts, check_layouts
 from .partition import check_unfused
 from .placement import Placement, place_values, step_result, tensor_spec
 from .records import NO_RECORDS, TuningRecords
@@ -83,8 +83,10 @@ def compile_model(
     """
     count = _job_count(jobs)
     check_unfused(unfused)
-    if layouts not in get_args(Layouts):
-        raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
+    check_layouts(layouts)
+    check_flag(alternatives, "alternatives")
+    if progress is not None and not callable(progress):
+        raise RuntimeArgumentError(f"progress should be a function of done, total and name, found {progress!r}")
     name, output_names = function.name, function.output_names
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeVar
 
 from ..codegen.records.record_file import SkippedLine, append_records, read_records
 from ..codegen.records.workload import TargetKey, Workload, canonical_json
@@ -44,12 +45,15 @@ class Match:
         return f"{record.implementation}{how}, {seconds_text(record.cost)} on {self.level}"
 
 
+_Item = TypeVar("_Item")
+
+
 class TuningRecords:
     """Records in order. Immutable: ``with_records`` makes new ones, and ``append`` writes to a file, not to these."""
 
     def __init__(self, records: Iterable[TuningRecord] = (), skipped: Iterable[SkippedLine] = ()) -> None:
-        self._records = tuple(records)
-        self.skipped = tuple(skipped)
+        self._records = _all_of(TuningRecord, records, "records")
+        self.skipped = _all_of(SkippedLine, skipped, "skipped")
         """The lines of the file that gave no record."""
         self._of: dict[Workload, list[TuningRecord]] = {}
         for record in self._records:
@@ -81,7 +85,8 @@ class TuningRecords:
 
     def about(self, workloads: Iterable[Workload]) -> TuningRecords:
         """The records of some workloads alone."""
-        return TuningRecords(record for workload in dict.fromkeys(workloads) for record in self._of.get(workload, ()))
+        known = dict.fromkeys(_all_of(Workload, workloads, "workloads"))
+        return TuningRecords(record for workload in known for record in self._of.get(workload, ()))
 
     def lookup(self, workload: Workload, target: Target) -> tuple[Match, ...]:
         """All that may serve, the closest level first, there the cheapest first, there as they were written. Where the
@@ -99,10 +104,17 @@ class TuningRecords:
         """A digest of what look-ups of these workloads give; empty where they give nothing."""
         found = [
             [number, match.level, match.record.to_json()]
-            for number, workload in enumerate(workloads)
+            for number, workload in enumerate(_all_of(Workload, workloads, "workloads"))
             for match in self.lookup(workload, target)
         ]
         return hashlib.sha256(canonical_json(found).encode()).hexdigest() if found else ""
+
+
+def _all_of(kind: type[_Item], given: object, name: str) -> tuple[_Item, ...]:
+    items = tuple(given) if isinstance(given, Iterable) else None
+    if items is None or not all(isinstance(item, kind) for item in items):
+        raise RecordError(f"{name} should be a list of {kind.__name__}, found {given!r}")
+    return items
 
 
 def _level(recorded: TargetKey, asked: TargetKey) -> Level | None:

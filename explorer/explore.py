@@ -46,7 +46,7 @@ def explore(
     file cannot be written.
     """
     given = {name: schedules} if isinstance(schedules, Schedule) else schedules
-    return write_page(document(given, resolve_target(target), name, precision, measure, peers or {}), path)
+    return write_page(document(given, resolve_target(target), name, precision, measure, _named(peers)), path)
 
 
 def write_page(shown: Document, path: str | os.PathLike[str]) -> Path:
@@ -77,7 +77,7 @@ def document(
     threads = target.threads or default_threads()
     subtitle = f"{stages.report.target} · {precision} precision · {threads} thread{'s' * (threads > 1)}"
     shown = Document(name, subtitle, tuple(panes.values()), tuple(entries))
-    return _measured(shown, schedules, target, precision, peers or {}) if measure else shown
+    return _measured(shown, schedules, target, precision, _named(peers)) if measure else shown
 
 
 def _check(schedules: object) -> None:
@@ -149,3 +149,11 @@ def _kernels(
             compiled = compile_schedule(schedule, args, target, shown.title, CodegenOptions(precision=precision))
             kernels[number] = Kernel(compiled.func, compiled.code)
     return kernels
+
+
+def _named(peers: object) -> Mapping[str, Program]:
+    if peers is None:
+        return {}
+    if not isinstance(peers, Mapping):
+        raise RuntimeArgumentError(f"peers are programs by their names, found {peers!r}")
+    return peers

@@ -69,6 +69,8 @@ class Constant(NodeBase):
     name: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.value, np.ndarray):
+            raise TypeInferenceError(f"a constant is an array, found {self.value!r}: use lw.const")
         value = self.value if self.value.flags.c_contiguous else np.ascontiguousarray(self.value)
         if value.flags.writeable:
             value = value.view()

@@ -161,6 +161,8 @@ def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:
 
     Raises ``TypeInferenceError`` for a negative extent.
     """
+    if isinstance(shape, (str, Operand)) or not isinstance(shape, Iterable):
+        raise TypeInferenceError(f"a shape is a sequence of extents, as (2, 3), found {shape!r}")
     extents = tuple(as_index(extent) for extent in shape)
     for extent in extents:
         if (number := const_int(extent)) is not None and number < 0:

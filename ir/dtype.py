@@ -153,7 +153,12 @@ def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
         return spec
     if spec is None:
         raise ExpressionError("None is no dtype")  # numpy takes it for float64
-    return _parse(spec if isinstance(spec, str) else np.dtype(spec).name)
+    if isinstance(spec, str):
+        return _parse(spec)
+    try:
+        return _parse(np.dtype(spec).name)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"{spec!r} is no dtype: write its name, as 'float32'") from None
 
 
 @cache

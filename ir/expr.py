@@ -598,6 +598,8 @@ def const(value: bool | int | float | np.generic, as_dtype: str | DType) -> Expr
     kind = dtype(as_dtype)
     element = kind.element
     plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (bool, int, float)):
+        raise ExpressionError(f"a constant is a number or a bool, found {value!r}")
     scalar = Const(_fit(plain, element), element)
     return scalar if kind.lanes == 1 else Broadcast(scalar, kind.lanes)
 

@@ -82,13 +82,17 @@ def extern_function(symbol: str, params: Sequence[str], reference: Callable[...,
     >>> te.extern_function("saxpy_", ["reference int32", "reference float32", "read float32", "update float32"])
     saxpy_(reference int32, reference float32, read float32, update float32)
     """
-    if not str(symbol).isidentifier() or not symbol.isascii():
+    if not _is_symbol(symbol):
         raise ExpressionError(f"the symbol of an extern function is an identifier of C, found {symbol!r}")
     if isinstance(params, str) or not isinstance(params, Sequence):
         raise ExpressionError(f"the parameters of {symbol} are a list of texts, found {params!r}")
     if reference is not None and not callable(reference):
         raise ExpressionError(f"the reference of {symbol} is a function in Python, found {reference!r}")
     return ExternFunction(symbol, tuple(_param(symbol, text) for text in params), reference)
+
+
+def _is_symbol(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and name.isascii()
 
 
 def _param(symbol: str, text: str) -> ExternParam:

@@ -37,6 +37,8 @@ def round_number(kind: DType, value: bool | int | float) -> float:
             return float(struct.unpack(_FORMAT[kind.bits], struct.pack(_FORMAT[kind.bits], value))[0])
         except OverflowError:
             return math.copysign(math.inf, value)
+    if isinstance(value, int) and abs(value) >= 1 << 63:  # beyond what numpy holds
+        return float(round_fraction(kind, Fraction(value)))
     with np.errstate(all="ignore"):
         return float(round_to_float(kind)(value))
 

@@ -130,7 +130,10 @@ def _check_result(result: Expr, parameters: frozenset[Var]) -> None:
 def _from_function(source: Callable[..., Any]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
     if not callable(source):
         raise ScheduleError(f"an index map is a function of the indices, or its text, found {source!r}")
-    parameters = inspect.signature(source).parameters.values()
+    try:
+        parameters = inspect.signature(source).parameters.values()
+    except ValueError:
+        raise ScheduleError(f"an index map is a function of the indices, found {source!r}") from None
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
         raise ScheduleError("an index map names each index: lambda i, j: (j, i)")
     variables = tuple(index_var(p.name) for p in parameters)

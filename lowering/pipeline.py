@@ -151,8 +151,8 @@ def _function(schedule: Schedule, args: object, name: str, realized: Realized) -
     return PrimFunc(name, params, realized.body, outputs, args)
 
 
-def _check_name(name: str) -> None:
-    if not str(name).isidentifier() or not name.isascii():
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
         raise ScheduleError(f"a function's name must be an identifier, found {name!r}")
 
 

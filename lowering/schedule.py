@@ -95,6 +95,8 @@ class Schedule:
 
     def apply(self, step: Step) -> None:
         """Apply a step, and remember it in the trace. If it is illegal, ``ScheduleError`` comes and nothing changes."""
+        if not isinstance(step, Step):
+            raise ScheduleError(f"apply takes a step, as those of a trace, found {step!r}")
         self.state = step.next_state(self.state)
         self.trace = self.trace.then(step)
 

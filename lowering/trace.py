@@ -39,8 +39,10 @@ class Trace(Sequence[Step]):
         """The trace with further steps."""
         return Trace((*self.steps, *steps), self.start)
 
-    def before(self, count: int) -> ScheduleState:
+    def before(self, count: object) -> ScheduleState:
         """The state before the last ``count`` steps. Raises ``ScheduleError`` where the start is not known."""
+        if not isinstance(count, int) or not 0 <= count <= len(self.steps):
+            raise ScheduleError(f"a trace of {len(self.steps)} steps has so many at most to go back, found {count!r}")
         if self.start is None:
             raise ScheduleError("this trace does not know the state that it started from: replay it on a schedule")
         return Trace(self.steps[: len(self.steps) - count]).replay(self.start)

@@ -14,7 +14,7 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, Operand, as_expr, const_int
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
-from .arguments import axis_of
+from .arguments import axis_of, flag
 from .attrs import Attrs, attr
 from .condition import clause
 from .reduce import fold_axes, reduced_shape
@@ -154,7 +154,8 @@ def _register(largest: bool) -> Callable[..., Call]:
         return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:
-        return op(x, attrs=ArgReduceAttrs(axis_of(name, x, axis), bool(keepdims), bool(select_last_index)))
+        last = flag(select_last_index, "select_last_index")
+        return op(x, attrs=ArgReduceAttrs(axis_of(name, x, axis), flag(keepdims, "keepdims"), last))
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"{description}. The first of equals, or the last by ``select_last_index``."

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+import numpy as np
+
 from ..graph.node import Node, Tuple, TupleGet, check_node, tensor_of
 from ..graph.types import TupleType
+from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
 from .relations import normalize_axes, normalize_axis
 
@@ -56,6 +59,26 @@ def integer(value: object, name: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeInferenceError(f"{name} must be an integer, found {value!r}") from None
+
+
+def real(value: object, name: str) -> float:
+    """A number, of Python or numpy."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeInferenceError(f"{name} must be a number, found {value!r}") from None
+
+
+def flag(value: object, name: str) -> bool:
+    """Yes or no: a bool, or a number in its place."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise TypeInferenceError(f"{name} must be True or False, found {value!r}")
+    return bool(value)
+
+
+def dtype_name(kind: object) -> str:
+    """A dtype by its name; that of the operator's own choice, which is none, is empty."""
+    return "" if kind is None or (isinstance(kind, str) and not kind) else str(dtype(kind))  # type: ignore[arg-type]
 
 
 def integer_list(values: object, name: str) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from ..graph.types import TensorType, Type
 from ..ir.dtype import BOOL, DType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from .arguments import flag
 from .attrs import Attrs, attr, one_of
 from .broadcasting import read_broadcast
 from .layout_rule import register_layout_rule, same_layout
@@ -221,7 +222,7 @@ def mod(a: Node, b: Node, fmod: bool = False) -> Call:
     Of integers it is 0 where ``b`` is 0, of floats NaN. C's remainder of floats is exact while ``|a / b|`` is below
     2**53 (2**29 on targets without fma); where ``b`` is added to it, the sum is rounded.
     """
-    return MOD(a, b, attrs=ModAttrs(bool(fmod)))
+    return MOD(a, b, attrs=ModAttrs(flag(fmod, "fmod")))
 
 
 def _prelu_relation(types: Sequence[Type], attrs: Any) -> Type:

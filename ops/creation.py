@@ -12,6 +12,7 @@ from ..graph.types import TensorType, Type, tensor_type
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError, TypeInferenceError
 from ..ir.expr import Expr, as_index
+from .arguments import integer, integer_list, real
 from .attrs import Attrs, all_non_negative, attr, positive
 from .registry import OpPattern, register_op
 from .relations import same_dtype, tensor_argument
@@ -119,11 +120,14 @@ register_compute(ONE_HOT, _one_hot_compute)
 
 def full(shape: Sequence[int], value: bool | int | float, kind: str | DType = "float32") -> Call:
     """A tensor with one value everywhere."""
-    return FULL(attrs=FullAttrs(tuple(int(e) for e in shape), value, str(dtype(kind))))
+    return FULL(attrs=FullAttrs(integer_list(shape, "shape"), value, str(dtype(kind))))
 
 
 def arange(start: float, stop: float, step: float = 1, kind: str | DType = "int64") -> Call:
     """start, start + step, … before stop, as ``numpy.arange``."""
+    for value, name in ((start, "start"), (stop, "stop"), (step, "step")):
+        if not math.isfinite(real(value, name)):
+            raise TypeInferenceError(f"arange: {name} must be finite, found {value!r}")
     if step == 0:
         raise TypeInferenceError("arange needs a step other than 0")
     return ARANGE(attrs=ArangeAttrs(start, step, arange_extent(start, stop, step), str(dtype(kind))))
@@ -139,6 +143,6 @@ def arange_extent(start: float, stop: float, step: float) -> int:
 def one_hot(indices: Node, off: Node, on: Node, depth: int, axis: int = -1) -> Call:
     """``on`` where the position along a new axis of extent ``depth`` is the index, ``off`` elsewhere."""
     rank = tensor_of(indices).ndim + 1
-    if not -rank <= axis < rank:
+    if not -rank <= integer(axis, "axis") < rank:
         raise TypeInferenceError(f"one_hot of {indices.type}: axis {axis} is not one of a result of rank {rank}")
     return ONE_HOT(indices, off, on, attrs=OneHotAttrs(depth, axis % rank))

@@ -92,6 +92,8 @@ _SPARE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def einsum(equation: str, tensors: Sequence[Node] | Node) -> Call:
     """``numpy.einsum``, with ``...`` for leading axes that broadcast; the result may be left out of the equation. A
     tuple of tensors stands for its members."""
+    if not isinstance(equation, str):
+        raise TypeInferenceError(f"einsum: the equation is text, as in 'ij,jk->ik', found {equation!r}")
     tensors = tensors_of("einsum", tensors)
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")

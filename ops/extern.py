@@ -16,7 +16,7 @@ from ..graph.types import TensorType, Type, tensor_type
 from ..ir.dtype import DType
 from ..ir.dtype import dtype as as_dtype
 from ..ir.errors import TypeInferenceError
-from .arguments import tensors_of
+from .arguments import integer_list, tensors_of
 from .attrs import Attrs, all_non_negative, attr, optional
 from .registry import Argument, Op, OpPattern
 from .relations import tensor_argument
@@ -74,6 +74,6 @@ def extern(
         raise TypeInferenceError(
             f"extern {function}: its options are values of JSON, found {options!r}: {error}"
         ) from None
-    extents = None if shape is None else tuple(shape)
+    extents = None if shape is None else integer_list(shape, "shape")
     attrs = ExternAttrs(function, extents, None if dtype is None else str(dtype), text)
     return EXTERN(*tensors_of("extern", args), attrs=attrs)

@@ -21,6 +21,7 @@ from ..ir.expr import Axis, Expr, as_index, const_int
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
+from .arguments import real
 from .attrs import Attrs, attr, positive
 from .condition import clause
 from .cost import elements, moved
@@ -259,4 +260,4 @@ def _strategy(attrs: LrnAttrs, inputs: Sequence[Type], result: Type, target: Tar
 
 def lrn(x: Node, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, layout: str = "") -> Call:
     """Local response normalisation over ``size`` neighbouring channels, (size - 1) // 2 of them before."""
-    return LRN(x, attrs=LrnAttrs(size, float(alpha), float(beta), float(bias), layout))
+    return LRN(x, attrs=LrnAttrs(size, real(alpha, "alpha"), real(beta, "beta"), real(bias, "bias"), layout))

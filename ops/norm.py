@@ -13,7 +13,7 @@ from ..ir.expr import Axis, Expr, Operand, as_index, const_int
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator, widened
-from .arguments import axis_of
+from .arguments import axis_of, real
 from .attrs import Attrs, attr, one_of
 from .reduce import Term, fold_axes
 from .registry import OpPattern, register_op
@@ -138,7 +138,7 @@ register_compute(BATCH_NORM, _batch_compute)
 
 def batch_norm(x: Node, scale: Node, bias: Node, mean: Node, variance: Node, epsilon: float = 1e-5) -> Call:
     """Batch normalisation as at inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel."""
-    return BATCH_NORM(x, scale, bias, mean, variance, attrs=EpsilonAttrs(float(epsilon)))
+    return BATCH_NORM(x, scale, bias, mean, variance, attrs=EpsilonAttrs(real(epsilon, "epsilon")))
 
 
 # nn.instance_norm
@@ -188,7 +188,7 @@ def _instance_strategy(attrs: EpsilonAttrs, inputs: Sequence[Type], result: Type
 
 def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Call:
     """(x - mean) / sqrt(variance + epsilon) · scale + bias, of the spatial axes of each sample and channel."""
-    return INSTANCE_NORM(x, scale, bias, attrs=EpsilonAttrs(float(epsilon)))
+    return INSTANCE_NORM(x, scale, bias, attrs=EpsilonAttrs(real(epsilon, "epsilon")))
 
 
 # nn.layer_norm
@@ -262,7 +262,7 @@ def _layer_strategy(attrs: LayerNormAttrs, inputs: Sequence[Type], result: Type,
 
 def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
-    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), float(epsilon)))
+    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), real(epsilon, "epsilon")))
 
 
 # nn.rms_norm
@@ -320,7 +320,7 @@ def _rms_strategy(attrs: RMSNormAttrs, inputs: Sequence[Type], result: Type, tar
 
 def rms_norm(x: Node, scale: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """x / sqrt(mean of x² + epsilon) · scale, the mean over the axes from ``axis`` on."""
-    return RMS_NORM(x, scale, attrs=RMSNormAttrs(axis_of("nn.rms_norm", x, axis), float(epsilon)))
+    return RMS_NORM(x, scale, attrs=RMSNormAttrs(axis_of("nn.rms_norm", x, axis), real(epsilon, "epsilon")))
 
 
 # nn.lp_normalize

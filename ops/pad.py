@@ -11,6 +11,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
 from ..ir.simplify import simplify
+from .arguments import integer_list, naming
 from .attrs import Attrs, all_non_negative, attr, one_of
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .registry import OpPattern, register_op
@@ -78,11 +79,11 @@ def pad(
 ) -> Node:
     """x with elements added before and after each axis; a negative count takes elements away."""
     rank = tensor_of(x).ndim
-    if not len(before) == len(after) == rank:
-        raise TypeInferenceError(f"pad of {x.type}: padding is given for {len(before)} and {len(after)} axes")
-    if min([*before, *after], default=0) < 0:
-        starts = [max(-int(b), 0) for b in before]
-        ends = [int(a) if a < 0 else END for a in after]
-        x = strided_slice(x, starts, ends)
-    attrs = PadAttrs(tuple(max(int(b), 0) for b in before), tuple(max(int(a), 0) for a in after), mode, value)
+    with naming("pad", x):
+        begins, ends = integer_list(before, "before"), integer_list(after, "after")
+        if not len(begins) == len(ends) == rank:
+            raise TypeInferenceError(f"padding is given for {len(begins)} and {len(ends)} axes")
+    if min([*begins, *ends], default=0) < 0:
+        x = strided_slice(x, [max(-b, 0) for b in begins], [a if a < 0 else END for a in ends])
+    attrs = PadAttrs(tuple(max(b, 0) for b in begins), tuple(max(a, 0) for a in ends), mode, value)
     return PAD(x, attrs=attrs)

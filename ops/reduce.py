@@ -18,7 +18,7 @@ from ..ir.expr import ONE, Axis, Expr, Operand
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from .accumulate import accumulator
-from .arguments import PerAxis, axes_of
+from .arguments import PerAxis, axes_of, flag
 from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
 from .condition import clause
@@ -235,7 +235,7 @@ def _maker(op: Op) -> Callable[..., Call]:
     """The function that makes calls of a reduction."""
 
     def make(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
-        return op(x, attrs=ReduceAttrs(axes_of(op.name, x, axes), bool(keepdims)))
+        return op(x, attrs=ReduceAttrs(axes_of(op.name, x, axes), flag(keepdims, "keepdims")))
 
     make.__name__ = make.__qualname__ = op.name
     make.__doc__ = f"{op.description}. ``axes``: None for all, () for none, which leaves each element by itself."

@@ -11,7 +11,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
-from .arguments import axis_of
+from .arguments import axis_of, integer_list
 from .attrs import Attrs, all_non_negative, attr
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
@@ -91,13 +91,13 @@ register_compute(TILE, _tile_compute)
 
 def broadcast_to(x: Node, shape: Sequence[int]) -> Call:
     """x broadcast with a shape, as numpy has it: both may have extents of 1 that stretch."""
-    return BROADCAST_TO(x, attrs=BroadcastToAttrs(tuple(int(e) for e in shape)))
+    return BROADCAST_TO(x, attrs=BroadcastToAttrs(integer_list(shape, "shape")))
 
 
 def tile(x: Node, repeats: Sequence[int]) -> Call:
     """x repeated along each axis; missing repeats, in front, are 1."""
-    missing = tensor_of(x).ndim - len(repeats)
-    return TILE(x, attrs=TileAttrs((1,) * missing + tuple(int(r) for r in repeats)))
+    given = integer_list(repeats, "repeats")
+    return TILE(x, attrs=TileAttrs((1,) * (tensor_of(x).ndim - len(given)) + given))
 
 
 def repeat(x: Node, times: int, axis: int) -> Node:

@@ -13,7 +13,7 @@ from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, as_index, const_int
 from ..ir.simplify import simplify
-from .arguments import PerAxis, axes_of, integers, naming
+from .arguments import PerAxis, axes_of, flag, integer, integer_list, integers, naming
 from .attrs import Attrs, attr
 from .memory_view import RunOfArgument, register_memory_rule
 from .registry import OpPattern, register_op
@@ -237,8 +237,8 @@ def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:
     """The elements of x in another shape. -1, once, is what the other extents leave; 0 copies x's extent of that axis,
     unless ``allow_zero`` takes it as it stands."""
     old = tensor_of(x).shape
-    extents = [int(e) for e in shape]
-    copied = [] if allow_zero else [axis for axis, extent in enumerate(extents) if extent == 0]
+    extents = list(integer_list(shape, "shape"))
+    copied = [] if flag(allow_zero, "allow_zero") else [axis for axis, extent in enumerate(extents) if extent == 0]
     for axis in copied:
         if axis >= len(old):
             raise TypeInferenceError(f"reshape of {x.type} to {tuple(shape)}: there is no axis {axis} to copy")
@@ -250,7 +250,7 @@ def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:
 def flatten(x: Node, axis: int = 1) -> Call:
     """x as a matrix: the axes before ``axis`` become rows, the others columns."""
     old = tensor_of(x).shape
-    at = axis + len(old) if axis < 0 else axis
+    at = integer(axis, "axis") + (len(old) if axis < 0 else 0)
     if not 0 <= at <= len(old):
         raise TypeInferenceError(f"flatten of {x.type}: axis {axis} is not one of its {len(old)}, nor their end")
     rows, row_factors = _product(old[:at])

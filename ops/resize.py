@@ -7,7 +7,7 @@ own: so its indices and weights are made once, in float64, rather than in each r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal, TypeAlias
@@ -19,7 +19,7 @@ from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import const_int
-from .arguments import axis_of, naming
+from .arguments import axis_of, integer_list, naming, real
 from .binary import add, multiply
 from .creation import full
 from .gather import take
@@ -47,6 +47,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 MAX_TAPS = 4
 """With more source elements than these for an element of the result, an axis is resized by a matrix product."""
+MAX_SCALE = 1 << 31
 WHOLE_ROW = 16
 """Vectors of up to so many elements end where rows of a multiple of it end: loops over rows and columns become one
 without divisions, which sums of slices need to be faster than resampling."""
@@ -107,16 +108,23 @@ def _changes(
     axes: Sequence[int] | None,
     regions: Sequence[tuple[float, float]] | None,
 ) -> list[Resized]:
-    chosen = range(2, kind.ndim) if axes is None else [normalize_axis(axis, kind.ndim) for axis in axes]
+    wanted = range(2, kind.ndim) if axes is None else integer_list(axes, "axes")
+    chosen = [normalize_axis(axis, kind.ndim) for axis in wanted]
     extents = [_known(kind, axis) for axis in chosen]
     if isinstance(scales, (int, float)):
         scales = [scales] * len(chosen)
+    if scales is not None:
+        scales = _numbers(scales, "scales")
+    if sizes is not None:
+        sizes = integer_list(sizes, "sizes")
+    if regions is not None:
+        regions = [_region(region) for region in _listed(regions, "regions")]
     for name, given in (("sizes", sizes), ("scales", scales), ("regions", regions)):
         if given is not None and len(given) != len(chosen):
             raise TypeInferenceError(f"{name} needs a value for each of {len(chosen)} axes, found {tuple(given)}")
     if scales is not None and sizes is None:
-        if any(scale <= 0 for scale in scales):
-            raise TypeInferenceError(f"scales must be above 0, found {tuple(scales)}")
+        if not all(0 < scale < MAX_SCALE for scale in scales):
+            raise TypeInferenceError(f"scales must be above 0, and below 2**31, found {tuple(scales)}")
         sizes = [math.floor(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
     elif sizes is not None and scales is None:
         scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
@@ -124,6 +132,23 @@ def _changes(
         raise TypeInferenceError("either sizes or scales must be given")
     parts = regions or [(0.0, 1.0)] * len(chosen)
     return [Resized(*change) for change in zip(chosen, sizes, scales, parts, strict=True)]
+
+
+def _listed(values: object, name: str) -> list[object]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeInferenceError(f"{name} must be a list, found {values!r}")
+    return list(values)
+
+
+def _numbers(values: object, name: str) -> list[float]:
+    return [real(value, name) for value in _listed(values, name)]
+
+
+def _region(region: object) -> tuple[float, float]:
+    numbers = _numbers(region, "a region")
+    if len(numbers) != 2:
+        raise TypeInferenceError(f"a region has a begin and an end, found {region!r}")
+    return numbers[0], numbers[1]
 
 
 def _known(kind: TensorType, axis: int) -> int:
@@ -135,6 +160,9 @@ def _known(kind: TensorType, axis: int) -> int:
 
 def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
     """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
+    for mode in (how.mode, how.coordinates, how.nearest):
+        if not isinstance(mode, str):
+            raise TypeInferenceError(f"resize: modes are texts, found {mode!r}")
     kind = tensor_of(x)
     shape = [const_int(extent) for extent in kind.shape]
     for change in axes:

@@ -128,17 +128,16 @@ def strided_slice(
     steps: Sequence[int] | None = None,
 ) -> Call:
     """``x[start:end:step]`` on the given axes (the first ones, by default); indices are clamped as numpy does."""
-    attrs = StridedSliceAttrs(
-        tuple(axis_of("strided_slice", x, a) for a in (range(len(starts)) if axes is None else axes)),
-        tuple(_clipped(s) for s in starts),
-        tuple(_clipped(e) for e in ends),
-        (1,) * len(starts) if steps is None else tuple(_clipped(s) for s in steps),
-    )
-    return STRIDED_SLICE(x, attrs=attrs)
+    with naming("strided_slice", x):
+        first, last = _clipped(starts, "starts"), _clipped(ends, "ends")
+        given = tuple(range(len(first))) if axes is None else integer_list(axes, "axes")
+        apart = (1,) * len(first) if steps is None else _clipped(steps, "steps")
+    places = tuple(axis_of("strided_slice", x, axis) for axis in given)
+    return STRIDED_SLICE(x, attrs=StridedSliceAttrs(places, first, last, apart))
 
 
-def _clipped(index: int) -> int:
-    return max(-END, min(END, int(index)))
+def _clipped(indices: Sequence[int], name: str) -> tuple[int, ...]:
+    return tuple(max(-END, min(END, index)) for index in integer_list(indices, name))
 
 
 def split(x: Node, sections: Sequence[int], axis: int = 0) -> tuple[Call, ...]:

@@ -14,7 +14,7 @@ from ..ir.expr import ONE, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
-from .arguments import axis_of
+from .arguments import axis_of, integer_list, naming
 from .attrs import Attrs, attr
 from .condition import clause
 from .pattern_schedules import injective_schedule
@@ -219,5 +219,7 @@ def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, targe
 def transpose(x: Node, axes: Sequence[int] | None = None) -> Call:
     """x with axis k of the result being axis ``axes[k]`` of x; the axes reversed, if none are given."""
     reverse = reversed(range(tensor_of(x).ndim))
-    order = tuple(axis_of("transpose", x, axis) for axis in (reverse if axes is None else axes))
+    with naming("transpose", x):
+        given = integer_list(reverse if axes is None else axes, "axes")
+    order = tuple(axis_of("transpose", x, axis) for axis in given)
     return TRANSPOSE(x, attrs=TransposeAttrs(order))

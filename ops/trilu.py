@@ -10,6 +10,7 @@ from ..graph.node import Call, Node
 from ..graph.types import Type
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from .arguments import flag, integer
 from .attrs import Attrs, attr
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
@@ -54,4 +55,4 @@ register_compute(TRILU, _compute)
 
 def trilu(x: Node, k: int = 0, upper: bool = True) -> Call:
     """``numpy.triu`` or ``numpy.tril`` of the last two axes."""
-    return TRILU(x, attrs=TriluAttrs(int(k), bool(upper)))
+    return TRILU(x, attrs=TriluAttrs(integer(k, "k"), flag(upper, "upper")))

@@ -16,6 +16,7 @@ from ..graph.types import TensorType, Type
 from ..ir.dtype import BOOL, DType, dtype
 from ..ir.errors import ExpressionError, TypeInferenceError
 from ..ir.expr import Expr
+from .arguments import flag, real
 from .attrs import Attrs, attr, one_of
 from .layout_rule import register_layout_rule, same_layout
 from .registry import Op, OpPattern, register_op
@@ -190,7 +191,7 @@ LEAKY_RELU = _register(
 
 def leaky_relu(x: Node, alpha: float = 0.01) -> Call:
     """``x`` where it is 0 or more, else ``alpha * x``."""
-    return LEAKY_RELU(x, attrs=LeakyReluAttrs(float(alpha)))
+    return LEAKY_RELU(x, attrs=LeakyReluAttrs(real(alpha, "alpha")))
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ THRESHOLDED_RELU = _register(
 
 def thresholded_relu(x: Node, alpha: float = 1.0) -> Call:
     """``x`` where it is above ``alpha``, else 0; also for NaN."""
-    return THRESHOLDED_RELU(x, attrs=ThresholdedReluAttrs(float(alpha)))
+    return THRESHOLDED_RELU(x, attrs=ThresholdedReluAttrs(real(alpha, "alpha")))
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ ELU = _register(
 
 def elu(x: Node, alpha: float = 1.0) -> Call:
     """``x`` where it is 0 or more, else ``alpha * (exp(x) - 1)``."""
-    return ELU(x, attrs=EluAttrs(float(alpha)))
+    return ELU(x, attrs=EluAttrs(real(alpha, "alpha")))
 
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
@@ -252,7 +253,7 @@ SELU = _register(
 
 def selu(x: Node, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Call:
     """``gamma * x`` where ``x`` is above 0, else ``gamma * alpha * (exp(x) - 1)``."""
-    return SELU(x, attrs=SeluAttrs(float(alpha), float(gamma)))
+    return SELU(x, attrs=SeluAttrs(real(alpha, "alpha"), real(gamma, "gamma")))
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ CELU = _register(
 
 def celu(x: Node, alpha: float = 1.0) -> Call:
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
-    return CELU(x, attrs=CeluAttrs(float(alpha)))
+    return CELU(x, attrs=CeluAttrs(real(alpha, "alpha")))
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,7 @@ HARD_SIGMOID = _register(
 
 def hard_sigmoid(x: Node, alpha: float = 0.2, beta: float = 0.5) -> Call:
     """``alpha * x + beta``, held between 0 and 1."""
-    return HARD_SIGMOID(x, attrs=HardSigmoidAttrs(float(alpha), float(beta)))
+    return HARD_SIGMOID(x, attrs=HardSigmoidAttrs(real(alpha, "alpha"), real(beta, "beta")))
 
 
 hard_swish = _plain(
@@ -318,7 +319,7 @@ SWISH = _register(
 
 def swish(x: Node, alpha: float = 1.0) -> Call:
     """``x * sigmoid(alpha * x)``, which is SiLU for ``alpha`` 1."""
-    return SWISH(x, attrs=SwishAttrs(float(alpha)))
+    return SWISH(x, attrs=SwishAttrs(real(alpha, "alpha")))
 
 
 @dataclass(frozen=True)
@@ -365,7 +366,7 @@ SHRINK = _register(
 
 def shrink(x: Node, lambd: float = 0.5, bias: float = 0.0) -> Call:
     """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0. Integers are truncated."""
-    return SHRINK(x, attrs=ShrinkAttrs(float(lambd), float(bias)))
+    return SHRINK(x, attrs=ShrinkAttrs(real(lambd, "lambd"), real(bias, "bias")))
 
 
 @dataclass(frozen=True)
@@ -385,7 +386,8 @@ ISINF = _register("isinf", "whether x is infinite", elementwise_relation(FLOAT_K
 
 def isinf(x: Node, detect_negative: bool = True, detect_positive: bool = True) -> Call:
     """Whether ``x`` is an infinity, of the signs asked for."""
-    return ISINF(x, attrs=IsInfAttrs(bool(detect_negative), bool(detect_positive)))
+    negative, positive = flag(detect_negative, "detect_negative"), flag(detect_positive, "detect_positive")
+    return ISINF(x, attrs=IsInfAttrs(negative, positive))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ def spatial_rank(kind: TensorType, name: str = "x") -> int:
 
 def rank_in(kind: TensorType, layout: str, name: str = "x") -> int:
     """The number of spatial axes of a tensor in a layout; in N, C, … if that is empty."""
+    if not isinstance(layout, str):
+        raise TypeInferenceError(f"a layout is text, as 'NCHW', found {layout!r}")
     return len(Layout(layout).names) - 2 if layout else spatial_rank(kind, name)
 
 
@@ -86,8 +88,8 @@ def given_padding(padding: PerAxis, rank: int) -> tuple[int, ...]:
     return given if len(given) == 2 * rank else per_axis(padding, rank, "padding") * 2
 
 
-def check_auto_pad(auto_pad: AutoPad) -> None:
-    if auto_pad not in get_args(AutoPad):
+def check_auto_pad(auto_pad: object) -> None:
+    if not isinstance(auto_pad, str) or auto_pad not in get_args(AutoPad):
         raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
 
 

@@ -57,6 +57,7 @@ class Kernel:
     """
 
     def __init__(self, func: PrimFunc, code: CompiledCode, report: Callable[[], VectorReport] | None = None) -> None:
+        _check_parts(func, code)
         self.func = func
         self.code = code
         self._report = report
@@ -126,7 +127,8 @@ class Kernel:
         """
         if self.why_untimed:
             raise LoopwrightError(self.why_untimed)
-        return self.bind(*arrays, threads=threads).time(self._address, repeats, number)
+        bound = self.bind(*arrays, threads=threads)  # kept while it is timed: it holds what the code is called with
+        return measure(self._address, *bound.arguments, repeats, number, self._fail)
 
     def _checked_entry(self, native: Entry) -> Entry:
         """The entry of a debug build: each call has a context of its own, in which the check that fails leaves a
@@ -240,9 +242,15 @@ class BoundKernel:
             "a bound kernel holds addresses of this process: pickle or copy the kernel, and bind it to the other arrays"
         )
 
-    def time(self, address: int, repeats: int, number: int | Literal["auto"]) -> Timing:
-        """Time the native code at an address with these arrays."""
-        return measure(address, self._context, self._args, repeats, number, self._fail)
+    @property
+    def arguments(self) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
+        """What native code is called with: the context, and the slots. They live as long as this."""
+        return self._context, self._args
+
+
+def _check_parts(func: object, code: object) -> None:
+    if not isinstance(func, PrimFunc) or not isinstance(code, CompiledCode):
+        raise RuntimeArgumentError("kernels are made by lw.build, of a function and its compiled code")
 
 
 def _filled(message: str, numbers: Sequence[int]) -> str:

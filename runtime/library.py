@@ -30,6 +30,7 @@ from ..codegen.plain_data import from_plain
 from ..ir.dtype import DType, dtype
 from ..ir.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
 from ..ir.memory import memory_errors
+from ..ir.paths import as_path
 from ..ir.target import Target
 from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
@@ -96,8 +97,9 @@ class Library:
         """
         sections: list[Section] = []
         content = _content(self.model, sections)
+        file = as_path(path)
         try:
-            write_sections(Path(path), content, sections)
+            write_sections(file, content, sections)
         except OSError as error:
             raise ModelError(f"the library {os.fspath(path)} cannot be written: {error.strerror}") from error
 

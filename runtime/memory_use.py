@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 
@@ -57,7 +57,7 @@ def memory_use(
     """For inputs of these shapes, which a model without symbolic dimensions has no need of. ``loadings`` are those of
     each executor."""
     executors = len(loadings)
-    plan = make_plan(model, _input_shapes(model, shapes or {}))
+    plan = make_plan(model, _input_shapes(model, {} if shapes is None else shapes))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
     outputs = sum(size * prod(shape) for size, shape in zip(itemsizes, plan.outputs, strict=True))
     own = {function.symbol: function for function in model.functions}
@@ -86,13 +86,18 @@ def most_heap(
     return most
 
 
-def _input_shapes(model: CompiledModel, shapes: Mapping[str, Sequence[int]]) -> list[tuple[int, ...]]:
+def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tuple[int, ...]]:
+    if not isinstance(shapes, Mapping):
+        raise RuntimeArgumentError(f"shapes are those of inputs by name, as in {{'x': (1, 3)}}, found {shapes!r}")
     if unknown := sorted(map(str, shapes.keys() - {spec.name for spec in model.inputs})):
         raise RuntimeArgumentError(f"{model.name} has no input {', '.join(unknown)}")
     found = []
     for spec in model.inputs:
         if spec.name in shapes:
-            shape = tuple(shapes[spec.name])
+            given = shapes[spec.name]
+            if not isinstance(given, Iterable) or not all(isinstance(extent, int) for extent in given):
+                raise RuntimeArgumentError(f"the shape of input {spec} is a list of numbers, found {given!r}")
+            shape = tuple(given)
             check_shape(spec, shape)
         elif all(isinstance(extent, int) for extent in spec.shape):
             shape = tuple(evaluate(extent, {}) for extent in spec.shape)

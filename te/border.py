@@ -44,8 +44,10 @@ def pad(
     Raises ``ExpressionError`` for a negative count, another number of counts than axes, an unknown mode, and where an
     empty axis is to be padded with its own elements.
     """
+    if not isinstance(x, Tensor):
+        raise ExpressionError(f"{name} adds a border to a tensor, found {x!r}")
     begins, ends = _counts(x, before, "before"), _counts(x, before if after is None else after, "after")
-    if mode not in PAD_MODES:
+    if str(mode) not in PAD_MODES:
         raise ExpressionError(f"pad of {x.name}: mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
     for axis, extent in enumerate(x.shape):
         if mode != "constant" and const_int(extent) == 0 and begins[axis] + ends[axis] > 0:
@@ -58,8 +60,8 @@ def pad(
     return compute(shape, element, name=name)
 
 
-def _counts(x: Tensor, given: int | Sequence[int], what: str) -> tuple[int, ...]:
-    counts = (given,) * x.ndim if isinstance(given, int) else tuple(given)
+def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
+    counts = (given,) * x.ndim if isinstance(given, int) else tuple(given) if isinstance(given, Sequence) else ()
     if len(counts) != x.ndim or any(type(count) is not int or count < 0 for count in counts):
         raise ExpressionError(
             f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 from ..ir.build import index_var
@@ -118,9 +118,11 @@ def scalar_dtype(kind: str | DType) -> DType:
     return made
 
 
-def check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tuple[Expr, ...]:
+def check_shape(name: str, shape: object, kind: DType | None) -> tuple[Expr, ...]:
     if isinstance(shape, (int, Operand)):
         raise ExpressionError(f"the shape of {name} is a sequence of extents: write ({shape},)")
+    if isinstance(shape, str) or not isinstance(shape, Iterable):
+        raise ExpressionError(f"the shape of {name} is a sequence of extents, found {shape!r}")
     extents = tuple(simplify(as_index(e)) for e in shape)
     numbers = [number for e in extents if (number := const_int(e)) is not None]
     size = math.prod(numbers) * (kind.storage_bytes if kind is not None else 1)
@@ -136,7 +138,10 @@ def check_shape(name: str, shape: Sequence[ExprLike], kind: DType | None) -> tup
 def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
     if not callable(fcompute):
         raise ExpressionError(f"{name} needs a function from indices to the element there, found {fcompute!r}")
-    signature = inspect.signature(fcompute).parameters.values()
+    try:
+        signature = inspect.signature(fcompute).parameters.values()
+    except ValueError:  # of C
+        raise ExpressionError(f"the elements of {name} are said by a function of Python, found {fcompute!r}") from None
     own = inspect.Parameter.KEYWORD_ONLY  # of a lambda in a loop, which keeps what the loop changes
     parameters = [p for p in signature if p.kind is not own or p.default is inspect.Parameter.empty]
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL and len(parameters) <= rank + 1:

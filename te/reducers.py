@@ -88,13 +88,16 @@ def _check_operands(name: str, values: Sequence[Expr], operands: Sequence[Var]) 
             )
 
 
-def _as_axes(axis: Axes) -> tuple[Axis, ...]:
+def _as_axes(axis: object) -> tuple[Axis, ...]:
     if not isinstance(axis, (Axis, Sequence)):
         raise ExpressionError(
             f"a reduction is over axes, found {axis!r}; "
             "of two values te.minimum and te.maximum give the smaller and the larger"
         )
-    return (axis,) if isinstance(axis, Axis) else tuple(axis)
+    axes: tuple[object, ...] = (axis,) if isinstance(axis, Axis) else tuple(axis)
+    if others := [a for a in axes if not isinstance(a, Axis)]:
+        raise ExpressionError(f"a reduction is over axes, as te.reduce_axis makes them, found {others[0]!r}")
+    return tuple(a for a in axes if isinstance(a, Axis))
 
 
 def _check_axes(name: str, axis: Axes) -> tuple[Axis, ...]:

@@ -67,7 +67,9 @@ def model_interface(model: CompiledModel, name: str | None) -> Interface:
         for chosen, (spec, written) in zip(names, specs, strict=False)
     )
     externs = dict.fromkeys(prototype for f in model.functions for prototype in f.externs)
-    return Interface(c_function_name(name or model.name), tensors, tuple(names[len(specs) :]), tuple(externs))
+    return Interface(
+        c_function_name(model.name if name is None else name), tensors, tuple(names[len(specs) :]), tuple(externs)
+    )
 
 
 def kernel_interface(func: PrimFunc, externs: Iterable[str], name: str | None) -> Interface:
@@ -81,7 +83,12 @@ def kernel_interface(func: PrimFunc, externs: Iterable[str], name: str | None) -
         strides = "" if buffer.strides is None else f", strides [{', '.join(map(str, buffer.strides))}]"
         about = f"{buffer.name}: {buffer.dtype}[{shape}]{strides}"
         tensors.append(TensorParameter(chosen, c_comment(about), buffer.dtype, buffer.data in written, None))
-    return Interface(c_function_name(name or func.name), tuple(tensors), tuple(names[len(tensors) :]), tuple(externs))
+    return Interface(
+        c_function_name(func.name if name is None else name),
+        tuple(tensors),
+        tuple(names[len(tensors) :]),
+        tuple(externs),
+    )
 
 
 def _elements(spec: TensorSpec) -> int | None:

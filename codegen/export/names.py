@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ...ir.dtype import DType
+from ...ir.errors import RuntimeArgumentError
 from ..module import symbol_name
 from .c_words import FAMILIES, FUNCTIONS, WORDS
 
@@ -23,13 +24,15 @@ def c_name(name: str) -> str:
     return f"{found}_" if found in WORDS else found
 
 
-def c_function_name(name: str) -> str:
+def c_function_name(name: object) -> str:
     """The same for a function, which must not stand in the place of one that all programs have; nor must those that an
     export has beside it, such as ``NAME_destroy``.
 
     >>> c_function_name("memcpy"), c_function_name("main"), c_function_name("pthread_model"), c_function_name("sem")
     ('memcpy_', 'main_', 'pthread_model_', 'sem_')
     """
+    if not isinstance(name, str):
+        raise RuntimeArgumentError(f"the name of an exported function is text, found {name!r}")
     found = c_name(name)
     taken = found in FUNCTIONS | FAMILIES or found.startswith("pthread_") or symbol_name(found) != found
     return f"{found}_" if taken else found

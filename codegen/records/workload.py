@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ...ir.errors import RecordError
 from ...ir.json_object import read_object
 from ...ir.target import Target
 
@@ -59,6 +60,8 @@ class TargetKey:
 
     @classmethod
     def of(cls, target: Target) -> TargetKey:
+        if not isinstance(target, Target):
+            raise RecordError(f"records are of a Target, as resolve_target gives it, found {target!r}")
         return cls(str(target), target.arch, target.cpu, target.keys, target.l1_bytes, target.l2_bytes)
 
     def to_json(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import InterpretError
+from ..errors import InterpretError, RuntimeArgumentError
 from ..stmt import IRModule, PrimFunc
 from .arguments import bind_arguments
 from .run import Program
@@ -25,6 +25,8 @@ def interpret(func: PrimFunc | IRModule) -> Callable[..., None]:
     Calling it raises ``RuntimeArgumentError`` for arrays that do not fit the parameters, and ``InterpretError`` for an
     access out of bounds, a read of memory never written, a race, a failed assertion, a division of an index by 0.
     """
+    if not isinstance(func, (PrimFunc, IRModule)):
+        raise RuntimeArgumentError(f"interpret takes what lower gives, found {func!r}")
     module = func if isinstance(func, IRModule) else IRModule((func,))
     entry = module.entry
     compiled = Program(module).function(entry.name)

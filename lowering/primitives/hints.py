@@ -104,8 +104,9 @@ class Annotate(Step):
         )
 
     def _check(self, state: ScheduleState) -> None:
-        own = all(part.isidentifier() for part in str(self.key).split("."))
-        if not own or ("." not in self.key and self.key not in KEYS):
+        key = str(self.key)
+        own = all(part.isidentifier() for part in key.split("."))
+        if key is not self.key or not own or ("." not in key and key not in KEYS):
             known = "; ".join(f"{key}: {meaning}" for key, meaning in KEYS.items())
             raise schedule_error(
                 state,

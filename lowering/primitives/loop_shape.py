@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, get_args
 
+from ...ir.choices import is_one_of
 from ...ir.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..report import literal, schedule_error
@@ -103,7 +104,7 @@ class Split(Step):
         return new
 
     def _check_arguments(self, state: ScheduleState) -> None:
-        if self.tail not in get_args(Tail):
+        if not is_one_of(self.tail, Tail):
             raise ScheduleError(f"split has no tail {self.tail!r}; there are {', '.join(get_args(Tail))}")
         given = [(n, v) for n, v in (("factor", self.factor), ("nparts", self.nparts)) if v is not None]
         if len(given) != 1:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar, cast, get_args
 
 from ...ir.buffer import Scope
+from ...ir.choices import is_one_of
 from ...ir.errors import ScheduleError
 from ..index_map import index_map
 from ..nest.scans import scan_of
@@ -23,7 +24,7 @@ MAX_ALIGNMENT = 4096
 
 def check_scope(scope: str) -> Scope:
     """The scope of that name."""
-    if scope not in get_args(Scope):
+    if not is_one_of(scope, Scope):
         raise ScheduleError(f"there is no scope {scope!r}; there are {', '.join(get_args(Scope))}")
     return cast(Scope, scope)
 

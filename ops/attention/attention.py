@@ -22,6 +22,7 @@ from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr, const_int
 from ...ir.target import Target
 from ..accumulate import accumulator, widened
+from ..arguments import flag, real
 from ..registry import Op, OpPattern, register_op
 from ..relations import FLOAT_KINDS, broadcast_shapes, same_dtype, tensor_argument
 from ..rows import lowest
@@ -176,7 +177,9 @@ def attention(
     size = const_int(kind.shape[-1]) if kind.ndim else None
     if scale is None and not size:
         raise TypeInferenceError(f"nn.attention: the size of heads is not known, so give scale; query is {kind}")
-    attrs = AttentionAttrs(1 / math.sqrt(size or 1) if scale is None else float(scale), bool(causal), layout)
+    attrs = AttentionAttrs(
+        1 / math.sqrt(size or 1) if scale is None else real(scale, "scale"), flag(causal, "causal"), layout
+    )
     return (
         ATTENTION(query, key, value, attrs=attrs)
         if mask is None

@@ -232,6 +232,8 @@ def conv(
     with naming("nn.conv"):
         kind, filters = tensor_of(x), tensor_of(weight)
         rank = rank_in(kind, data_layout)
+        if not isinstance(kernel_layout, str):
+            raise TypeInferenceError(f"kernel_layout is text, as 'OIHW', found {kernel_layout!r}")
         axes = spatial_axes(rank)
     op, attributes = CONVS[rank]
     data, kernel = data_layout or f"NC{axes}", kernel_layout or f"OI{axes}"

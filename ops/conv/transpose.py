@@ -22,7 +22,7 @@ from ...ir.target import Target
 from ...lowering.register_tile import RegisterTile, register_tile
 from ...lowering.schedule import Schedule
 from ..accumulate import narrowed, widened
-from ..arguments import PerAxis, naming, per_axis
+from ..arguments import PerAxis, integer_list, naming, per_axis
 from ..attrs import Attrs, all_non_negative, all_positive, attr, positive
 from ..registry import Op, OpPattern, register_op
 from ..relations import same_dtype, tensor_argument
@@ -384,9 +384,11 @@ def _padding_for(
     if shape is None:
         raise TypeInferenceError(f"output_shape and auto_pad need known spatial extents, found {kind}")
     rank = len(window)
-    wanted = [n * s for n, s in zip(shape, strides, strict=True)] if output_shape is None else list(output_shape)
+    if output_shape is None:
+        output_shape = [n * s for n, s in zip(shape, strides, strict=True)]
+    wanted = integer_list(output_shape, "output_shape")
     if len(wanted) != rank:
-        raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {tuple(wanted)}")
+        raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {wanted}")
     begins, ends = [], []
     for d in range(rank):
         reach = (window[d] - 1) * dilation[d] + 1

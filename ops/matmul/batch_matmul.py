@@ -16,6 +16,7 @@ from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr
 from ...ir.target import Target
 from ..accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
+from ..arguments import dtype_name
 from ..attrs import Attrs, attr
 from ..implementation import Compute
 from ..registry import OpPattern, register_op
@@ -128,4 +129,4 @@ def batch_matmul(
     a: Node, b: Node, transpose_a: bool = False, transpose_b: bool = False, out_dtype: str | DType | None = None
 ) -> Call:
     """a[n] · b[n] for each n, or with aᵀ, bᵀ; of 8-bit integers, of either sign, in int32."""
-    return BATCH_MATMUL(a, b, attrs=BatchMatmulAttrs(transpose_a, transpose_b, str(out_dtype or "")))
+    return BATCH_MATMUL(a, b, attrs=BatchMatmulAttrs(transpose_a, transpose_b, dtype_name(out_dtype)))

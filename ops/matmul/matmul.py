@@ -14,6 +14,7 @@ from ...ir.errors import TypeInferenceError
 from ...ir.expr import Axis, Expr
 from ...ir.target import Target
 from ..accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
+from ..arguments import dtype_name, flag
 from ..attrs import Attrs, attr
 from ..layout_rule import Held, LayoutUse, register_layout_rule
 from ..registry import OpPattern, register_op
@@ -115,7 +116,7 @@ register_layout_rule(MATMUL, _matmul_uses)
 
 def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
     """a @ b, as in numpy; but 8-bit integers, of either sign, are summed in int32, and give int32."""
-    return MATMUL(a, b, attrs=MatmulAttrs(str(out_dtype or "")))
+    return MATMUL(a, b, attrs=MatmulAttrs(dtype_name(out_dtype)))
 
 
 # nn.dense
@@ -185,7 +186,7 @@ def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType
 
     A constant weight is turned over here, once and for all calls.
     """
-    name = str(out_dtype or "")
+    name, transposed = dtype_name(out_dtype), flag(transposed, "transposed")
     if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
         return DENSE(x, _turned(weight), attrs=DenseAttrs(False, name))
     return DENSE(x, weight, attrs=DenseAttrs(transposed, name))

@@ -36,6 +36,7 @@ from ...codegen.machine import feature_string, target_machine
 from ...codegen.model import CompiledModel
 from ...codegen.nest_source import SUFFIX, NestSource
 from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
+from ...ir.paths import as_path
 from ...ir.stmt import PrimFunc
 from ...ir.target import Target
 from ..threads.thread_pool import has_threads, serial_pool_ir, thread_pool_ir
@@ -66,6 +67,7 @@ def export_model(
     weights: Weights | None = None,
 ) -> Exported:
     """Write a model; see ``Library.export``."""
+    folder = as_path(folder)
     _check_kind(kind)
     if packed := [function.name for function in model.functions if function.is_packed]:
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
@@ -104,6 +106,7 @@ def export_kernel(
     name: str | None = None,
 ) -> Exported:
     """Write a kernel; see ``Kernel.export``."""
+    folder = as_path(folder)
     _check_kind(kind)
     _check_target(code.target)
     if code.options.debug:
@@ -129,7 +132,7 @@ def _in_folder(llvm_ir: str, nest: NestSource | None) -> str:
 
 
 def _check_kind(kind: object) -> None:
-    if kind not in get_args(Kind):
+    if not isinstance(kind, str) or kind not in get_args(Kind):
         raise RuntimeArgumentError(f"an export is one of {', '.join(get_args(Kind))}, found kind={kind!r}")
 
 
@@ -140,7 +143,7 @@ def _check_target(target: Target) -> None:
 
 
 def _is_beside(model: CompiledModel, kind: Kind, weights: object) -> bool:
-    if weights not in (None, *get_args(Weights)):
+    if weights is not None and not (isinstance(weights, str) and weights in get_args(Weights)):
         raise RuntimeArgumentError(f"weights are {' or '.join(get_args(Weights))}, found weights={weights!r}")
     beside = weights == "beside" or (weights is None and kind == "llvm" and bool(model.constants))
     if beside and not has_threads(model.target.triple):

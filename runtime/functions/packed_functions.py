@@ -49,10 +49,10 @@ def register_func(name: str, function: Registered, override: bool = False) -> Re
     return function
 
 
-def get_func(name: str) -> PackedFunction:
+def get_func(name: object) -> PackedFunction:
     """The function of a name. Raises ``LoopwrightError`` if there is none."""
     with _lock.held:
-        found = _functions.get(name)
+        found = _functions.get(name) if isinstance(name, str) else None
     if found is None:
         raise LoopwrightError(f"there is no function {name!r}: register it by lw.register_func")
     return found

@@ -62,7 +62,8 @@ def measure(
     ``number`` "auto" takes as many calls a repeat as last five milliseconds.
     """
     _check_positive("repeats", repeats)
-    if number != "auto":
+    auto = isinstance(number, str) and number == "auto"
+    if not auto:
         _check_positive("number", number)
     call, nothing = _repeater(entry, ctx, args), _repeater(_native()["lw_nothing"], ctx, args)
     _timed(call, 1, fail)  # pages are touched and workers started before the clock runs

@@ -61,7 +61,7 @@ class TacticChoice:
         select: Select | None,
         symbols: Mapping[str, int],
     ) -> None:
-        if select not in (None, "measure"):
+        if select is not None and str(select) != "measure":
             raise RuntimeArgumentError(f"select should be 'measure', or left out, found {select!r}")
         self._model = model
         self._registry = registry

@@ -70,7 +70,9 @@ class TacticRegistry:
             known[name] = RegisteredTactic(name, creator, priority)
 
     def of(self, op: str) -> tuple[RegisteredTactic, ...]:
-        """The tactics of an operator, in order of registration."""
+        """The tactics of an operator, in order of registration. Raises ``LoopwrightError`` for a name that no operator
+        has."""
+        check_op_name(op)
         with self._lock.held:
             return tuple(self._tactics.get(op, {}).values())
 

@@ -183,7 +183,7 @@ def test_domains_of_reductions(domain):
         ((3,), None, "None is no dtype"),
         ((-3,), "float32", "no negative extents"),
         ((2.5,), "float32", "2.5"),
-        ("ab", "float32", "cannot use a str"),
+        ("ab", "float32", "is a sequence of extents, found 'ab'"),
         ((1 << 40, 1 << 40), "int8", "too large"),
         ((1 << 45,), "float64", "too large"),
     ],

@@ -225,7 +225,7 @@ def test_types_that_do_not_fit_name_the_node():
 def test_shapes_that_are_given_wrongly():
     refused(relu(), "shapes= names 'z', which is no input of the model; its inputs are 'x'", shapes={"z": (3,)})
     refused(relu(), r"input 'x' has 1 dimensions, but the shape given is \(3, 4\)", shapes={"x": (3, 4)})
-    refused(relu(), "negative extent", shapes={"x": (-1,)})
+    refused(relu(), "negative extent", shapes={"x": (-2,)})
     two = model([node("Add", ["a", "b"], ["y"])], [value("a", ("n",)), value("b", ("n",))])
     refused(two, "make dimension 'n' both 3 and 4", shapes={"a": (3,), "b": (4,)})
 

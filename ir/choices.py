@@ -1,0 +1,19 @@
+"""Choices that callers make: among texts, as ``Literal`` types list them, and of yes or no."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from .errors import RuntimeArgumentError
+
+
+def is_one_of(value: object, choices: object) -> bool:
+    """Whether a value is text, and one of those of a ``Literal`` type. An array, which compares by its elements, is
+    none."""
+    return isinstance(value, str) and value in get_args(choices)
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raises ``RuntimeArgumentError`` for what is neither True nor False, nor a number in its place."""
+    if not isinstance(value, (bool, int)):
+        raise RuntimeArgumentError(f"{name} should be True or False, found {value!r}")
