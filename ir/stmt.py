@@ -41,6 +41,8 @@ from .extern import ExternFunction, Passing, Region
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
 Notes: TypeAlias = tuple[tuple[str, "str | int | bool"], ...]
 """What a schedule says of a loop: keys and values, see the primitive ``annotate``."""
+PLAIN_TAIL = ("tail", "plain")
+"""The note at a loop that the schedule has unrolled, in a tail whose code would have been too large so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...ir.origin import Nest, NestLoop
-from ...ir.stmt import IRModule
+from ...ir.stmt import PLAIN_TAIL, IRModule
 from ...ir.target import Target
 from ..abi import LIBC_SYMBOLS, PARALLEL_FOR
 from ..compile import texts_with_lines
@@ -62,6 +62,8 @@ class _Reporter:
             codes = [code for p in placed for code in (self.machine.of_loop(p) if self.machine else ())]
             code = sum((c.counts for c in codes), Counts()) if codes else None
             costs = [*self._spills(codes), *self._scalar(loop, placed, stores)]
+            if any(PLAIN_TAIL in p.loop.notes for p in placed):
+                costs.append("its tail is plain: unrolled, it would make too many statements")
             became = self._loop(loop, placed, codes, stores) + ", scalar" * any(c.startswith("scalar") for c in costs)
         unique = tuple(dict.fromkeys(costs))
         return LoopReport(loop.id, loop.name, loop.kind, loop.extent, len(loop.around), became, unique, code)

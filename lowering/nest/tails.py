@@ -4,27 +4,47 @@ Part of ``realize``, which calls it on the nest of each stage. Of a peeled split
 last full tile ends; inside the rest, loops get shorter where that is all the condition asks. Where the loop over tiles
 was fused into another, so that what is left lies all over its range, each iteration chooses by a test. A shifted tile
 that might not fit into its loop at all has two nests, of which a test chooses.
+
+Each copy is unrolled like the original, so that tails within tails would soon make more code than anybody waits for.
+Beyond a budget of statements a copy is plain: its conditions stay, and its unrolled loops are loops.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.expr import FALSE, ONE, TRUE, Compare, Expr, Var, const_int
 from ...ir.facts import Facts, prove
 from ...ir.simplify import simplify
-from ...ir.stmt import For, If, Stmt, StmtNode, seq
-from ...ir.visit import Node, bound_vars, free_vars, reads_memory, substitute, walk, with_children
+from ...ir.stmt import PLAIN_TAIL, CallExtern, Evaluate, For, If, Stmt, StmtNode, Store, seq
+from ...ir.visit import (
+    Node,
+    bound_vars,
+    children,
+    free_vars,
+    reads_memory,
+    rewrite,
+    substitute,
+    walk,
+    with_children,
+)
 from ..passes.context import inside_loop
 from ..passes.copying import fresh_copy
 from ..passes.guards import Guard as SolvedGuard
 from ..passes.guards import conditions_in, guard_of
+from ..passes.loop_partition import KEPT_WHOLE
 from ..passes.loop_ranges import split_range, with_loop_body, with_range, without
 from .loops import Guard
 
 MAX_COPIES = 8
 """Most copies of loops that the tails of one stage may make; conditions beyond that stay where they are."""
+
+MAX_STATEMENTS = 256
+"""Most statements that the copies for the tails of one stage may become when their loops are unrolled."""
+
+logger = logging.getLogger("loopwright.lowering")
 
 Cuts = Mapping[Expr, Expr]
 """For each condition of a tail, another one: where that holds, the condition does. FALSE where that is nowhere."""
@@ -39,15 +59,17 @@ def cut_tails(nest: Stmt, guards: Sequence[Guard], facts: Facts, loop_of: dict[V
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """What is known at a place in the nest; ``lanes`` are the variables of the vectorized loops around it."""
+    """What is known at a place in the nest; ``lanes`` are the variables of the vectorized loops around it, ``times``
+    how often the unrolled ones copy it."""
 
     cuts: Cuts
     facts: Facts
     lanes: frozenset[Var] = frozenset()
+    times: int = 1
 
     def inside(self, loop: For) -> _Place:
         lanes = self.lanes | {loop.var} if loop.kind == "vectorized" else self.lanes
-        return replace(self, facts=inside_loop(self.facts, loop), lanes=lanes)
+        return replace(self, facts=inside_loop(self.facts, loop), lanes=lanes, times=self.times * _copies_of(loop))
 
     def where(self, test: Expr) -> _Place:
         return replace(self, facts=self.facts.with_condition(test))
@@ -62,11 +84,13 @@ class _Place:
 
 
 class _Cutter:
-    """Walks from the outside inwards. Mutable: ``loop_of`` grows with each copy, and counts those still to be had."""
+    """Walks from the outside inwards. Mutable: ``loop_of`` grows with each copy, and what is still to be had of copies
+    and of their statements gets less."""
 
     def __init__(self, loop_of: dict[Var, str]) -> None:
         self._loop_of = loop_of
         self._copies_left = MAX_COPIES
+        self._statements_left = MAX_STATEMENTS
 
     def stmt(self, stmt: Stmt, place: _Place) -> Stmt:
         def inside(child: Node) -> Node:
@@ -93,7 +117,19 @@ class _Cutter:
         full = self.stmt(without(loop, [condition]), place.where(test))
         if test is TRUE:
             return full
+        if not self._affords(loop, place):
+            return If(test, full, self._copy(_plain(loop)))
         return If(test, full, self._copy(self.stmt(loop, place.in_rest([condition]))))
+
+    def _affords(self, stmt: Stmt, place: _Place) -> bool:
+        """Whether a copy of a statement, which is yet to be unrolled, is within the budget, from which it is taken."""
+        size = place.times * _unrolled_size(stmt)
+        if size > self._statements_left:
+            names = ", ".join(dict.fromkeys(self._loop_of.get(loop.var, loop.var.name) for loop in _loops(stmt)))
+            logger.info("a tail is plain: unrolled, %s would be %d statements more, of %d", names, size, MAX_STATEMENTS)
+            return False
+        self._statements_left -= size
+        return True
 
     def _cut(self, loop: For, place: _Place) -> Stmt:
         """The loop over full tiles, and that over what is left."""
@@ -112,6 +148,8 @@ class _Cutter:
         """What is left is but one iteration, in general: no work for several threads."""
         if prove(loop.extent <= ONE, place.facts):
             loop = replace(loop, kind="serial")
+        if not self._affords(loop, place):
+            return self._copy(_plain(loop))
         if loop.extent is ONE:
             return self._copy(self._for(loop, place))
         loop = _shortened(loop, place)
@@ -133,6 +171,8 @@ class _Cutter:
         full = self._choose_body(without(body, conditions), others, place.where(test))
         if test is TRUE:
             return full
+        if not self._affords(body, place):
+            return If(test, full, self._copy(_plain(body)))
         return If(test, full, self._copy(self._choose_body(body, others, place.in_rest(conditions))))
 
     def _copy(self, stmt: Stmt) -> Stmt:
@@ -142,6 +182,34 @@ class _Cutter:
             if old.var in self._loop_of:  # those of prefetches and intrinsics are no loops of the schedule
                 self._loop_of[new.var] = self._loop_of[old.var]
         return copy
+
+
+def _copies_of(loop: For) -> int:
+    """How many copies of its body a loop becomes."""
+    return max(1, const_int(loop.extent) or 1) if loop.kind == "unrolled" else 1
+
+
+def _unrolled_size(node: Node) -> int:
+    """How many statements a statement becomes when its loops are unrolled."""
+    if isinstance(node, (Store, Evaluate, CallExtern)):
+        return 1
+    times = _copies_of(node) if isinstance(node, For) else 1
+    return times * sum(_unrolled_size(child) for child in children(node) if isinstance(child, StmtNode))
+
+
+def _plain(stmt: Stmt) -> Stmt:
+    """A tail in little code: its unrolled loops are serial ones, and no pass makes more loops of these."""
+
+    def visit(node: Node) -> Node | None:
+        match node:
+            case For(kind="unrolled"):
+                return replace(node, kind="serial", notes=(*node.notes, PLAIN_TAIL, KEPT_WHOLE))
+            case For(kind="serial"):
+                return replace(node, notes=(*node.notes, KEPT_WHOLE))
+            case _:
+                return None
+
+    return rewrite(stmt, visit)
 
 
 def _loops(stmt: Stmt) -> list[For]:
