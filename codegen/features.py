@@ -121,7 +121,7 @@ def check_together(triple: str, cpu: str, attributes: str) -> None:
 def _in_a_child(program: str, *arguments: str) -> tuple[int, str]:
     """How a Python program ends, and what it prints on stderr."""
     command = python_command(program, *arguments)
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     return run.returncode, run.stderr
 
 

@@ -260,7 +260,7 @@ def test_usage_errors_end_with_2(capsys, arguments):
 
 def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
     line = f"{sys.executable} -m loopwright dump {folder / 'small.onnx'} --stage asm | head -1"
-    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     assert done.stderr == ""
 
@@ -280,6 +280,6 @@ def test_mlir_opt_reads_what_dump_prints(folder, capsys, stage):
     text = command(capsys, "dump", folder / "small.onnx", "--stage", stage)
     assert text.count("// -----") == text.count("module {") - 1 > 0
     line = [needed_tools.program("mlir-opt-19", "mlir-opt", package="mlir-19-tools"), "--split-input-file"]
-    done = subprocess.run(line, input=text, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(line, input=text, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("func.func @") == text.count("func.func @") > 0

@@ -174,11 +174,11 @@ def test_usage_errors_end_with_2(path, capsys, arguments):
 
 def test_progress_shows_on_a_terminal_and_not_in_a_pipe(path, tmp_path):
     line = [sys.executable, "-m", "loopwright", "run", str(path), "--no-code"]
-    piped = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    piped = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert piped.stderr == ""
     terminal, end = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "LOOPWRIGHT_CACHE_DIR": str(tmp_path / "empty")}
-    subprocess.run(line, check=True, stdout=subprocess.PIPE, stderr=end, cwd=tmp_path, timeout=120, env=environment)
+    subprocess.run(line, check=True, stdout=subprocess.PIPE, stderr=end, cwd=tmp_path, timeout=600, env=environment)
     os.close(end)
     shown = os.read(terminal, 1 << 16).decode(errors="replace")  # may end inside of a character
     os.close(terminal)

@@ -126,7 +126,7 @@ def test_concurrent_writers_and_readers_see_whole_entries(tmp_path):
         subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)], stderr=subprocess.PIPE) for n in (1, 2)
     ]
     for writer in writers:
-        _, errors = writer.communicate(timeout=120)
+        _, errors = writer.communicate(timeout=600)
         assert writer.returncode == 0, errors.decode()
         assert errors == b""
     assert len(entries(tmp_path)) == 1

@@ -54,7 +54,7 @@ def choices(seed):
     root = str(Path(lw.__file__).parent)
     command = [sys.executable, "-c", PROGRAM, root, str(seed)]
     environment = os.environ | {"PYTHONHASHSEED": str(seed)}
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=600).stdout
 
 
 def test_choices_do_not_depend_on_the_order_of_imports():

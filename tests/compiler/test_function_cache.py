@@ -124,7 +124,7 @@ def test_processes_that_compile_the_same_at_once_share_the_cache(tmp_path):
         racer.stdin.close()
         racer.stdin = None
     for racer in racers:
-        _, errors = racer.communicate(timeout=120)
+        _, errors = racer.communicate(timeout=600)
         assert racer.returncode == 0, errors.decode()
         assert errors == b""
     found = DiskCache(tmp_path).entries()

@@ -84,7 +84,7 @@ def test_a_library_is_saved_and_loaded_in_another_process(tmp_path):
         "x = np.full((3, 5), -2, np.float32)\n"
         "assert (Engine(load_library(sys.argv[1]))([x])[0] == 2).all()\n"
     )
-    subprocess.run([sys.executable, "-c", script, os.fspath(path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", script, os.fspath(path)], check=True, timeout=600)
 
 
 def test_a_library_that_cannot_be_written_leaves_nothing_behind(tmp_path):

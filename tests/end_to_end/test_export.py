@@ -74,7 +74,7 @@ def outputs(program, *arguments, command=()):
     for threads in ("1", "2"):
         run = subprocess.run(
             [*command, str(program), threads, *map(str, arguments)],
-            input=X.tobytes(), capture_output=True, check=False, timeout=60,
+            input=X.tobytes(), capture_output=True, check=False, timeout=600,
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
         found.append(np.frombuffer(run.stdout, np.float32).reshape(2, -1))

@@ -61,7 +61,7 @@ def check_runs(program, folder):
 
     def run(threads, weights):
         arguments = [*program, threads, weights]
-        return subprocess.run(arguments, input=X.tobytes(), capture_output=True, check=False, timeout=120, cwd=folder)
+        return subprocess.run(arguments, input=X.tobytes(), capture_output=True, check=False, timeout=600, cwd=folder)
 
     for threads in ("1", "2", "3"):
         done = run(threads, "net.weights")

@@ -26,7 +26,7 @@ def library(tmp_path_factory):
 def test_what_a_killed_process_leaves_is_whole(library, tmp_path, what):
     run = subprocess.run(
         [sys.executable, str(SCRIPT), what, str(library), str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"{ROUNDS}\n"

@@ -36,7 +36,7 @@ def lint(tmp_path):
         command = [str(Path(sysconfig.get_path("scripts")) / "lint-imports")]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
         run = subprocess.run(
-            command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True, timeout=120
+            command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True, timeout=600
         )
         return run.returncode, run.stdout
 

@@ -50,4 +50,4 @@ def test_without_arguments_the_command_shows_its_help(tmp_path):
 
 def _run(arguments: list[str], folder: Path) -> str:
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=600).stdout

@@ -40,7 +40,7 @@ def run(scenario):
         [sys.executable, "-X", "faulthandler", str(PROGRAM), scenario],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stderr}"
