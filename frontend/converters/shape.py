@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ...graph.node import Node, tensor_of
 from ...ir.errors import ModelError, TypeInferenceError
-from ...ir.expr import ZERO, Expr, const_int
+from ...ir.expr import ZERO, Expr, as_index, const_int
 from ...ir.simplify import simplify
 from ...ops import concatenate, repeat, reshape, slicing, space_depth, transpose
 from ...ops import pad as padding
@@ -198,7 +198,11 @@ def _tile(node: OnnxNode) -> Node:
 
 @converter("Expand", 8, 13)
 def _expand(node: OnnxNode) -> Node:
-    return repeat.broadcast_to(node[0], node.required_constant(1, "the shape"))
+    """An open extent may stay what it is, which an extent of 1 says."""
+    wanted = node.extents(1, "the shape")
+    own = (*(None,) * (len(wanted) - node.rank), *node.type().shape)
+    kept = [1 if extent is mine else extent for extent, mine in zip(wanted, own[len(own) - len(wanted) :], strict=True)]
+    return repeat.broadcast_to(node[0], node.numbers([as_index(extent) for extent in kept]))
 
 
 @converter("DepthToSpace", 1, 11, 13, 28)

@@ -205,6 +205,31 @@ def test_flex_attention_is_its_body(kind, heads, modified):
     same(engine(made)(arrays), onnx_evaluator(made).run(None, arrays), 1e-5 if kind is np.float32 else 2e-3)
 
 
+def test_open_extents_are_expanded_where_they_stay_what_they_are():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], start=0, end=1),
+        helper.make_node("Concat", ["k", "n", "m"], ["shape"], axis=0),
+        helper.make_node("Expand", ["x", "shape"], ["y"]),
+    ]
+    made = model(nodes, {"x": (FLOAT, ["n", 1])}, ["y"], {"k": np.array([3]), "m": np.array([4])})
+    expanded = engine(made)
+    for n in (0, 1, 5):
+        x = floats(n, 1)
+        same(expanded([x]), [np.broadcast_to(x, (3, n, 4))])
+    nodes[1] = helper.make_node("Concat", ["n", "k", "m"], ["shape"], axis=0)
+    with pytest.raises(lw.ModelError, match="there is the dimension n: give the shapes"):
+        engine(model(nodes, {"x": (FLOAT, ["n", 1])}, ["y"], {"k": np.array([3]), "m": np.array([4])}))
+
+
+def test_flex_attention_of_open_extents():
+    domain = "ai.onnx.preview"
+    node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain=domain)
+    kinds = {name: (FLOAT, ["b", 4, "s", 8]) for name in "qkv"}
+    made = model([node], kinds, ["y"], opset=onnx.defs.onnx_opset_version(), domains=[domain])
+    arrays = {name: floats(2, 4, 5, 8, seed=k) for k, name in enumerate("qkv")}
+    same(engine(made)(arrays), onnx_evaluator(made).run(None, arrays))
+
+
 # Scales of 16 bits
 
 
