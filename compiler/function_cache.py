@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..codegen.cache import DiskCache, disk_cache
 from ..codegen.cache_entry import About
 from ..codegen.cache_key import cache_key, compiler_version
+from ..codegen.extents import evaluate
 from ..codegen.model import CompiledFunction
 from ..codegen.object_check import check_object
 from ..codegen.options import CodegenOptions
@@ -35,6 +36,7 @@ MEMORY_ENTRIES = 256
 """Most functions kept in memory, the last used ones."""
 _SOURCES = ("ir", "te", "lowering", "codegen", "graph", "ops", "compiler")
 _SIZE_BYTES = 8
+_MOST = 1 << 62
 
 
 def function_key(
@@ -154,7 +156,21 @@ def _check_fit(found: CompiledFunction, function: Function, target: Target) -> N
         raise ModelError(f"it was not compiled of {function.name}")
     if any(place is not None and not 0 <= place < len(kinds) for place in places):
         raise ModelError("its call has operands that are no arguments")
+    _check_extents(found)
     check_object(found.object, target, found.symbol)
+
+
+def _check_extents(found: CompiledFunction) -> None:
+    """Raise ``ModelError`` if an extent is of dimensions that the function does not have, or can be no number of
+    bytes or operations."""
+    dims = dict.fromkeys(found.dims, 1)
+    for extent in (found.operations, found.traffic, found.heap_once, found.heap_each):
+        try:
+            fits = 0 <= evaluate(extent, dims) < _MOST
+        except (KeyError, ZeroDivisionError):
+            fits = False
+        if not fits:
+            raise ModelError(f"its extent {str(extent)!r} cannot be")
 
 
 def to_bytes(function: CompiledFunction) -> bytes:
