@@ -291,4 +291,4 @@ def test_an_interrupt_at_any_moment_in_line_leaves_the_line_whole(clock, monkeyp
         assert not turns.line
         return came
 
-    interrupt_at_each_moment(attempt, 10)
+    interrupt_at_each_moment(attempt, 10 if sys.version_info < (3, 13) else 1)  # code that threads share is not traced
