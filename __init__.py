@@ -181,9 +181,9 @@ def build(
     >>> b
     array([0., 2., 4., 6.], dtype=float32)
     """
-    resolved = resolve_target(target)
     options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
     with memory_errors(f"building {name}"):
+        resolved = resolve_target(target)
         compiled = compile_schedule(schedule, args, resolved, name, options)
         report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
         return Kernel(compiled.func, compiled.code, report)
@@ -246,8 +246,8 @@ def compile(
     evaluate = partial(_evaluate, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
-    resolved = resolve_target(target)
     with memory_errors("compiling a model"):
+        resolved = resolve_target(target)
         # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
         compiled = compile_model(
             _graph_of(model, shapes, resolved, batch_invariant),
