@@ -27,6 +27,7 @@ from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import foreign_code
 from .closed_function import entry_symbol
+from .constraints import LARGE
 from .records import NO_RECORDS, TuningRecords
 from .symbols import symbols_of
 from .workload import workloads_of
@@ -162,11 +163,12 @@ def _check_fit(found: CompiledFunction, function: Function, target: Target) -> N
 
 def _check_extents(found: CompiledFunction) -> None:
     """Raise ``ModelError`` if an extent is of dimensions that the function does not have, or can be no number of
-    bytes or operations."""
-    dims = dict.fromkeys(found.dims, 1)
+    bytes or operations. With open dimensions the size is not judged: it is negative where a window does not fit."""
+    dims = {name: LARGE + number for number, name in enumerate(found.dims)}
     for extent in (found.operations, found.traffic, found.heap_once, found.heap_each):
         try:
-            fits = 0 <= evaluate(extent, dims) < _MOST
+            size = evaluate(extent, dims)
+            fits = bool(dims) or 0 <= size < _MOST
         except (KeyError, ZeroDivisionError):
             fits = False
         if not fits:

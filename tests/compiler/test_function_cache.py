@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import loopwright as lw
@@ -97,6 +98,20 @@ def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch, capl
     assert function_cache.info().memory_hits == before + 1
     with pytest.raises(AssertionError, match="compiled again"):
         compile_model(model(), TARGET, CodegenOptions(cache=False))
+
+
+def test_a_function_of_open_extents_whose_window_needs_more_than_one_is_taken_from_disk(caplog):
+    rows = lw.te.var("rows")
+    x = lw.var("x", (1, 1, rows, 16))
+    function = lw.Function((x,), lw.nn.conv2d(x, lw.const(np.ones((1, 1, 4, 3), np.float32))))
+    options = CodegenOptions()
+    first = compile_model(function, TARGET, options, jobs=1)
+    function_cache.clear()
+    with caplog.at_level(logging.INFO, "loopwright.cache"):
+        again = compile_model(function, TARGET, options, jobs=1)
+    assert "1 from the cache, 0 compiled; " in caplog.text
+    assert "dropping" not in caplog.text
+    assert again.functions == first.functions
 
 
 _COMPILES = """
