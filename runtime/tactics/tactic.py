@@ -70,9 +70,10 @@ class TacticRegistry:
             known[name] = RegisteredTactic(name, creator, priority)
 
     def of(self, op: str) -> tuple[RegisteredTactic, ...]:
-        """The tactics of an operator, in order of registration. Raises ``LoopwrightError`` for a name that no operator
-        has."""
-        check_op_name(op)
+        """The tactics of an operator, in order of registration; none of one that is not registered here, as an operator
+        of a loaded library need not be. Raises ``LoopwrightError`` for what is no name."""
+        if not isinstance(op, str):
+            raise LoopwrightError(f"operators are named by strings, found {op!r}")
         with self._lock.held:
             return tuple(self._tactics.get(op, {}).values())
 

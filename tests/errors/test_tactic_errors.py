@@ -31,6 +31,8 @@ def test_a_tactic_is_of_an_operator_that_there_is():
         lw.TacticRegistry().register("nn.matmull", "test.mine", object)
     with pytest.raises(lw.LoopwrightError, match=r"there is no operator 3"):
         lw.TacticRegistry().register(3, "test.mine", object)
+    with pytest.raises(lw.LoopwrightError, match="operators are named by strings, found 3"):
+        lw.TacticRegistry().of(3)
 
 
 def test_settings_are_checked(library):
