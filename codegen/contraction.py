@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..ir.expr import Binary, Broadcast, Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contraction:
     """``a * b + addend``, where a and the addend change their signs first if told to."""
 
