@@ -55,9 +55,9 @@ def schedule_tables(attrs, anchor, outputs, target):
 @register_strategy(ROPE)
 def strategy(attrs, inputs, result, target):
     made = OpStrategy()
-    made.add_implementation(compute, schedule_default, "rope.direct")
-    with made.specialized(result.shape[0] >= 4):  # tables for few heads cost more than they save
-        made.add_implementation(compute, schedule_tables, "rope.tables", plevel=15)
+    made.add_implementation(compute, schedule_default, "rope.direct", sums="as written")
+    with made.specialized(result.shape[0] >= 4):  # fewer do not pay for tables; as both sum alike, heads may decide
+        made.add_implementation(compute, schedule_tables, "rope.tables", plevel=15, sums="as written")
     return made
 
 
