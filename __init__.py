@@ -234,9 +234,8 @@ def compile(
     ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
     in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
     operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
-    functions. Calls of the operators
-    named in ``unfused`` stay functions of their own, which tactics of Python can serve. ``lw.Engine(library)`` runs the
-    result on the target's kind of machine, ``library.save`` keeps it.
+    functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
+    serve. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, and, if it is to
     be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown target, precision or
     arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with BLAS;
