@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from math import prod
 
 from ..codegen.extents import evaluate
-from ..codegen.model import CompiledFunction, CompiledModel
+from ..codegen.model import CompiledFunction, CompiledModel, TensorSpec
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.errors import RuntimeArgumentError
 from .dimensions import check_shape, make_plan
@@ -94,10 +94,7 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
     found = []
     for spec in model.inputs:
         if spec.name in shapes:
-            given = shapes[spec.name]
-            if not isinstance(given, Iterable) or not all(isinstance(extent, int) for extent in given):
-                raise RuntimeArgumentError(f"the shape of input {spec} is a list of numbers, found {given!r}")
-            shape = tuple(given)
+            shape = _shape(spec, shapes[spec.name])
             check_shape(spec, shape)
         elif all(isinstance(extent, int) for extent in spec.shape):
             shape = tuple(evaluate(extent, {}) for extent in spec.shape)
@@ -108,3 +105,11 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
             )
         found.append(shape)
     return found
+
+
+def _shape(spec: TensorSpec, given: object) -> tuple[int, ...]:
+    """The extents that a caller gives for an input: numbers of Python or numpy."""
+    extents = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not isinstance(given, Iterable) or not all(hasattr(extent, "__index__") for extent in extents):
+        raise RuntimeArgumentError(f"the shape of input {spec} is a list of numbers, found {given!r}")
+    return tuple(map(int, extents))

@@ -206,6 +206,7 @@ def test_memory_is_known_before_a_run(library, matrices):
     assert use.peak == use.weights + use.arena + use.code + use.outputs + use.kernels
     engine = lw.Engine(matrices)
     use = engine.memory({"x": (100, 24)})
+    assert engine.memory({"x": np.array([100, 24])}) == engine.memory({"x": iter((100, 24))}) == use
     assert use.weights == sum(constant.nbytes for constant in matrices.model.constants) > 0
     assert use.outputs == 100 * 24 * 4
     engine([np.ones((100, 24), np.float32)])
