@@ -10,4 +10,6 @@ import sys
 
 def python_command(program: str, *arguments: str) -> list[str]:
     """The command that runs a program, with arguments."""
-    return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{program}", *arguments]
+    given: list[object] = [*sys.path]
+    folders = [str(each) for each in given if isinstance(each, str)]  # imports pass over others, such as Path
+    return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {folders!r}\n{program}", *arguments]
