@@ -40,7 +40,7 @@ from .explorer.explore import explore
 from .frontend import from_onnx
 from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
-from .ir.choices import check_flag
+from .ir.choices import check_flag, is_one_of
 from .ir.errors import (
     BoundsError,
     CacheError,
@@ -144,7 +144,7 @@ def emit_mlir(func: PrimFunc | IRModule, level: MlirLevel = "loops", precision: 
         raise RuntimeArgumentError(f"emit_mlir takes what lower gives, found {func!r}")
     verify(func)
     contract = CodegenOptions(precision=precision).precision != "strict"
-    if level not in get_args(MlirLevel):
+    if not is_one_of(level, MlirLevel):
         raise RuntimeArgumentError(f"a level of MLIR is one of {', '.join(get_args(MlirLevel))}, found {level!r}")
     if level == "loops":
         return loops_text(func, contract=contract)

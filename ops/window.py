@@ -6,11 +6,12 @@ Spatial axes are in the order D, H, W. Pads are all begins, then all ends, as in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from .. import te
 from ..graph.layout import Layout
 from ..graph.types import TensorType
+from ..ir.choices import is_one_of
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Axis, Expr, as_index, const, const_int
 from ..ir.simplify import simplify
@@ -89,7 +90,7 @@ def given_padding(padding: PerAxis, rank: int) -> tuple[int, ...]:
 
 
 def check_auto_pad(auto_pad: object) -> None:
-    if not isinstance(auto_pad, str) or auto_pad not in get_args(AutoPad):
+    if not is_one_of(auto_pad, AutoPad):
         raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
 
 

@@ -35,6 +35,7 @@ from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string, target_machine
 from ...codegen.model import CompiledModel
 from ...codegen.nest_source import SUFFIX, NestSource
+from ...ir.choices import is_one_of
 from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
 from ...ir.paths import as_path
 from ...ir.stmt import PrimFunc
@@ -132,7 +133,7 @@ def _in_folder(llvm_ir: str, nest: NestSource | None) -> str:
 
 
 def _check_kind(kind: object) -> None:
-    if not isinstance(kind, str) or kind not in get_args(Kind):
+    if not is_one_of(kind, Kind):
         raise RuntimeArgumentError(f"an export is one of {', '.join(get_args(Kind))}, found kind={kind!r}")
 
 
