@@ -77,3 +77,19 @@ def pytest_collection_finish(session):
     """Programs have many nodes and no cycles: to look for cycles as often as Python does takes a tenth of the time."""
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+@pytest.fixture
+def stores(monkeypatch):
+    """How many elements of each buffer the interpreter stores."""
+    from loopwright.ir.interpret import access
+
+    counts = {}
+    write = access.Access._write
+
+    def counted(self, frame, memory, element, value):
+        counts[self.buffer.name] = counts.get(self.buffer.name, 0) + 1
+        write(self, frame, memory, element, value)
+
+    monkeypatch.setattr(access.Access, "_write", counted)
+    return counts

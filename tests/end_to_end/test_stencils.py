@@ -7,7 +7,7 @@ from scipy import ndimage
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.expr import Load, Ramp, const_int
-from loopwright.ir.interpret import access, interpret
+from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import For
 from loopwright.ir.visit import walk
 from loopwright.lowering.pipeline import realized_function
@@ -146,20 +146,6 @@ def test_images_of_any_size(mode):
         across = np.pad(sum(w * expected[1:-1, j : j + shape[1]] for j, w in enumerate(ACROSS[0])), 1, mode)
         down = sum(w * across[i : i + shape[0], 1:-1] for i, w in enumerate(ACROSS[0]))
         np.testing.assert_allclose(result, down, rtol=1e-5, atol=1e-5)
-
-
-@pytest.fixture
-def stores(monkeypatch):
-    """How many elements of each buffer the interpreter stores."""
-    counts = {}
-    write = access.Access._write
-
-    def counted(self, frame, memory, element, value):
-        counts[self.buffer.name] = counts.get(self.buffer.name, 0) + 1
-        write(self, frame, memory, element, value)
-
-    monkeypatch.setattr(access.Access, "_write", counted)
-    return counts
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])

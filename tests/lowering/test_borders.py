@@ -6,7 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.expr import Binary, IfThenElse, Load, Ramp, Select, const_int
-from loopwright.ir.interpret import access, interpret
+from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import walk
 
@@ -52,20 +52,6 @@ def tiled(B, C, factor=32, lanes=None):
     if lanes is not None:
         s[C].vectorize(s[C].split(inner, factor=lanes)[1])
     return s
-
-
-@pytest.fixture
-def stores(monkeypatch):
-    """How many elements of each buffer the interpreter stores."""
-    counts = {}
-    write = access.Access._write
-
-    def counted(self, frame, memory, element, value):
-        counts[self.buffer.name] = counts.get(self.buffer.name, 0) + 1
-        write(self, frame, memory, element, value)
-
-    monkeypatch.setattr(access.Access, "_write", counted)
-    return counts
 
 
 def run(schedule, A, C, n, lower=lw.lower):
