@@ -34,11 +34,11 @@ COPIED_USES = 4
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassociate: bool = True) -> Schedule:
     """A schedule for any tensors, from general rules alone.
 
-    Cheap elementwise stages are inlined into their readers. Of each remaining stage a spatial axis becomes vector
-    lanes; a reduction runs around a tile of rows and vectors, so that sums stay in registers; what is left of the
-    spatial axes is fused and runs on all threads. What a reduction uses often, but reads with gaps, is first copied
-    into an order without gaps. Where ``reassociate`` allows it, long reductions along neighbours in memory are folded
-    in lanes of their own.
+    Stages that cost little are inlined into their readers, but for stencils that are read where data say. Of each
+    remaining stage a spatial axis becomes vector lanes; a reduction runs around a tile of rows and vectors, so that
+    sums stay in registers; what is left of the spatial axes is fused and runs on all threads. What a reduction uses
+    often, but reads with gaps, is first copied into an order without gaps. Where ``reassociate`` allows it, long
+    reductions along neighbours in memory are folded in lanes of their own.
     """
     schedule = create_schedule(outputs)
     inline_cheap_stages(schedule)
@@ -140,7 +140,27 @@ def _worth_inlining(state: ScheduleState, stage: Stage) -> bool:
         return False
     if not all(consumer.is_compute for consumer in state.consumers(stage)):
         return False
-    return not is_costly(stage.compute) or _reads_of(state, stage) == 1
+    if _reads_of(state, stage) == 1:
+        return True
+    return not is_costly(stage.compute) and not (_is_stencil(stage.compute) and _is_gathered(state, stage))
+
+
+def _is_stencil(op: ComputeOp) -> bool:
+    """Whether an element takes several elements of one tensor."""
+    reads = {node for body in op.body for node in walk(body) if isinstance(node, TensorRead)}
+    return len({read.tensor for read in reads}) < len(reads)
+
+
+def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
+    """Whether a reader's data say which elements it reads: then neighbours share nothing that is computed again."""
+    own = set(stage.tensors)
+    return any(
+        node.tensor in own and any(isinstance(inner, TensorRead) for index in node.indices for inner in walk(index))
+        for consumer in state.consumers(stage)
+        for body in consumer.compute.body
+        for node in walk(body)
+        if isinstance(node, TensorRead)
+    )
 
 
 def is_costly(op: ComputeOp) -> bool:
