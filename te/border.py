@@ -6,7 +6,8 @@ asked for, from its borders, so that what reads through them has neither a gathe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ..ir.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
@@ -61,12 +62,13 @@ def pad(
 
 
 def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
-    counts = (given,) * x.ndim if isinstance(given, int) else tuple(given) if isinstance(given, Sequence) else ()
-    if len(counts) != x.ndim or any(type(count) is not int or count < 0 for count in counts):
+    counts: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
+    whole = [hasattr(count, "__index__") and not isinstance(count, bool) and count >= 0 for count in counts]
+    if len(counts) != x.ndim or not all(whole):
         raise ExpressionError(
             f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"
         )
-    return counts
+    return tuple(map(int, counts))
 
 
 def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: bool | int | float) -> Callable[..., Expr]:

@@ -6,6 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.errors import ExpressionError
+from loopwright.ir.expr import const_int
 from loopwright.ir.interpret import interpret
 
 MODES = ("constant", "edge", "reflect", "wrap")
@@ -45,6 +46,12 @@ def test_clamp_holds_between_its_ends():
     held = te.compute(x.shape, lambda i: te.clamp(x[i], -1.0, 2.0), name="held")
     value = np.array([-3, -1, 0.5, 2, 9, np.nan], np.float32)
     np.testing.assert_array_equal(evaluate(held, [x], [value], (6,)), np.clip(value, -1, 2))
+
+
+def test_counts_may_be_numbers_of_numpy():
+    x = te.placeholder((3, 5), name="x")
+    for before in (np.array([2, 1]), iter((2, 1)), (np.int64(2), 1)):
+        assert [const_int(extent) for extent in te.pad(x, before, np.int64(1)).shape] == [6, 7]
 
 
 @pytest.mark.parametrize(
