@@ -1,6 +1,7 @@
 """Stencils of images beside numba and Halide: ``python benchmarks/stencils.py [case …] [--rounds 9] [--threads 1]``.
 
-A case is a stencil with a border, such as ``blur-edge``; images of float32 have 2160 × 3840 pixels. ``by hand`` is our
+A case is a stencil with a border, such as ``blur-edge``; images of float32 have 2160 × 3840 pixels, between 0 and 1 in
+steps of 8 bits. ``by hand`` is our
 schedule in strips of rows, ``by default`` ``lw.default_schedule``. Each contender is a process of its own, and its
 result must agree with ours. The last column is the best peer's time over our best one.
 """
@@ -19,7 +20,7 @@ from rounds import Contender, Facts, Refused, Run, alternate, ended, serve
 
 SHAPE = (2160, 3840)
 BORDERS = ("constant", "edge", "reflect", "wrap")
-CASES = ("blur-edge", "sharpen-edge", "harris-edge", *(f"jacobi-{border}" for border in BORDERS))
+CASES = ("blur-edge", "sharpen-edge", "harris-edge", "bilateral-edge", *(f"jacobi-{border}" for border in BORDERS))
 CONTENDERS = {
     "by hand": ("ours", "hand"),
     "by default": ("ours", "default"),
@@ -34,7 +35,7 @@ SAMPLES = 1009
 def contender(name: str, threads: int, case: str) -> tuple[Run, Facts]:
     module, kind = CONTENDERS[name]
     stencil, border = case.split("-")
-    image = np.random.default_rng(0).standard_normal(SHAPE, dtype=np.float32)
+    image = (np.random.default_rng(0).integers(0, 257, SHAPE) / 256).astype(np.float32)
     result = np.empty_like(image)
     prepare = importlib.import_module(f"stencil_peers.{module}").prepare
     run = prepare(stencil, border, image, result, threads, kind)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import halide as hl
 import numpy as np
 
+from .halide_bilateral import bilateral_grid
+
 STRIP = 32
 BORDERS = {
     "constant": lambda image: hl.BoundaryConditions.constant_exterior(image, 0.0),
@@ -71,12 +73,15 @@ def prepare(
 ) -> Callable[[], object]:
     os.environ["HL_NUM_THREADS"] = str(threads)
     source, into = hl.Buffer(image), hl.Buffer(result)
-    output, kept = define(stencil, BORDERS[border](source), image.shape)
     target = hl.get_host_target()
     lanes = target.natural_vector_size(hl.Float(32))
-    output.split(Y, Y, INNER, STRIP).vectorize(X, lanes).parallel(Y)
-    for func in kept:
-        func.compute_at(output, Y).vectorize(X, lanes)
+    if stencil == "bilateral":
+        output = bilateral_grid(BORDERS[border](source), lanes)
+    else:
+        output, kept = define(stencil, BORDERS[border](source), image.shape)
+        output.split(Y, Y, INNER, STRIP).vectorize(X, lanes).parallel(Y)
+        for func in kept:
+            func.compute_at(output, Y).vectorize(X, lanes)
     output.compile_jit(target)
     arrays = (source, into, image, result)
 

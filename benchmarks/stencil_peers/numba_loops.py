@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit, prange
 
 QUARTER, HALF = np.float32(0.25), np.float32(0.5)
-EIGHTH, K = np.float32(0.125), np.float32(0.04)
+EIGHTH, K, ONE = np.float32(0.125), np.float32(0.04), np.float32(1)
 INDEX = {
     "edge": lambda i, n: min(max(i, 0), n - 1),
     "reflect": lambda i, n: (n - 1) - abs((n - 1) - abs(i)),
@@ -102,6 +102,52 @@ def harris_loops(
     return gradients, corners
 
 
+def bilateral_loops(
+    at: Callable[..., int], loops: Callable[..., Callable[..., None]]
+) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+    @loops
+    def histograms(a, grid):
+        """Two blocks, and two bins, more at each side."""
+        h, w = a.shape
+        for row in prange(grid.shape[0]):
+            grid[row] = 0
+            for i in range(8):
+                pixels = a[at(row * 8 + i - 20, h)]
+                for column in range(grid.shape[1]):
+                    for j in range(8):
+                        pixel = pixels[at(column * 8 + j - 20, w)]
+                        z = int(pixel * np.float32(10) + HALF) + 2
+                        grid[row, column, z, 0] += pixel
+                        grid[row, column, z, 1] += ONE
+
+    @loops
+    def blur(a, step, out):
+        """Along an axis whose elements are ``step`` apart in memory."""
+        flat, into = a.reshape(-1), out.reshape(-1)
+        for i in prange(flat.size - 4 * step):
+            outer = (flat[i] + flat[i + 4 * step]) + (flat[i + step] + flat[i + 3 * step]) * np.float32(4)
+            into[i] = outer + flat[i + 2 * step] * np.float32(6)
+
+    @loops
+    def interpolate(a, grid, out):
+        h, w = a.shape
+        for y in prange(h):
+            for x in range(w):
+                level = a[y, x] * np.float32(10)
+                z = int(level)
+                sums, counts = np.float32(0), np.float32(0)
+                for i in range(2):
+                    for j in range(2):
+                        for k in range(2):
+                            dy, dx, dz = np.float32(y % 8) * EIGHTH, np.float32(x % 8) * EIGHTH, level - np.float32(z)
+                            share = (dy if i else ONE - dy) * (dx if j else ONE - dx) * (dz if k else ONE - dz)
+                            sums += share * grid[y // 8 + i, x // 8 + j, z + k, 0]
+                            counts += share * grid[y // 8 + i, x // 8 + j, z + k, 1]
+                out[y, x] = sums / counts
+
+    return histograms, blur, interpolate
+
+
 def prepare(
     stencil: str, border: str, image: np.ndarray, result: np.ndarray, threads: int, kind: str
 ) -> Callable[[], object]:
@@ -121,6 +167,19 @@ def prepare(
             corners(first, second, result)
 
         return corners_of_gradients
+    if stencil == "bilateral":
+        histograms, blur, interpolate = bilateral_loops(at, loops)
+        grid = np.zeros(((image.shape[0] - 1) // 8 + 6, (image.shape[1] - 1) // 8 + 6, 16, 2), np.float32)
+        other = np.zeros_like(grid)
+
+        def filtered() -> None:
+            histograms(image, grid)
+            blur(grid, 2, other)
+            blur(other, 32, grid)
+            blur(grid, 32 * grid.shape[1], other)
+            interpolate(image, other, result)
+
+        return filtered
     across, down = blur_loops(at, loops)
     weight = np.float32(2 if stencil == "sharpen" else 0)
 

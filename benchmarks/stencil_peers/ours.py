@@ -10,6 +10,8 @@ import numpy as np
 import loopwright as lw
 from loopwright import te
 
+from . import bilateral_grid
+
 STRIP = 16
 BLUR = np.array([[0.25, 0.5, 0.25]])
 JACOBI = np.array([[0, 0.25, 0], [0.25, 0, 0.25], [0, 0.25, 0]])
@@ -59,7 +61,13 @@ def harris(image: te.Tensor, border: str) -> te.Tensor:
     return te.compute(image.shape, corner, name="corner")
 
 
-STENCILS = {"blur": blur, "sharpen": sharpen, "harris": harris, "jacobi": jacobi}
+STENCILS = {
+    "blur": blur,
+    "sharpen": sharpen,
+    "harris": harris,
+    "jacobi": jacobi,
+    "bilateral": bilateral_grid.bilateral_grid,
+}
 KEPT = ("across", "dx", "dy")
 """The stages that are computed for a strip; the others are inlined."""
 
@@ -87,5 +95,6 @@ def prepare(
     output = STENCILS[stencil](source, border)
     target = lw.resolve_target("native")
     by_hand = kind == "hand"
-    schedule = in_strips(output, target.lanes("float32")) if by_hand else lw.default_schedule(output, target)
+    hand = bilateral_grid.by_hand if stencil == "bilateral" else in_strips
+    schedule = hand(output, target.lanes("float32")) if by_hand else lw.default_schedule(output, target)
     return lw.build(schedule, [source, output], target=target).bind(image, result, threads=threads)
