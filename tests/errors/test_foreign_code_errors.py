@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ops import registry
 from loopwright.ops.layout_rule import register_layout_rule
 from loopwright.ops.memory_view import register_memory_rule
 from loopwright.ops.registry import OpPattern, register_op
@@ -14,6 +15,12 @@ from loopwright.ops.strategy import OpStrategy, register_compute, register_strat
 
 X = lw.var("x", (4, 8))
 TARGET = "x86-64-v3"
+
+
+@pytest.fixture(autouse=True)
+def own_operators(monkeypatch):
+    """A test's operators are gone behind it: other tests go through all that there are."""
+    monkeypatch.setattr(registry, "_ops", dict(registry._ops))
 
 
 def first_type(types, attrs):
