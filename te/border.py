@@ -7,7 +7,9 @@ asked for, from its borders, so that what reads through them has neither a gathe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import SupportsInt, TypeGuard
+
+import numpy as np
 
 from ..ir.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
@@ -62,13 +64,18 @@ def pad(
 
 
 def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
-    counts: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
-    whole = [hasattr(count, "__index__") and not isinstance(count, bool) and count >= 0 for count in counts]
-    if len(counts) != x.ndim or not all(whole):
+    counts: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
+    whole = [int(count) for count in counts if _is_count(count)]
+    if not len(counts) == len(whole) == x.ndim:
         raise ExpressionError(
             f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"
         )
-    return tuple(map(int, counts))
+    return tuple(whole)
+
+
+def _is_count(value: object) -> TypeGuard[SupportsInt]:
+    """Whether it is a whole number of Python or numpy, and not negative."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: bool | int | float) -> Callable[..., Expr]:
