@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.ir.interpret import access
 from loopwright.te import ComputeOp
 
 TARGETS = ("x86-64", "x86-64-v3", "native")
@@ -171,17 +170,3 @@ def example_kernels(private_cache):
         return json.loads(done.stdout)
 
     return run
-
-
-@pytest.fixture
-def stores(monkeypatch):
-    """How many elements of each buffer the interpreter stores."""
-    counts = {}
-    write = access.Access._write
-
-    def counted(self, frame, memory, element, value):
-        counts[self.buffer.name] = counts.get(self.buffer.name, 0) + 1
-        write(self, frame, memory, element, value)
-
-    monkeypatch.setattr(access.Access, "_write", counted)
-    return counts
