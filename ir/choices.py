@@ -1,8 +1,10 @@
-"""Choices that callers make: among texts, as ``Literal`` types list them, and of yes or no."""
+"""Choices that callers make: among texts, as ``Literal`` types list them, of yes or no, and of counts."""
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import SupportsInt, TypeGuard, get_args
+
+import numpy as np
 
 from .errors import RuntimeArgumentError
 
@@ -17,3 +19,8 @@ def check_flag(value: object, name: str) -> None:
     """Raises ``RuntimeArgumentError`` for what is neither True nor False, nor a number in its place."""
     if not isinstance(value, (bool, int)):
         raise RuntimeArgumentError(f"{name} should be True or False, found {value!r}")
+
+
+def is_count(value: object, least: int = 0) -> TypeGuard[SupportsInt]:
+    """Whether a value is a whole number of Python or numpy, and at least so large. True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)

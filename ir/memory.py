@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .cgroup import cgroup_bounds
+from .choices import is_count
 from .errors import OutOfMemoryError, RuntimeArgumentError
 
 SHARE = 0.8
@@ -31,7 +32,7 @@ def memory_limit(given: int | None = None) -> int:
     Raises ``RuntimeArgumentError`` for what is no positive number.
     """
     if given is not None:
-        if isinstance(given, bool) or not hasattr(given, "__index__") or given < 1:
+        if not is_count(given, least=1):
             raise RuntimeArgumentError(f"memory_limit should be a positive number of bytes, found {given!r}")
         return int(given)
     said = _said(VARIABLE)

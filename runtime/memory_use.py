@@ -9,6 +9,7 @@ from math import prod
 from ..codegen.extents import evaluate
 from ..codegen.model import CompiledFunction, CompiledModel, TensorSpec
 from ..ir.buffer import ARENA_ALIGNMENT
+from ..ir.choices import is_count
 from ..ir.errors import RuntimeArgumentError
 from .dimensions import check_shape, make_plan
 
@@ -110,6 +111,6 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
 def _shape(spec: TensorSpec, given: object) -> tuple[int, ...]:
     """The extents that a caller gives for an input: numbers of Python or numpy."""
     extents = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not isinstance(given, Iterable) or not all(hasattr(extent, "__index__") for extent in extents):
+    if not isinstance(given, Iterable) or not all(map(is_count, extents)):
         raise RuntimeArgumentError(f"the shape of input {spec} is a list of numbers, found {given!r}")
     return tuple(map(int, extents))

@@ -7,10 +7,8 @@ asked for, from its borders, so that what reads through them has neither a gathe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import SupportsInt, TypeGuard
 
-import numpy as np
-
+from ..ir.choices import is_count
 from ..ir.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
 from ..ir.simplify import simplify
@@ -65,17 +63,12 @@ def pad(
 
 def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
     counts: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
-    whole = [int(count) for count in counts if _is_count(count)]
+    whole = [int(count) for count in counts if is_count(count)]
     if not len(counts) == len(whole) == x.ndim:
         raise ExpressionError(
             f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"
         )
     return tuple(whole)
-
-
-def _is_count(value: object) -> TypeGuard[SupportsInt]:
-    """Whether it is a whole number of Python or numpy, and not negative."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: bool | int | float) -> Callable[..., Expr]:

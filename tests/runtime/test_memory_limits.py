@@ -108,6 +108,9 @@ def test_sizes_beyond_64_bits_are_compared():
 def test_the_limit_is_given_or_the_environments_or_a_share_of_what_is_granted(monkeypatch):
     monkeypatch.delenv("LOOPWRIGHT_MEMORY_LIMIT", raising=False)
     assert memory_limit(123) == 123
+    for wrong in (0, True, int, "1G", np.ones(2)):
+        with pytest.raises(lw.RuntimeArgumentError, match="memory_limit should be a positive number of bytes"):
+            memory_limit(wrong)
     assert memory_limit() == int(0.8 * granted_memory())
     monkeypatch.setenv("LOOPWRIGHT_MEMORY_LIMIT", "3g")
     assert memory_limit() == 3 << 30
