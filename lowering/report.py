@@ -46,10 +46,11 @@ def schedule_error(state: ScheduleState, problem: str, advice: str, loops: Itera
 def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleError:
     """For a loop id that is not a leaf: says what became of it."""
     if loop not in stage.loops:
+        known = ", ".join(_names_and_ids(stage, stage.leaves)) or "none"
         return schedule_error(
             state,
-            f"{stage.name} has no loop {loop}; its loops are {stage.loop_names()}",
-            "Use the loops that s[tensor].op.axis, split, fuse or s[tensor].loops gave.",
+            f"{stage.name} has no loop {loop}; its loops are {known}",
+            "Use what s[tensor].op.axis, split, fuse or s[tensor].loops gave, a name, or an id as a trace has it.",
         )
     name = stage.loops[loop].name
     for relation in stage.relations:
@@ -63,7 +64,7 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                     how = f"(rfactor) moved it to {partial}, and left"
                 case _:
                     assert_never(relation)
-            made = " and ".join(f"{stage.loops[new].name} ({new})" for new in relation.made)
+            made = " and ".join(_names_and_ids(stage, relation.made))
             return schedule_error(
                 state,
                 f"loop {name} ({loop}) of {stage.name} is stale: an earlier step {how} {made}",
@@ -71,6 +72,10 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                 relation.made,
             )
     return schedule_error(state, f"loop {name} ({loop}) of {stage.name} is gone", "Start from s[tensor].loops.")
+
+
+def _names_and_ids(stage: Stage, loops: Iterable[str]) -> list[str]:
+    return [f"{stage.loops[loop].name} ({loop})" for loop in loops]
 
 
 def literal(value: object) -> str:

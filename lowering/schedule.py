@@ -14,6 +14,7 @@ from ..ir.errors import ScheduleError
 from ..ir.expr import Axis, Expr
 from ..te.tensor import ComputeOp, Operation, Tensor
 from .index_map import index_map as parse_index_map
+from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of
 from .nest.regions import inline_bodies
 from .nest.scans import place_scans
 from .primitives import (
@@ -39,35 +40,19 @@ from .primitives import (
 )
 from .recomputed import recomputations
 from .report import nest_diff, nest_text
+from .rules.loops import stage_with_loops
 from .state import Inlined, ScheduleState, Stage, Tail, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace
 
+__all__ = ["LoopLike", "LoopView", "Schedule", "StageLike", "StageView", "create_schedule"]
+
 T = TypeVar("T")
 
 
-class LoopView:
-    """A loop of a stage, by its stable id. It goes stale when a step splits or fuses the loop.
-
-    ``reduce`` tells whether it runs over a reduction axis.
-    """
-
-    __slots__ = ("id", "name", "reduce", "stage")
-
-    def __init__(self, stage: str, loop_id: str, name: str, reduce: bool) -> None:
-        self.stage = stage
-        self.id = loop_id
-        self.name = name
-        self.reduce = reduce
-
-    def __repr__(self) -> str:
-        return f"{self.name} ({self.id})"
-
-
-LoopLike: TypeAlias = LoopView | Axis | str
-"""A loop as users name it: what split or fuse gave, an axis of the compute, or an id such as ``"C#2"``."""
-StageLike: TypeAlias = Tensor | Operation | str
+StageLike: TypeAlias = "StageView | Tensor | Operation | str"
+"""A stage as users name it: ``s[tensor]``, what it computes, or its name, as ``"C"``."""
 
 
 class Schedule:
@@ -182,24 +167,12 @@ class Schedule:
         return made
 
     def _stage(self, stage: StageLike) -> Stage:
-        if isinstance(stage, str):
-            return self.state.stage(stage)
-        if isinstance(stage, Tensor):
-            return self.state.stage_of(stage)
-        if hasattr(stage, "outputs"):
-            return self.state.stage_of(stage.outputs[0])
-        raise ScheduleError(f"a stage is named by its tensor, its operation or its name, not by {stage!r}")
+        return stage_named(self.state, stage.name if isinstance(stage, StageView) else stage)
 
 
 def _plain(number: T) -> T | int:
     """An integer of numpy as Python's; steps are JSON. All else as it is: the step judges it."""
     return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
-
-
-def _view(stage: Stage, loop: str) -> LoopView:
-    """The view of a loop by its id; of an id that the stage does not have, too, which the next step will refuse."""
-    known = stage.loops.get(loop)
-    return LoopView(stage.name, loop, loop if known is None else known.name, known is not None and known.reduce)
 
 
 class StageView:
@@ -242,7 +215,7 @@ class StageView:
     def loops(self) -> tuple[LoopView, ...]:
         """The loops that stand now, outermost first."""
         stage = self._stage
-        return tuple(_view(stage, leaf) for leaf in stage.leaves)
+        return tuple(view_of(stage, leaf) for leaf in stage.leaves)
 
     def split(
         self, loop: LoopLike, factor: int | None = None, nparts: int | None = None, tail: Tail = "guard"
@@ -256,6 +229,7 @@ class StageView:
         self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int, tail: Tail = "guard"
     ) -> tuple[LoopView, LoopView, LoopView, LoopView]:
         """Split two loops, and put the outer halves around the inner ones: y_outer, x_outer, y_inner, x_inner."""
+        y, x = self._standing((y, x))
         with self._schedule.all_or_nothing():
             y_outer, y_inner = self.split(y, y_factor, tail=tail)
             x_outer, x_inner = self.split(x, x_factor, tail=tail)
@@ -266,10 +240,10 @@ class StageView:
         """Make one loop of several that stand directly inside each other, the outermost first. See ``Fuse``."""
         if not loops:
             raise ScheduleError("fuse needs at least one loop")
-        fused = _view(self._stage, self.loop_id(loops[0]))
+        fused, *others = self._standing(loops)
         with self._schedule.all_or_nothing():
-            for loop in loops[1:]:
-                self._schedule.apply(Fuse(self.name, fused.id, self.loop_id(loop)))
+            for loop in others:
+                self._schedule.apply(Fuse(self.name, fused.id, loop.id))
                 (fused,) = self._newest()
         return fused
 
@@ -289,14 +263,14 @@ class StageView:
         """Spread the iterations of a loop over threads. See ``Parallel``."""
         self._schedule.apply(Parallel(self.name, self.loop_id(loop)))
 
-    def compute_at(self, target: StageView | StageLike, loop: LoopLike) -> None:
+    def compute_at(self, target: StageLike, loop: LoopLike) -> None:
         """Compute this stage inside a loop of another. See ``ComputeAt``."""
-        other = target if isinstance(target, StageView) else self._schedule[target]
+        other = self._schedule[target]
         self._schedule.apply(ComputeAt(self.name, other.name, other.loop_id(loop)))
 
-    def reverse_compute_at(self, target: StageView | StageLike, loop: LoopLike) -> None:
+    def reverse_compute_at(self, target: StageLike, loop: LoopLike) -> None:
         """Compute this stage inside a loop of its producer, after the part that it reads. See ``ReverseComputeAt``."""
-        other = target if isinstance(target, StageView) else self._schedule[target]
+        other = self._schedule[target]
         self._schedule.apply(ReverseComputeAt(self.name, other.name, other.loop_id(loop)))
 
     def compute_inline(self) -> None:
@@ -314,8 +288,7 @@ class StageView:
 
     def prefetch(self, tensor: StageLike, loop: LoopLike, distance: int) -> None:
         """Fetch ahead what the iteration ``distance`` later reads of a tensor, or stores. See ``Prefetch``."""
-        source = tensor if isinstance(tensor, str) else self._schedule[tensor].name
-        self._schedule.apply(Prefetch(self.name, source, self.loop_id(loop), _plain(distance)))
+        self._schedule.apply(Prefetch(self.name, self._schedule[tensor].name, self.loop_id(loop), _plain(distance)))
 
     def annotate(self, loop: LoopLike, key: str, value: str | int | bool) -> None:
         """Write a note at a loop. See ``Annotate``."""
@@ -325,12 +298,10 @@ class StageView:
         """Say in which kind of memory the elements are kept. See ``SetScope``."""
         self._schedule.apply(SetScope(self.name, scope))
 
-    def storage_align(self, dim: int | Axis, factor: int, offset: int = 0) -> None:
+    def storage_align(self, dim: int | Axis | str, factor: int, offset: int = 0) -> None:
         """Pad the memory so that a dimension's stride is a multiple of factor, plus offset. See ``StorageAlign``."""
-        if isinstance(dim, Axis):
-            axes = [axis.var for axis in self._stage.compute.axis]
-            dim = axes.index(dim.var) if dim.var in axes else -1
-        self._schedule.apply(StorageAlign(self.name, dim, _plain(factor), _plain(offset)))
+        position = dimension_named(self._stage, dim)
+        self._schedule.apply(StorageAlign(self.name, position, _plain(factor), _plain(offset)))
 
     def transform_layout(self, index_map: Callable[..., Any] | str) -> None:
         """Choose where each element is stored: ``lambda i, j: (j // 8, i, j % 8)``. See ``TransformLayout``."""
@@ -338,29 +309,19 @@ class StageView:
             index_map = parse_index_map(index_map, self._stage.tensors[0].ndim).text
         self._schedule.apply(TransformLayout(self.name, index_map))
 
+    def _standing(self, loops: Sequence[LoopLike]) -> list[LoopView]:
+        """The loops that are named, after a check that all of them stand: for what takes several steps."""
+        ids = tuple(self.loop_id(loop) for loop in loops)
+        stage = stage_with_loops(self._schedule.state, self.name, ids)
+        return [view_of(stage, loop) for loop in ids]
+
     def _newest(self) -> tuple[LoopView, ...]:
         stage = self._stage
-        return tuple(_view(stage, new) for new in stage.relations[-1].made)
+        return tuple(view_of(stage, new) for new in stage.relations[-1].made)
 
     def loop_id(self, loop: LoopLike) -> str:
         """The id of a loop of this stage, however it is named; it may be stale."""
-        match loop:
-            case str():
-                return loop
-            case LoopView():
-                if loop.stage != self.name:
-                    raise ScheduleError(f"loop {loop!r} belongs to stage {loop.stage}, not to {self.name}")
-                return loop.id
-            case Axis():
-                for found, axis in self._stage.axis_of.items():
-                    if axis.var is loop.var:
-                        return found
-                raise ScheduleError(
-                    f"axis {loop.name} is not one of {self.name}: its axes are "
-                    f"{', '.join(a.name for a in self._stage.axis_of.values()) or 'none'}"
-                    f" (after cache_write or rfactor, use s[tensor].op.axis of the stage that computes)"
-                )
-        raise ScheduleError(f"a loop is named by what split or fuse gave, by an axis or by its id, not by {loop!r}")
+        return loop_id(self._schedule.state, self._stage, loop)
 
 
 def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
