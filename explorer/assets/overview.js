@@ -1,6 +1,7 @@
 // The top of the page: the schedules with their times, and the roofline picture.
 
 const COLOURS = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7"];
+const MOST_LINEAR = 20; // what is a twentieth of the longest bar is hard to see
 const colourOf = (schedule) => `var(${COLOURS[schedule % COLOURS.length]})`;
 
 function timeText(seconds) {
@@ -34,13 +35,41 @@ function timesTable(data, dots) {
   for (const title of titles) head.append(element("th", "", title));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
-  const slowest = dots.reduce((most, dot) => Math.max(most, dot.seconds ?? 0), 0);
+  const bars = measured ? barScale(dots.map((dot) => dot.seconds).filter(Boolean)) : null;
+  if (bars?.ticks.length) head.lastChild.replaceWith(barAxis(bars));
   const least = data.machine && data.work ? data.machine.least_seconds : 0;
-  table.tBodies[0].append(...dots.map((dot) => timesRow(data, dot, slowest, least)));
+  table.tBodies[0].append(...dots.map((dot) => timesRow(data, dot, bars, least)));
   return table;
 }
 
-function timesRow(data, dot, slowest, least) {
+/** Where the bars of times end, in percent. Times that span more than `MOST_LINEAR` are on a logarithmic scale, which
+ * begins at half of the shortest, and has ticks. */
+function barScale(times) {
+  const shortest = Math.min(...times);
+  const longest = Math.max(...times);
+  if (longest / shortest > MOST_LINEAR) return scale(shortest / 2, longest, 0, 100);
+  return Object.assign((seconds) => (100 * seconds) / longest, { ticks: [] });
+}
+
+/** The head of the column of bars that has a logarithmic scale. */
+function barAxis(bars) {
+  const head = element("th", "bar");
+  const axis = element("div", "axis");
+  axis.append(...ticksOf(bars, "span", timeText));
+  head.append(element("div", "", "logarithmic scale"), axis);
+  return head;
+}
+
+/** An element for each tick of a scale, at its place. */
+function ticksOf(bars, name, text = () => "") {
+  return bars.ticks.map((tick) => {
+    const made = element(name, "tick", text(tick));
+    made.style.left = `${bars(tick)}%`;
+    return made;
+  });
+}
+
+function timesRow(data, dot, bars, least) {
   const row = element("tr", dot.chosen ? "chosen" : "");
   const name = element("td", "who");
   const label = dot.pick ? element("button", "", dot.name) : element("span", "", dot.name);
@@ -53,8 +82,8 @@ function timesRow(data, dot, slowest, least) {
   const rate = dot.seconds && data.work?.operations ? data.work.operations / dot.seconds / 1e9 : 0;
   const bar = element("td", "bar");
   if (dot.seconds) {
-    bar.append(element("i"));
-    bar.firstChild.style.width = `${Math.max(0.5, (100 * dot.seconds) / slowest)}%`;
+    bar.append(element("i"), ...ticksOf(bars, "b"));
+    bar.firstChild.style.width = `${Math.max(0.5, bars(dot.seconds))}%`;
   }
   row.append(
     name,

@@ -323,6 +323,28 @@ def test_the_roofline_stays_in_its_picture(product, open_page, tmp_path):
     assert all(place[0] < place[2] for place in places if len(place) == 4), "roofs run to the right"
 
 
+@pytest.mark.parametrize("span", [19, 21, 4000])
+def test_times_far_apart_are_on_a_logarithmic_scale_that_says_so(product, open_page, tmp_path, span):
+    times = (1e-3 * span, 1e-3)
+    entries = [replace(entry, seconds=time) for entry, time in zip(product.schedules, times, strict=True)]
+    (tmp_path / "times.html").write_text(page(replace(product, schedules=tuple(entries), peers=(), machine=None)))
+    tab = open_page(tmp_path / "times.html")
+    table = tab.evaluate("document.querySelector('.times thead').innerText")
+    widths = tab.evaluate("[...document.querySelectorAll('.times .bar i')].map((bar) => parseFloat(bar.style.width))")
+    ticks = tab.evaluate(
+        "[...document.querySelectorAll('.axis .tick')].map((tick) => [tick.innerText, parseFloat(tick.style.left)])"
+    )
+    assert widths[0] == 100
+    if span < 20:
+        assert "logarithmic" not in table
+        assert ticks == []
+        assert widths[1] == pytest.approx(100 / span)
+        return
+    assert "logarithmic scale" in table
+    assert [text for text, _ in ticks] == {21: ["1 ms", "10 ms"], 4000: ["1 ms", "10 ms", "100 ms", "1 s"]}[span]
+    assert ticks[0][1] == pytest.approx(widths[1]), "a bar ends at the tick of its time"
+
+
 def test_rates_of_integers_are_no_flops(product, open_page, tmp_path):
     entries = [replace(entry, seconds=1e-5) for entry in product.schedules]
     counted = replace(product, work=Work(49152, 9216, "Gop/s"), machine=None, schedules=tuple(entries))
