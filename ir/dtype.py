@@ -37,8 +37,11 @@ class DType(metaclass=Interned):
     """An element type with ``lanes`` copies side by side. Interned: equal ones are one object.
 
     It equals its name as well, and has its hash: ``x.dtype == "int8"``, ``x.dtype in ("int8", "uint8")``, and tables
-    whose keys are either. Comparing it with a text that is no dtype's name, with a dtype of numpy or with a type, whose
-    hashes differ, is an ``ExpressionError``: it would be false for ever.
+    whose keys are either. Comparing it with a text that is no dtype's name, or with a type, is an ``ExpressionError``:
+    it would be false for ever.
+
+    numpy takes it for its own dtype: ``np.zeros(64, x.dtype)``, ``array.astype(x.dtype)``, ``array.dtype == x.dtype``.
+    Its hash is not that of numpy's dtype, so the two are different keys of tables.
     """
 
     kind: Kind
@@ -60,7 +63,9 @@ class DType(metaclass=Interned):
             return True
         if isinstance(other, str):
             return self is _named(other)
-        if isinstance(other, np.dtype | type):
+        if isinstance(other, np.dtype):
+            return self.lanes == 1 and self.to_numpy() == other
+        if isinstance(other, type):
             raise ExpressionError(
                 f"the dtype {self} is compared with {other!r}: compare it with a name, as {str(self)!r}"
             )
@@ -73,6 +78,13 @@ class DType(metaclass=Interned):
         return self.name
 
     __repr__ = __str__
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What numpy takes the dtype for: ``to_numpy()``. Vectors have none, so that numpy refuses them."""
+        if self.lanes != 1:
+            raise AttributeError(f"{self} is a vector: numpy has no such dtype")
+        return self.to_numpy()
 
     @property
     def is_float(self) -> bool:

@@ -69,14 +69,39 @@ def test_a_dtype_equals_its_name_and_has_its_hash(name):
     assert FLOAT32 not in ("int8", "uint8", None, 32)
 
 
-@pytest.mark.parametrize(
-    "other", ["flaot32", "float", "", "int8x1", np.float32, np.dtype("float32"), ml_dtypes.bfloat16, float, bool]
-)
+@pytest.mark.parametrize("other", ["flaot32", "float", "", "int8x1", np.float32, ml_dtypes.bfloat16, float, bool])
 def test_comparing_a_dtype_with_what_it_never_equals_is_an_error(other):
     with pytest.raises(ExpressionError):
         FLOAT32.__eq__(other)
     with pytest.raises(ExpressionError):
         assert other != FLOAT32
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_takes_a_dtype_for_its_own(name):
+    kind, own = dtype(name), dtype(name).to_numpy()
+    assert np.dtype(kind) == own
+    assert np.zeros(4, kind).dtype == own
+    assert np.ones(4, "float32").astype(kind).dtype == own
+    assert np.empty_like(np.zeros(3), dtype=kind).dtype == own
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dtype_equals_that_of_arrays_which_numpy_makes_of_it(name):
+    kind, array = dtype(name), np.zeros(4, dtype(name))
+    assert kind == array.dtype
+    assert array.dtype == kind
+    other = np.dtype("complex64")
+    assert kind != other
+    assert other != kind
+    assert kind.with_lanes(4) != array.dtype
+    assert array.dtype != kind.with_lanes(4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_refuses_the_dtype_of_a_vector(name):
+    with pytest.raises(TypeError, match=f"Cannot interpret '{name}x4' as a data type"):
+        np.zeros(4, dtype(name).with_lanes(4))
 
 
 def test_sizes_and_ranges():
