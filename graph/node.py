@@ -46,6 +46,11 @@ class NodeBase:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from .graph_html import graph_html  # it knows all nodes
+
+        return graph_html(self)  # type: ignore[arg-type]
+
     def _set_type(self, value: Type) -> None:
         object.__setattr__(self, "type", value)
 

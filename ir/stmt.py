@@ -208,6 +208,11 @@ class PrimFunc:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from .html.func_html import func_html  # it knows functions
+
+        return func_html(self)
+
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         return tuple(p for p in self.params if isinstance(p, Buffer))
@@ -223,6 +228,11 @@ class IRModule:
         return "\n\n".join(str(f) for f in self.functions)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from .html.func_html import func_html  # it knows functions
+
+        return func_html(self)
 
     @property
     def entry(self) -> PrimFunc:

@@ -73,6 +73,11 @@ class Schedule:
     def __repr__(self) -> str:
         return f"Schedule of {', '.join(self.state.outputs)} ({len(self.trace)} steps)"
 
+    def _repr_html_(self) -> str:
+        from .schedule_html import schedule_html  # it knows schedules
+
+        return schedule_html(self)
+
     @property
     def stages(self) -> tuple[StageView, ...]:
         """All stages, inputs among them, in order of computation."""

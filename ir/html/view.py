@@ -1,0 +1,26 @@
+"""The view of an object: what ``_repr_html_`` gives. It needs no script, and is never longer than ``MOST_BYTES``."""
+
+from __future__ import annotations
+
+from .markup import Markup, element, markup
+from .style import STYLE
+from .table import shortened
+
+MOST_BYTES = 200_000
+"""Notebooks keep what they show in their file, so that a view must be small beside it."""
+
+_ROOM_FOR_NOTE = 200
+
+
+def view(title: str, *parts: Markup) -> str:
+    """A title, and parts below it: as many as there is room for, in order; at the end it is said that some are left
+    out."""
+    shown = [element("style", Markup(STYLE)), element("div", shortened(title), class_="lw-title")]
+    room = MOST_BYTES - _ROOM_FOR_NOTE - sum(len(part.encode()) for part in shown)
+    for part in parts:
+        room -= len(part.encode())
+        if room < 0:
+            shown.append(element("div", "… the rest is left out: it would be too long here", class_="lw-cut"))
+            break
+        shown.append(markup(part))
+    return element("div", *shown, class_="loopwright-view")

@@ -1,0 +1,18 @@
+"""The view of a schedule in a notebook: its loop nest as it stands, and the steps that made it."""
+
+from __future__ import annotations
+
+from ..ir.html.code import code, fold
+from ..ir.html.view import view
+from .schedule import Schedule
+
+
+def schedule_html(schedule: Schedule) -> str:
+    """The loop nest with the warnings above it, and the steps folded."""
+    count = len(schedule.trace)
+    steps = code(str(schedule.trace), "python", "print(schedule.trace)")
+    return view(
+        f"Schedule of {', '.join(schedule.state.outputs)}",
+        code(str(schedule), "loops", "print(schedule)"),
+        *([fold(f"{count} step{'s' * (count > 1)}", steps)] if count else []),
+    )
