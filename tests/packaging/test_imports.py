@@ -7,7 +7,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import loopwright
+from loopwright import facade
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -38,6 +41,42 @@ def _absolute_imports(node: ast.AST) -> list[str]:
 
 def test_python_dash_m_prints_the_version(tmp_path):
     assert _run(["-m", "loopwright", "--version"], tmp_path) == f"loopwright {loopwright.__version__}\n"
+
+
+def test_the_package_imports_the_compiler_when_a_name_of_it_is_asked_for(tmp_path):
+    program = """
+import sys
+import loopwright
+heavy = {"numpy", "onnx", "llvmlite", "loopwright.facade"}
+assert not heavy & sys.modules.keys()
+assert loopwright.te is sys.modules["loopwright.te"]
+assert "loopwright.facade" not in sys.modules
+from loopwright import Engine
+assert heavy <= sys.modules.keys()
+assert Engine is loopwright.facade.Engine
+"""
+    _run(["-c", program], tmp_path)
+
+
+def test_names_are_those_of_the_facade_and_no_others():
+    names = {name for name in dir(loopwright) if not name.startswith("__")}
+    assert names == set(facade.__all__)
+    assert {*_star_import()} == names
+    assert all(getattr(loopwright, name) is getattr(facade, name) for name in names)
+    with pytest.raises(AttributeError, match="module 'loopwright' has no attribute 'Enginee'"):
+        loopwright.Enginee  # noqa: B018
+
+
+def _star_import() -> list[str]:
+    names: dict[str, object] = {}
+    exec("from loopwright import *", names)
+    return [name for name in names if name != "__builtins__"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_folder_can_be_the_first_that_is_imported(tmp_path, package):
+    _run(["-c", f"import {package}"], tmp_path)
 
 
 def test_the_version_is_a_release_number():
