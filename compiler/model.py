@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..codegen.entry import KernelCall, compile_entry
 from ..codegen.model import CompiledFunction, CompiledModel, ModelStep
+from ..codegen.module import symbol_name
 from ..codegen.options import CodegenOptions, arithmetic_of
 from ..graph.node import Function
 from ..ir.choices import check_flag
@@ -117,7 +118,7 @@ def _assemble(
     dims = dimension_names(graph.params)
     plan = place_values(graph, parts.units, parts.results, parts.views, dims)
     steps = [_step(unit, code, plan, dims) for unit, code in zip(parts.units, compiled.functions, strict=True)]
-    entry = compile_entry(f"{name}_run", [s.call for s in steps], target, options)
+    entry = compile_entry(symbol_name(f"{name}_run"), [s.call for s in steps], target, options)
     return CompiledModel(
         name,
         target,

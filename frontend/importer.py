@@ -28,6 +28,7 @@ from .inlining import (
     standard_body,
 )
 from .load import load_model
+from .model_name import model_name
 from .onnx_node import OnnxNode, describe
 from .registry import find_converter, version_of
 from .shape_values import ShapeValues
@@ -45,12 +46,14 @@ def from_onnx(
 
     ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions,
     and those given as None or -1, are as declared: numbers or symbols. ``output_names`` are those of the model.
+    ``name`` is that of its graph, or of the file, where exporters call all graphs alike.
     ``mapped`` leaves large weights in the model's file, which must not change as long as the graph is in use: they need
     no memory until they are read.
 
     Raises ``ModelError`` for a model that is damaged, or needs what is not supported.
     """
     proto, folder = load_model(model, mapped)
+    name = model_name(proto.graph.name, None if isinstance(model, (ModelProto, bytes)) else Path(model))
     opsets = opset_imports(proto)
     check_graph(proto.graph)
     check_supported(proto)
@@ -63,7 +66,7 @@ def from_onnx(
     results = importer.run(scope, proto.graph.node, names)
     body = results[0] if len(results) == 1 else Tuple(tuple(results))
     importer.shapes.check_unused(post_order(body))
-    return Function(params, body, output_names=names)
+    return Function(params, body, name, names)
 
 
 def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var]:

@@ -135,10 +135,11 @@ class TupleGet(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(NodeBase):
-    """``params`` to ``body``; several results are a ``Tuple``. ``output_names`` are theirs, if they have any. ``batch``
-    are the symbolic dimensions that count samples; where none is named, ``lw.compile`` takes those that parameters have
-    first. What the code does for a sample depends on no such dimension. ``batch_size`` is their number, if there is
-    only one that the function will run with: then it is known to the code, and nothing is chosen by it.
+    """``params`` to ``body``; several results are a ``Tuple``. ``name`` is what errors and engines call it.
+    ``output_names`` are those of the results, if they have any. ``batch`` are the symbolic dimensions that count
+    samples; where none is named, ``lw.compile`` takes those that parameters have first. What the code does for a sample
+    depends on no such dimension. ``batch_size`` is their number, if there is only one that the function will run with:
+    then it is known to the code, and nothing is chosen by it.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -146,7 +147,7 @@ class Function(NodeBase):
 
     params: Sequence[Var]
     body: Node
-    name: str = "main"
+    name: str = "model"
     output_names: tuple[str, ...] = ()
     batch: tuple[expr.Var, ...] = ()
     batch_size: int | None = None

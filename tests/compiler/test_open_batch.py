@@ -148,7 +148,7 @@ def test_commands_take_it(model, tmp_path, capsys):
 def test_a_function_that_holds_for_one_batch_only_is_refused():
     x = lw.var("x", (4, 4))
     f = lw.Function([x], nn.matmul(nn.transpose(x), weight(4, 4)))
-    with pytest.raises(lw.ModelError, match=r"main holds for a batch of 4 only.*Leave out batch_invariant"):
+    with pytest.raises(lw.ModelError, match=r"model holds for a batch of 4 only.*Leave out batch_invariant"):
         lw.compile(f, target=TARGET, batch_invariant=True)
 
 

@@ -61,7 +61,7 @@ def test_a_bound_engine_runs_on_its_arrays_again_whatever_shapes_come_between(pe
 
 
 def test_specs_show_dimensions_by_name(library):
-    assert str(library) == "<Library main(x: float32[N, 20]) -> (output0: float32[N, 5]), 3 functions>"
+    assert str(library) == "<Library model(x: float32[N, 20]) -> (output0: float32[N, 5]), 3 functions>"
     assert library.inputs[0].shape == ("N", 20)
 
 
@@ -153,9 +153,8 @@ def test_a_dimension_that_an_operator_fixes_is_that_number():
     x, bias = lw.var("x", (N, k)), lw.var("bias", (m,))
     y = lw.nn.relu(lw.nn.add(lw.nn.matmul(x, lw.const(W1)), bias))
     library = lw.compile(lw.Function([x, bias], y), jobs=1)
-    assert (
-        str(library) == "<Library main(x: float32[N, 20], bias: float32[24]) -> (output0: float32[N, 24]), 1 functions>"
-    )
+    inputs, outputs = "x: float32[N, 20], bias: float32[24]", "output0: float32[N, 24]"
+    assert str(library) == f"<Library model({inputs}) -> ({outputs}), 1 functions>"
 
 
 def test_two_dimensions_that_one_operator_fixes():

@@ -37,7 +37,7 @@ def test_a_tuple_that_is_no_parameter_is_told():
 def test_names_of_results_are_of_all_members_or_of_what_the_function_gives():
     x = lw.var("x", (2,))
     function = Function([x], Tuple((Tuple((x, x, x)), x)), output_names=("a", "b", "c"))
-    expected = r"main gives .* that is 4 tensors, but output_names are \('a', 'b', 'c'\)"
+    expected = r"model gives .* that is 4 tensors, but output_names are \('a', 'b', 'c'\)"
     with pytest.raises(lw.ModelError, match=expected):
         lw.compile(function, jobs=1)
 

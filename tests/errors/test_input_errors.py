@@ -175,5 +175,5 @@ def test_reduce_axes_must_be_reduced_over(body):
 
 def test_a_variable_that_is_no_parameter():
     x, other = lw.var("x", (3,)), lw.var("other", (3,))
-    with pytest.raises(lw.ModelError, match=r"other: float32\[3\] is used, but is none of the parameters of main"):
+    with pytest.raises(lw.ModelError, match=r"other: float32\[3\] is used, but is none of the parameters of model"):
         lw.compile(lw.Function([x], lw.nn.add(x, other)), jobs=1)

@@ -40,5 +40,5 @@ def test_calls_that_cannot_be_made():
 def test_exports_have_no_functions_of_python(tmp_path):
     x = lw.var("x", (2,))
     library = lw.compile(lw.Function([x], lw.nn.extern("test.f", x)), jobs=1)
-    with pytest.raises(lw.TargetError, match="main calls functions of Python, which exports do without: fused_extern"):
+    with pytest.raises(lw.TargetError, match="model calls functions of Python, which exports do without: fused_extern"):
         library.export(tmp_path)

@@ -49,7 +49,7 @@ def test_an_extent_that_comes_out_negative():
     weight = lw.const(np.ones((1, 1, 5), np.float32))
     engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.conv(x, weight)), jobs=1))
     assert engine([zeros(1, 1, 5)])[0].shape == (1, 1, 1)
-    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N should be at least 5 for nn.conv.*, found 4"):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"model: N should be at least 5 for nn.conv.*, found 4"):
         engine([zeros(1, 1, 4)])
 
 
@@ -61,7 +61,7 @@ def test_an_extent_that_several_dimensions_make_negative():
     model = lw.compile(lw.Function([a, b], lw.nn.concatenate([a, b])), jobs=1).model
     narrow = replace(model, extents=(Formula("-", "N", "M"),))
     assert make_plan(narrow, [(3,), (3,)]).outputs == ((6,),)
-    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N - M, for N = 2, M = 3, gives a tensor the extent -1"):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"model: N - M, for N = 2, M = 3, gives a tensor the extent -1"):
         make_plan(narrow, [(2,), (3,)])
 
 
@@ -69,7 +69,7 @@ def test_a_dimension_that_must_not_be_0():
     x, at = lw.var("x", (N,)), lw.const(np.zeros(2, np.int64))
     engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.take(x, at)), jobs=1))
     assert engine([zeros(1)])[0].shape == (2,)
-    with pytest.raises(lw.RuntimeArgumentError, match=r"main: N should be at least 1 for take.*, found 0"):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"model: N should be at least 1 for take.*, found 0"):
         engine([zeros(0)])
 
 

@@ -42,7 +42,7 @@ def test_settings_are_checked(library):
         lw.Engine(library).init(select="best")
     engine = lw.Engine(library)
     engine([np.ones(3, np.float32)])
-    with pytest.raises(lw.RuntimeArgumentError, match="main is initialised: its tactics are chosen already"):
+    with pytest.raises(lw.RuntimeArgumentError, match="model is initialised: its tactics are chosen already"):
         engine.init(select="measure")
 
 

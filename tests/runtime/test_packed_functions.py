@@ -203,7 +203,7 @@ def test_an_engine_that_waits_for_itself_is_an_error(registered):
     engine = lw.Engine(scaled_model(2, 4))
     registered("test.scale", lambda x, y: engine([X], out=[y]))
     with pytest.raises(
-        lw.KernelError, match=r"calls main, of which it could wait for ever: .* the only executor: give"
+        lw.KernelError, match=r"calls model, of which it could wait for ever: .* the only executor: give"
     ):
         engine([X])
 
