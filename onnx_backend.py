@@ -44,13 +44,15 @@ class LoopwrightRep(BackendRep):
         return namedtupledict("Outputs", self._outputs)(*outputs)
 
     def _ordered(self, inputs: Any) -> Sequence[Any]:
+        name, order = self._model.graph.name or "the model", self._inputs
         if isinstance(inputs, Mapping):
-            if inputs.keys() != set(self._inputs):
-                raise lw.RuntimeArgumentError(f"the inputs are {self._inputs}, found {sorted(inputs)}")
-            return [inputs[name] for name in self._inputs]
+            if inputs.keys() != set(order):
+                found = ", ".join(map(str, inputs)) or "none"
+                raise lw.RuntimeArgumentError(f"{name} takes the inputs {', '.join(order) or 'none'}, found {found}")
+            return [inputs[name] for name in order]
         values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-        if len(values) != len(self._inputs):
-            raise lw.RuntimeArgumentError(f"the model takes {len(self._inputs)} inputs, found {len(values)}")
+        if len(values) != len(order):
+            raise lw.RuntimeArgumentError(f"{name} takes {len(order)} inputs, found {len(values)}")
         return values
 
 

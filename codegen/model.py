@@ -29,7 +29,12 @@ class TensorSpec:
     dtype: DType
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{self.name}: {self.type_text}"
+
+    @property
+    def type_text(self) -> str:
+        """Dtype and shape, as in ``float32[N, 3]``."""
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,13 @@ from ..ir.errors import RuntimeArgumentError
 Array: TypeAlias = npt.NDArray[Any]
 
 _DLPACK_CPU = 1
+
+
+class SupportsDLPack(Protocol):
+    """An array of any library that exports its memory by DLPack."""
+
+    def __dlpack__(self) -> object: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 def as_array(value: object, where: str) -> Array:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from ..ir.errors import RuntimeArgumentError
-from .arrays import Array
 from .executor import Executor
 from .executor_set import ExecutorSet
+from .outputs import Outputs
+from .signature import Signature
+from .tensor_specs import TensorSpecs
 
 
 class BoundEngine:
     """``bound()`` runs the engine on its inputs, and gives the same output arrays, written anew. ``runs`` are the runs
     of these by executor."""
 
-    __slots__ = ("_executors", "_outputs", "_run")
+    __slots__ = ("_executors", "_outputs", "_run", "_signature")
 
     def __init__(
-        self, executors: ExecutorSet, runs: Mapping[Executor, Callable[[], object]], outputs: Sequence[Array]
+        self,
+        signature: Signature,
+        executors: ExecutorSet,
+        runs: Mapping[Executor, Callable[[], object]],
+        outputs: Outputs,
     ) -> None:
         self._executors = executors
         self._run: Callable[[Executor], object] = lambda executor: runs[executor]()
-        self._outputs = list(outputs)
+        self._signature = signature
+        self._outputs = outputs
 
-    def __call__(self) -> list[Array]:
+    @property
+    def inputs(self) -> TensorSpecs:
+        """What the engine was bound to."""
+        return self._signature.inputs
+
+    @property
+    def outputs(self) -> TensorSpecs:
+        """What a call gives."""
+        return self._signature.outputs
+
+    def __call__(self) -> Outputs:
         self._executors.use(self._run)
         return self._outputs
 

@@ -95,14 +95,15 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
             if (wanted := _evaluate(model, extent, dims)) != number:
                 reason = "; ".join(source[name] for name in _names(extent))
                 raise RuntimeArgumentError(
-                    f"input {spec} should have extent {wanted} in dimension {axis}, found {number}"
+                    f"{model.name}: input {spec} should have extent {wanted} in dimension {axis}, found {number}"
                     + (f" ({reason})" if reason else "")
                 )
     return dims
 
 
-def check_shape(spec: TensorSpec, shape: Shape) -> None:
-    """Whether a shape fits an input by itself: its rank, and the extents that are numbers."""
+def check_shape(spec: TensorSpec, shape: Shape, where: str) -> None:
+    """Whether a shape fits an input by itself: its rank, and the extents that are numbers. ``where`` is what errors
+    call the input."""
     if shape == spec.shape:
         return
     fits = len(shape) == len(spec.shape) and all(
@@ -110,7 +111,7 @@ def check_shape(spec: TensorSpec, shape: Shape) -> None:
     )
     if not fits:
         wanted = f"({', '.join(map(str, spec.shape))}{',' if len(spec.shape) == 1 else ''})"
-        raise RuntimeArgumentError(f"input {spec.name} should have shape {wanted}, found {shape}")
+        raise RuntimeArgumentError(f"{where} should have shape {wanted}, found {shape}")
 
 
 def _evaluate(model: CompiledModel, extent: Extent, dims: Mapping[str, int]) -> int:

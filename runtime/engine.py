@@ -34,24 +34,28 @@ from .measure.onnx_reference import Reference, reference_values
 from .measure.profile import Profile, measure_profile
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
+from .outputs import Outputs
 from .request import Request
 from .signature import Signature, Values
 from .tactics.choice import Select, TacticChoice
 from .tactics.records import TacticRecords
 from .tactics.tactic import TacticRegistry, tactics
+from .tensor_specs import TensorSpecs
 from .threads.default_threads import check_threads
 from .threads.fork_lock import ForkLock
 from .threads.thread_pool import SHARED_POOL, PoolLease
 
 
 class Engine:
-    """Runs a library. ``engine({"x": x})`` gives the outputs as new arrays; several threads may call it.
+    """Runs a library. ``engine({"x": x})`` gives the outputs as new arrays; several threads may call it. Inputs are a
+    mapping by name, or a list or tuple in order; an array by itself is the input of a model that has one only. Outputs
+    are a list that answers names too, as ``outputs["logits"]``; ``inputs`` and ``outputs`` tell what there is.
 
     The four phases, for callers that set inputs one by one: ``init`` loads the code and allocates the arena,
     ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array. They act on the
     engine's own request; threads that want phases have a ``request()`` each.
 
-    Inputs are numpy or DLPack arrays of exactly the dtype and shape that ``library.inputs`` states, where a symbolic
+    Inputs are numpy or DLPack arrays of exactly the dtype and shape that ``inputs`` states, where a symbolic
     dimension may be any number that is the same wherever the dimension stands; others are a ``RuntimeArgumentError``.
     They are read where they are, and never written. ``out`` are buffers for the outputs, by name or in order; without
     it outputs are new arrays.
@@ -91,12 +95,12 @@ class Engine:
         self._codes: list[Mapping[str, CompiledFunction]] = [{} for _ in self._configs]
         run_phase = weakref.WeakMethod(self._run_phase)  # the engine goes when its last user does, not in a cycle
 
-        def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> list[Array]:
+        def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> Outputs:
             method = run_phase()
             assert method is not None
             return method(inputs, out, threads)
 
-        self._request = Request(library.model.name, self._signature, run)
+        self._request = Request(self._signature, run)
 
     def __repr__(self) -> str:
         made = self._executors
@@ -127,6 +131,16 @@ class Engine:
         return self
 
     @property
+    def inputs(self) -> TensorSpecs:
+        """Name, dtype and shape of each input, in order and by name; dimensions that are open have names."""
+        return self._signature.inputs
+
+    @property
+    def outputs(self) -> TensorSpecs:
+        """Name, dtype and shape of each output, in order and by name."""
+        return self._signature.outputs
+
+    @property
     def tactics(self) -> Mapping[str, str]:
         """The names of the tactics that the first executor has for functions of which several serve, by the symbols of
         these; empty before ``init``."""
@@ -134,7 +148,7 @@ class Engine:
 
     def request(self) -> Request:
         """Inputs and outputs for one thread, with the phases ``set_input``, ``run`` and ``get_output``."""
-        return Request(self.library.model.name, self._signature, self._run_phase)
+        return Request(self._signature, self._run_phase)
 
     def set_input(self, key: str | int, value: object) -> None:
         """Give an input. The array is read when the engine runs, not copied here; it must be contiguous."""
@@ -149,19 +163,20 @@ class Engine:
         """An output of the last run, by name or position. Raises ``RuntimeArgumentError`` if there is none."""
         return self._request.get_output(key)
 
-    def __call__(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> list[Array]:
-        """The outputs for inputs given by name, or in order. What ``set_input`` and ``run`` did stays."""
+    def __call__(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Outputs:
+        """The outputs for inputs given by name, in order, or, of a model that has one, by itself. What ``set_input``
+        and ``run`` did stays."""
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return (self._executors or self._ready()).run(arrays, out, context)
 
-    def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[list[Array]]:
+    def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[Outputs]:
         """The same on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return self._ready().submit(arrays, out, context)
 
-    async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> list[Array]:
+    async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Outputs:
         """The outputs, for coroutines: others go on meanwhile."""
         return await asyncio.wrap_future(self.submit(inputs, out, threads))
 
@@ -172,7 +187,7 @@ class Engine:
         executors = self._ready()
         outputs = executors.use(lambda executor: executor.new_outputs(arrays))
         runs = {executor: executor.bind(arrays, outputs) for executor in executors.executors}
-        return BoundEngine(executors, runs, outputs)
+        return BoundEngine(self._signature, executors, runs, outputs)
 
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;
@@ -241,7 +256,7 @@ class Engine:
 
         return self._ready().use(run)
 
-    def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> list[Array]:
+    def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> Outputs:
         if self._executors is None:
             raise RuntimeArgumentError(
                 f"{self.library.model.name} is not initialised: call engine.init() before run, which loads the code "

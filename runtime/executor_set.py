@@ -17,6 +17,7 @@ from ..ir.errors import InternalError
 from .arrays import Array
 from .executor import Executor
 from .functions.host_call import is_inside
+from .outputs import Outputs
 from .signature import Values
 from .turns import Turns
 from .waits import waits
@@ -56,7 +57,7 @@ class ExecutorSet:
                     turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
-    def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> list[Array]:
+    def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Outputs:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
         if self.hosts:
             return self._use_watched(lambda executor: executor.run(inputs, out, context))
@@ -102,7 +103,7 @@ class ExecutorSet:
                     turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
-    def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[list[Array]]:
+    def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[Outputs]:
         """A run on a thread of the engine's, of which there are as many as executors. From a function that an engine
         runs, it is made at once, on the function's own thread: what that holds could be what the run waits for."""
         if is_inside():

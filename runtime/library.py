@@ -36,6 +36,7 @@ from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
 from .reemit import for_this_machine
 from .section_file import Section, SectionFile, write_sections
+from .tensor_specs import TensorSpecs
 
 
 class Library:
@@ -47,14 +48,14 @@ class Library:
         self.source = source
 
     @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each input, in order."""
-        return self.model.inputs
+    def inputs(self) -> TensorSpecs:
+        """Name, dtype and shape of each input, in order and by name; dimensions that are open have names."""
+        return TensorSpecs(self.model.inputs)
 
     @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each output, in order."""
-        return self.model.outputs
+    def outputs(self) -> TensorSpecs:
+        """Name, dtype and shape of each output, in order and by name; dimensions that are open have names."""
+        return TensorSpecs(self.model.outputs)
 
     @property
     def functions(self) -> tuple[CompiledFunction, ...]:

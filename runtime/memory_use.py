@@ -96,7 +96,7 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
     for spec in model.inputs:
         if spec.name in shapes:
             shape = _shape(spec, shapes[spec.name])
-            check_shape(spec, shape)
+            check_shape(spec, shape, f"{model.name}: input {spec.name}")
         elif all(isinstance(extent, int) for extent in spec.shape):
             shape = tuple(evaluate(extent, {}) for extent in spec.shape)
         else:

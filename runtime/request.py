@@ -10,21 +10,33 @@ from typing import NoReturn, TypeAlias
 
 from ..ir.errors import RuntimeArgumentError
 from .arrays import Array
+from .outputs import Outputs
 from .signature import Signature, Values
+from .tensor_specs import TensorSpecs
 
-Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], list[Array]]
+Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], Outputs]
 """Runs the engine on checked inputs, into buffers if given, with so many threads if given."""
 
 
 class Request:
     """Made by ``engine.request()``. Phases out of order are a ``RuntimeArgumentError``, which says what to call."""
 
-    def __init__(self, name: str, signature: Signature, run: Run) -> None:
-        self._name = name
+    def __init__(self, signature: Signature, run: Run) -> None:
+        self._name = signature.name
         self._signature = signature
         self._run = run
         self._inputs: dict[int, Array] = {}
-        self._outputs: list[Array] | None = None
+        self._outputs: Outputs | None = None
+
+    @property
+    def inputs(self) -> TensorSpecs:
+        """What ``set_input`` takes."""
+        return self._signature.inputs
+
+    @property
+    def outputs(self) -> TensorSpecs:
+        """What ``get_output`` gives."""
+        return self._signature.outputs
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeArgumentError("a request belongs to an engine of this process: make one by engine.request() there")

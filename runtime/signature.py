@@ -9,21 +9,23 @@ import numpy as np
 
 from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.errors import RuntimeArgumentError
-from .arrays import Array, address_of, as_array, misaligned
+from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
+from .tensor_specs import TensorSpecs
 
-Values: TypeAlias = Mapping[str, object] | Sequence[object]
-"""Arrays by name, or in order."""
+Values: TypeAlias = Mapping[str, object] | Sequence[object] | SupportsDLPack | Array
+"""Arrays by name, or in order; where there is one only, it may stand by itself."""
 
 
 class Signature:
     """The inputs and outputs of a model."""
 
     def __init__(self, model: CompiledModel) -> None:
-        self._name = model.name
-        self.inputs = model.inputs
-        self.outputs = model.outputs
-        self._order = [spec.name for spec in model.inputs]
+        self.name = model.name
+        self.inputs = TensorSpecs(model.inputs)
+        self.outputs = TensorSpecs(model.outputs)
+        self.output_positions = {spec.name: number for number, spec in enumerate(model.outputs)}
+        self._order = self.inputs.names
         self._names = set(self._order)
         self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in model.inputs]
 
@@ -38,55 +40,55 @@ class Signature:
             if values.keys() != self._names:
                 raise self._wrong_names(values, self.inputs, "inputs")
             found = [values[name] for name in self._order]
-        elif _is_list(values):
-            found = list(values)
+        elif len(self._order) == 1 and not _is_list(values):
+            found = [values]
         else:
-            raise self._no_list(values)
+            found = list(self._listed(values, "inputs"))
         wanted = self._wanted
         if len(found) != len(wanted):
-            raise RuntimeArgumentError(f"{self._name} takes {len(wanted)} inputs, found {len(found)}")
+            raise self._wrong_count(found)
         for k, value in enumerate(found):
             dtype, shape = wanted[k]
             fits = type(value) is np.ndarray and value.dtype is dtype and value.shape == shape
             if not (fits and (flags := value.flags).c_contiguous and flags.aligned):
-                found[k] = _checked(value, self.inputs[k])
+                found[k] = self.input_array(k, value)
         return found
 
     def input_array(self, number: int, value: object) -> Array:
         """The array behind one input."""
-        return _checked(value, self.inputs[number])
+        return _checked(value, self.inputs[number], f"{self.name}: input {self._order[number]}")
 
     def input_number(self, key: str | int) -> int:
         """The position of an input that is named, or given by its position."""
-        names = [spec.name for spec in self.inputs]
-        if isinstance(key, str) and key in names:
-            return names.index(key)
-        if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(names):
-            return key
-        raise RuntimeArgumentError(f"{self._name} has no input {key!r}; its inputs are {', '.join(names)}")
+        return self._number(key, self.inputs, "input")
 
     def output_number(self, key: str | int) -> int:
         """The position of an output that is named, or given by its position."""
-        names = [spec.name for spec in self.outputs]
+        return self._number(key, self.outputs, "output")
+
+    def _number(self, key: str | int, specs: TensorSpecs, what: str) -> int:
+        names = specs.names
         if isinstance(key, str) and key in names:
             return names.index(key)
-        if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(names):
-            return key
-        raise RuntimeArgumentError(
-            f"{self._name} has {len(names)} outputs, {', '.join(names)}; there is no output {key!r}"
-        )
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < len(names):
+            return int(key)
+        raise RuntimeArgumentError(f"{self.name} has no {what} {key!r}; its {what}s are {_listed(names)}")
 
     def output_arrays(self, values: Values, shapes: Sequence[Shape], inputs: Sequence[Array]) -> list[Array]:
         """The callers' buffers for outputs of these shapes: apart from each other and from the inputs."""
+        specs = self.outputs
         if isinstance(values, Mapping):
-            if values.keys() != {spec.name for spec in self.outputs}:
-                raise self._wrong_names(values, self.outputs, "outputs")
-            values = [values[spec.name] for spec in self.outputs]
-        elif not _is_list(values):
-            raise self._no_list(values)
-        elif len(values) != len(self.outputs):
-            raise RuntimeArgumentError(f"{self._name} gives {len(self.outputs)} outputs, found {len(values)} buffers")
-        arrays = [_buffer(*each) for each in zip(values, self.outputs, shapes, strict=True)]
+            if values.keys() != set(specs.names):
+                raise self._wrong_names(values, specs, "outputs")
+            buffers: Sequence[object] = [values[name] for name in specs.names]
+        else:
+            alone = len(specs) == 1 and not _is_list(values)
+            buffers = [values] if alone else self._listed(values, "outputs")
+        if len(buffers) != len(specs):
+            counts = f"{_count(len(specs), 'output')}, {_listed(specs.names)}, found {_count(len(buffers), 'buffer')}"
+            raise RuntimeArgumentError(f"{self.name} gives {counts}")
+        where = [f"{self.name}: the buffer of output {name}" for name in specs.names]
+        arrays = [_buffer(*each) for each in zip(buffers, specs, shapes, where, strict=True)]
         self._check_apart(arrays, inputs)
         return arrays
 
@@ -98,39 +100,55 @@ class Signature:
                 begin, end = _span(other)
                 if low < end and begin < high:
                     raise RuntimeArgumentError(
-                        f"the buffer of output {spec.name} shares memory with that of {where}; pass one of its own"
+                        f"{self.name}: the buffer of output {spec.name} shares memory with that of {where}; "
+                        "pass one of its own"
                     )
             named.append((f"output {spec.name}", array))
 
-    def _wrong_names(
-        self, values: Mapping[str, object], specs: Sequence[TensorSpec], what: str
-    ) -> RuntimeArgumentError:
-        names = {spec.name for spec in specs}
+    def _listed(self, values: object, what: str) -> Sequence[object]:
+        """What should be a list. An array has a length as well, but its rows are no inputs."""
+        if isinstance(values, Sequence) and _is_list(values):
+            return values
+        names = _listed((self.inputs if what == "inputs" else self.outputs).names)
+        raise RuntimeArgumentError(
+            f"{self.name} takes a list of arrays, or a mapping from names to arrays, for the {what} {names}, "
+            f"found a value of type {type(values).__name__}"
+        )
+
+    def _wrong_count(self, found: Sequence[object]) -> RuntimeArgumentError:
+        count, names = len(self._order), _listed(self._order)
+        hint = ""
+        if any(isinstance(value, (bool, int, float, list, tuple)) for value in found):
+            hint = "; a list is the inputs in order: numpy.array makes an array of numbers"
+        return RuntimeArgumentError(f"{self.name} takes {_count(count, 'input')}, {names}, found {len(found)}{hint}")
+
+    def _wrong_names(self, values: Mapping[str, object], specs: TensorSpecs, what: str) -> RuntimeArgumentError:
+        names = set(specs.names)
         lacking, extra = sorted(names - values.keys()), sorted(map(str, values.keys() - names))
         verb = "takes" if what == "inputs" else "gives"
         return RuntimeArgumentError(
-            f"{self._name} {verb} the {what} {', '.join(s.name for s in specs) or 'none'}"
+            f"{self.name} {verb} the {what} {_listed(specs.names)}"
             + (f"; missing: {', '.join(lacking)}" if lacking else "")
             + (f"; unknown: {', '.join(extra)}" if extra else "")
         )
 
-    def _no_list(self, values: object) -> RuntimeArgumentError:
-        kind = type(values).__name__
-        return RuntimeArgumentError(
-            f"{self._name} takes a list of arrays, or a mapping from names to arrays, not a {kind}"
-        )
-
 
 def _is_list(value: object) -> bool:
-    """An array has a length as well, but its rows are no inputs."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def _checked(value: object, spec: TensorSpec) -> Array:
-    where = f"input {spec.name}"
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _checked(value: object, spec: TensorSpec, where: str) -> Array:
     array = as_array(value, where)
     _check_dtype(array, spec, where)
-    check_shape(spec, array.shape)
+    check_shape(spec, array.shape, where)
     if not array.flags.c_contiguous:
         raise RuntimeArgumentError(f"{where} is not contiguous; numpy.ascontiguousarray makes a copy that is")
     if not array.flags.aligned:
@@ -138,8 +156,7 @@ def _checked(value: object, spec: TensorSpec) -> Array:
     return array
 
 
-def _buffer(value: object, spec: TensorSpec, shape: Shape) -> Array:
-    where = f"the buffer of output {spec.name}"
+def _buffer(value: object, spec: TensorSpec, shape: Shape, where: str) -> Array:
     array = as_array(value, where)
     _check_dtype(array, spec, where, f"make it by numpy.empty({shape}, {spec.dtype.to_numpy().name!r})")
     if array.shape != shape:

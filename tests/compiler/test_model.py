@@ -120,7 +120,7 @@ def test_the_four_phases():
         ({"x": X.astype(np.float64)}, "should have dtype float32"),
         ({"x": X[:2]}, r"should have shape \(3, 5\)"),
         ({"x": X.T.copy().T}, "not contiguous"),
-        ([X, X], "takes 1 inputs, found 2"),
+        ([X, X], "takes 1 input, x, found 2"),
     ],
 )
 def test_inputs_that_do_not_fit_are_told(inputs, message):

@@ -20,10 +20,71 @@ def test_an_engine_needs_a_library(library):
             lw.Engine(value)
 
 
-def test_a_bare_array_is_not_taken_for_a_list_of_its_rows(library):
-    for value in (np.ones((1, 3), np.float32), None, "x"):
-        with pytest.raises(lw.RuntimeArgumentError, match="takes a list of arrays, or a mapping from names to arrays"):
-            lw.Engine(library)(value)
+@pytest.fixture(scope="module")
+def sums():
+    a, b = lw.var("a", (2,)), lw.var("b", (2,))
+    return lw.compile(lw.Function((a, b), lw.nn.add(a, b), name="adder", output_names=("sum",)), jobs=1)
+
+
+TWO = np.ones(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.ones((2, 2), np.float32), "adder takes a list .* or a mapping .* for the inputs a, b, found .* ndarray"),
+        (None, "adder takes a list .* for the inputs a, b, found a value of type NoneType"),
+        ("ab", "adder takes a list .* for the inputs a, b, found a value of type str"),
+        ({TWO.ndim, 2}, "adder takes a list .* found a value of type set"),
+        ([], "adder takes 2 inputs, a, b, found 0$"),
+        ([TWO], "adder takes 2 inputs, a, b, found 1$"),
+        ((TWO, TWO, TWO), "adder takes 2 inputs, a, b, found 3$"),
+        ([1.0, 2.0, 3.0], "adder takes 2 inputs, a, b, found 3; .* numpy.array makes an array of numbers"),
+        ([[1.0, 2.0], TWO], "adder: input a should be a numpy array, .* found list; numpy.asarray makes an array"),
+        ([1.0, TWO], "adder: input a should be a numpy array, .* found float"),
+        ([np.float32(1), TWO], "adder: input a should be a numpy array, .* found float32"),
+        ([np.array(1, np.float32), TWO], r"adder: input a should have shape \(2,\), found \(\)"),
+        ([TWO, TWO.astype(np.float64)], "adder: input b should have dtype float32, found float64; convert it"),
+        ([TWO, np.array([None, None])], "adder: input b should have dtype float32, found object"),
+        ([TWO, TWO.astype(">f4")], "adder: input b should have dtype float32, found >f4"),
+        ({"a": TWO}, "adder takes the inputs a, b; missing: b$"),
+        ({"a": TWO, "b": TWO, "c": TWO}, "adder takes the inputs a, b; unknown: c$"),
+        ({0: TWO, "b": TWO}, "adder takes the inputs a, b; missing: a; unknown: 0$"),
+        ([{"a": TWO}, TWO], "adder: input a should be a numpy array, .* found dict"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_told_with_the_name_of_the_model(sums, given, message):
+    engine = lw.Engine(sums)
+    for call in (engine, engine.submit, engine.bind, engine.values, engine.time_steps):
+        with pytest.raises(lw.RuntimeArgumentError, match=message):
+            call(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.0, 2.0, 3.0], "model takes 1 input, x, found 3; a list is the inputs in order: numpy.array makes"),
+        ([[1.0, 2.0, 3.0]], r"model: input x should be a numpy array, .* found list"),
+        (np.ones(3, np.float32), r"model: input x should have shape \(1, 3\), found \(3,\)"),
+        (np.float32(3), "model: input x should be a numpy array, .* found float32"),
+        ("x", "model: input x should be a numpy array, .* found str"),
+        (None, "model: input x should be a numpy array, .* found NoneType"),
+        ((np.ones((1, 3), np.float32),) * 2, "model takes 1 input, x, found 2$"),
+    ],
+)
+def test_what_stands_for_the_only_input_is_checked_as_that_input(library, given, message):
+    with pytest.raises(lw.RuntimeArgumentError, match=message):
+        lw.Engine(library)(given)
+
+
+def test_names_that_there_are_not_are_told_with_those_that_there_are(sums):
+    engine = lw.Engine(sums)
+    with pytest.raises(lw.RuntimeArgumentError, match="there is no tensor 'c'; there are a, b"):
+        engine.inputs["c"]
+    with pytest.raises(lw.RuntimeArgumentError, match="there is no output 'total'; the outputs are sum"):
+        engine([TWO, TWO])["total"]
+    with pytest.raises(lw.RuntimeArgumentError, match="adder has no input 'c'; its inputs are a, b"):
+        engine.set_input("c", TWO)
 
 
 def test_outputs_are_asked_for_by_name_or_number(library):
@@ -31,7 +92,7 @@ def test_outputs_are_asked_for_by_name_or_number(library):
     engine.set_input(0, np.ones((1, 3), np.float32))
     engine.run()
     for index in ("y", -1, 1):
-        with pytest.raises(lw.RuntimeArgumentError, match=f"has 1 outputs, output0; there is no output {index!r}"):
+        with pytest.raises(lw.RuntimeArgumentError, match=f"model has no output {index!r}; its outputs are output0"):
             engine.get_output(index)
 
 
@@ -62,9 +123,10 @@ def test_buffers_for_outputs_that_do_not_fit(library):
         ([wide[:, ::2]], "the buffer of output output0 is not contiguous"),
         ([locked], "the buffer of output output0 is read-only"),
         ([x], "output output0 shares memory with that of input x"),
-        ([], "gives 1 outputs, found 0 buffers"),
+        ([], "model gives 1 output, output0, found 0 buffers"),
         ({"y": x}, "gives the outputs output0; missing: output0; unknown: y"),
-        (x, "takes a list of arrays, or a mapping"),
+        (x, "the buffer of output output0 shares memory with that of input x"),
+        ("y", "the buffer of output output0 should be a numpy array"),
     ):
         with pytest.raises(lw.RuntimeArgumentError, match=message):
             engine([x], out=out)
