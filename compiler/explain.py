@@ -54,6 +54,11 @@ class Explanation:
         """``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …}, …]}, …]}``."""
         return {"target": self.target, "functions": [function.to_json() for function in self.functions]}
 
+    def _repr_html_(self) -> str:
+        from .explain_html import explanation_html  # it knows explanations
+
+        return explanation_html(self)
+
     def __str__(self) -> str:
         return "\n".join([f"for {self.target}", *(line for f in self.functions for line in _function_lines(f))])
 

@@ -21,6 +21,7 @@ from ..ir.memory import memory_limit as memory_limit_of
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .dimensions import bind
+from .engine_html import engine_html
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
@@ -106,6 +107,10 @@ class Engine:
         made = self._executors
         state = "; ".join(map(str, made.executors)) if made is not None else "not loaded"
         return f"<Engine {self.library.model.name}, {len(self._configs)} executors: {state}>"
+
+    def _repr_html_(self) -> str:
+        executors = () if self._executors is None else self._executors.executors
+        return engine_html(self.library, self._configs, executors, self.tactics)
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeArgumentError(
@@ -223,7 +228,9 @@ class Engine:
                 time_steps=lambda: executor.time_steps(arrays),
             )
 
-        return self._ready().use_first(measure)
+        profile = self._ready().use_first(measure)
+        self.library.shares = {function.symbol: function.share for function in profile.functions}
+        return profile
 
     def compare(self, inputs: Values, reference: Reference = "onnx", tolerance: float | None = None) -> Comparison:
         """Where the model leaves a reference: its fused functions run one by one, and each value that they leave, and

@@ -217,6 +217,11 @@ class Kernel:
         how = "interpreted" if self._interpreted else f"for {self.target.cpu}, {self._threads} threads"
         return f"<Kernel {self.signature} {how}>"
 
+    def _repr_html_(self) -> str:
+        from .kernel_html import kernel_html  # it knows kernels
+
+        return kernel_html(self)
+
 
 class BoundKernel:
     """A kernel and its arrays: ``bound()`` runs it. The arrays are kept alive, and must not be resized in place."""

@@ -7,6 +7,7 @@ sections. No pickle; nothing in it runs before the digests of all but the consta
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,15 @@ from .tensor_specs import TensorSpecs
 
 class Library:
     """A compiled model. ``lw.Engine(library)`` runs it; ``save`` writes it to a file. ``source`` is the file of the
-    model that it was compiled from, if there was one and the library is not loaded."""
+    model that it was compiled from, if there was one and the library is not loaded.
+
+    Mutable: ``shares`` are the shares of time of the functions, by symbol, in the last profile that an engine took;
+    empty before that. Views in notebooks show them."""
 
     def __init__(self, model: CompiledModel, source: Path | None = None) -> None:
         self.model = model
         self.source = source
+        self.shares: Mapping[str, float] = {}
 
     @property
     def inputs(self) -> TensorSpecs:
@@ -72,6 +77,11 @@ class Library:
         if any(least.exactly for least in self.model.least):
             how.append("batch-invariant")
         return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {', '.join(how)}>"
+
+    def _repr_html_(self) -> str:
+        from .library_html import library_html  # it knows libraries
+
+        return library_html(self)
 
     def export(
         self,

@@ -69,6 +69,11 @@ class VectorReport:
         """All that costs, each with the loop that it is about."""
         return tuple(f"{loop.name} ({loop.id}): {cost}" for loop in self.loops for cost in loop.costs)
 
+    def _repr_html_(self) -> str:
+        from .report_html import report_html  # it knows reports
+
+        return report_html(self)
+
     def __str__(self) -> str:
         lines = [f"{self.name} for {self.target}", *([self.note] if self.note else [])]
         lines += [f"! {warning}" for warning in self.warnings]
@@ -83,12 +88,20 @@ class VectorReport:
 
 
 def _table(loops: tuple[CodeLoop, ...]) -> list[str]:
-    columns = ("instructions", "zmm", "ymm", "xmm", "scalar", "fma", "masked", "gather", "stack", "calls")
-    rows: list[tuple[str, ...]] = [("loop", *columns)]
+    rows = [("loop", *CODE_COLUMNS), *code_rows(loops)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+
+
+CODE_COLUMNS = ("instructions", "zmm", "ymm", "xmm", "scalar", "fma", "masked", "gather", "stack", "calls")
+
+
+def code_rows(loops: tuple[CodeLoop, ...]) -> list[tuple[str, ...]]:
+    """A row for each loop of the machine code: its name, then a count for each of ``CODE_COLUMNS``."""
+    rows = []
     for loop in loops:
         c = loop.code
         what = ", ".join(word for word in (loop.function, "innermost" * loop.innermost, "tail" * loop.tail) if word)
         numbers = (c.instructions, c.zmm, c.ymm, c.xmm, c.scalar, c.fused, c.masked, c.gathers, c.stack, len(c.calls))
         rows.append((f"{loop.name or '?'} ({what})", *(str(n) if n else "." for n in numbers)))
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    return rows

@@ -22,12 +22,16 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], whole: str) -> Markup:
-    """A row for each of ``rows``. ``whole`` is what a user types to see all of a table that is cut."""
+    """A row for each of ``rows``; columns that are empty in all of them are left out. ``whole`` is what a user types to
+    see all of a table that is cut."""
+    rows = list(rows)
+    kept = [number for number in range(len(columns)) if any(row[number] for row in rows)]
+    columns = [columns[number] for number in kept]
     head = element("tr", *(_cell("th", column.title, column) for column in columns))
     body: list[Markup] = []
     size = left = 0
     for row in rows:
-        made = element("tr", *(_cell("td", text, column) for text, column in zip(row, columns, strict=True)))
+        made = element("tr", *(_cell("td", row[number], column) for number, column in zip(kept, columns, strict=True)))
         size += len(made.encode())
         if size > MOST_BYTES:
             left += 1

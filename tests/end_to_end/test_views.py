@@ -1,5 +1,8 @@
 """What notebooks show of objects says what the objects are, as text, within a bound."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from html_reader import Reader
@@ -85,6 +88,84 @@ def test_a_deep_graph_stays_small():
         node = lw.nn.relu(node)
     page = seen(lw.Function([start], node))
     assert "more lines, in print(graph)" in page.text
+
+
+def test_a_kernel_shows_its_loops_and_its_code(product):
+    kernel = lw.build(vectorized(product), product, target=TARGET, name="product")
+    text = seen(kernel).text
+    assert kernel.signature in text
+    assert kernel.loop_ir in text
+    assert "8 lanes of float32 in ymm" in text
+    assert any(line in text for line in kernel.assembly.splitlines() if "vfmadd" in line)
+
+
+def test_a_kernel_that_no_schedule_made_shows_its_code(product):
+    made = lw.build(vectorized(product), product, target=TARGET)
+    page = seen(lw.Kernel(made.func, made.code))
+    assert "table" not in page.names
+    assert made.loop_ir in page.text
+
+
+def test_a_report_shows_each_loop_and_what_it_costs(product):
+    report = lw.build(lw.create_schedule(product[-1]), product, target=TARGET).vector_report()
+    text = seen(report).text
+    for loop in report.loops:
+        assert loop.header in text
+        assert loop.became in text
+        assert all(cost in text for cost in loop.costs)
+    assert any(loop.costs for loop in report.loops)
+    assert f"{report.code[-1].code.instructions}" in text
+
+
+def test_an_explanation_shows_all_candidates_and_the_reason():
+    explanation = lw.explain(network(), target=TARGET)
+    text = seen(explanation).text
+    for choice in explanation.functions[0].choices:
+        assert choice.call in text
+        assert choice.reason in text
+        assert all(candidate.implementation in text for candidate in choice.candidates)
+
+
+def test_an_explanation_of_many_functions_is_folded():
+    x = lw.var("x", (4, 64))
+    node = x
+    for extent in (64, 32, 16, 8):
+        node = lw.nn.matmul(node, lw.const(np.ones((extent, extent // 2), np.float32)))
+    page = seen(lw.explain(lw.Function([x], node), target=TARGET))
+    assert page.names.count("details") == 4
+    assert "open" not in page.attributes
+    assert "open" in seen(lw.explain(network(), target=TARGET)).attributes
+
+
+def test_a_library_shows_its_functions():
+    library = lw.compile(network(), target=TARGET)
+    text = seen(library).text
+    function = library.functions[0]
+    for part in (function.name, function.implementation, function.loop_ir, "float32[4, 32]", "x: float32[4, 64]"):
+        assert part in text
+    assert "share of time" not in text
+
+
+def test_a_library_shows_the_shares_of_time_that_a_profile_found():
+    library = lw.compile(network())
+    engine = lw.Engine(library, threads=1)
+    assert "not loaded" in seen(engine).text
+    profile = engine.profile([np.ones((4, 64), np.float32)])
+    text = seen(library).text
+    assert "share of time" in text
+    assert f"{profile.functions[0].share:.1%}" in text
+    assert "not loaded" not in seen(engine).text
+    assert "y: float32[4, 32]" in seen(engine).text
+
+
+def test_the_view_of_a_library_of_many_functions_says_what_it_leaves_out():
+    library = lw.compile(network(), target=TARGET)
+    step = library.model.steps[0]
+    names = [f"function_{number}_" + "with_a_long_name_" * 5 for number in range(2000)]
+    steps = tuple(replace(step, function=replace(step.function, name=name, symbol=name)) for name in names)
+    text = seen(lw.Library(replace(library.model, steps=steps))).text
+    assert re.search(r"… \d+ more rows, in library.functions", text)
+    assert re.search(r"loop nests, \d+ of 2000; the others in library.functions", text)
 
 
 def test_names_are_text():

@@ -73,6 +73,11 @@ def test_a_long_table_says_how_many_rows_it_leaves_out():
     assert f"… {10_000 - shown.names.count('tr') + 1} more rows, in library.x" in shown.text
 
 
+def test_columns_without_a_text_are_left_out():
+    shown = Reader(table([Column("a"), Column("b"), Column("c", numeric=True)], [["1", "", "3"], ["4", "", ""]], ""))
+    assert shown.text == "ac134"
+
+
 def test_a_view_is_never_too_long():
     part = code("z = 2\n" * 100_000, "loops", "print(z)")
     page = view("t", *[part] * 20)
