@@ -20,6 +20,7 @@ from ..explorer.summary import summary
 from .inputs import add_input_options
 from .model_options import add_model_options, choices_of, saved_library, with_advice
 from .program import open_program
+from .progress import Tasks, progress_shown
 from .report import hottest_function
 
 _OF_MODELS = ("function", "shape", "records", "arithmetic", "batch_invariant", "input")
@@ -62,9 +63,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _check_output(arguments.output)
     target = resolve_target(arguments.target or "native")
-    with redirect_stdout(sys.stderr) if arguments.json else nullcontext():  # a file may print, and its peers
-        subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments)
-        shown = document(subject.schedules, target, subject.name, measure=not arguments.no_times, peers=subject.peers)
+    with (
+        progress_shown(piped=True) as tasks,
+        redirect_stdout(sys.stderr) if arguments.json else nullcontext(),  # a file may print, and its peers
+    ):
+        subject = _file_subject(arguments) if arguments.model.suffix == ".py" else _model_subject(arguments, tasks)
+        measure = not arguments.no_times
+        made = tasks(f"making the page of {subject.name}")
+        shown = document(subject.schedules, target, subject.name, measure=measure, peers=subject.peers, progress=made)
     path = arguments.output or Path(f"{subject.name}.html")
     write_page(shown, path)
     if arguments.json:
@@ -84,22 +90,24 @@ def _check_output(path: Path) -> None:
         raise RuntimeArgumentError(f"the page cannot be written to {path}: there is no folder {path.parent}")
 
 
-def _model_subject(arguments: argparse.Namespace) -> _Subject:
+def _model_subject(arguments: argparse.Namespace, tasks: Tasks) -> _Subject:
     if saved_library(arguments) is not None:
         raise RuntimeArgumentError(f"{arguments.model} is a library, which has no schedules; give the model")
     name, shapes = arguments.function, dict(arguments.shape)
     if name is not None and arguments.input:
         raise RuntimeArgumentError("--input is for finding the function that takes the longest: leave out --function")
     if name is None:
-        program = open_program(arguments)
+        program = open_program(arguments, tasks=tasks)
         if not program.library.functions:
             raise RuntimeArgumentError(f"{arguments.model} computes nothing: it has no function to explore")
+        tasks("timing the functions")
         try:
             seconds = Engine(program.library).time_steps(program.inputs)
         except TargetError as error:
             raise TargetError(f"{error}: name the function to explore by --function, instead of measuring") from error
         name = hottest_function(program.library, seconds).symbol
         shapes = {s.name: tuple(e if isinstance(e, int) else None for e in s.shape) for s in program.library.inputs}
+    tasks(f"finding the schedules of {name}")
     try:
         schedules = function_schedules(arguments.model, name, arguments.target, shapes, **choices_of(arguments))
     except ModelError as error:

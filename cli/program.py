@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from onnx import ModelProto
-from rich.console import Console
-from rich.progress import Progress
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..frontend.load import load_model
@@ -20,6 +18,7 @@ from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
 from .model_options import add_model_options, choices_of, saved_library, with_advice
+from .progress import Tasks, progress_shown
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
@@ -64,10 +63,10 @@ def threads_number(text: str) -> int:
     return int(text)
 
 
-def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Program:
+def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks: Tasks | None = None) -> Program:
     """Compile or load the model that the arguments name, with the inputs that they give, random where they give none.
 
-    ``batch`` is the first extent of inputs that leave it open.
+    ``batch`` is the first extent of inputs that leave it open. ``tasks`` shows the progress, if that is shown already.
     """
     shapes: Shapes = dict(arguments.shape)
     start = time.perf_counter()
@@ -84,7 +83,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None) -> Pro
         shapes = _batched(open_shapes, batch) | shapes
     shapes = {name: given[name].shape for name in open_shapes if name in given} | shapes
     start = time.perf_counter()
-    library = compile_with_progress(arguments, shapes)
+    library = compile_with_progress(arguments, shapes, tasks=tasks)
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
 
 
@@ -94,17 +93,16 @@ def compile_with_progress(
     line_tables: bool = False,
     alternatives: bool = False,
     unfused: Sequence[str] = (),
+    tasks: Tasks | None = None,
 ) -> Library:
-    """Compile the model that the arguments name. The progress bar shows on a terminal only."""
-    hidden = not sys.stderr.isatty()  # rich would take FORCE_COLOR for a terminal
-    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
-        task = progress.add_task("compiling", total=None)
+    """Compile the model that the arguments name. The progress shows by ``tasks``, else as a bar, on a terminal only."""
+    with progress_shown(piped=False) if tasks is None else nullcontext(tasks) as begin:
         try:
             return compile(
                 arguments.model,
                 arguments.target,
                 shapes,
-                progress=lambda done, total, _: progress.update(task, completed=done, total=total),
+                progress=begin("compiling"),
                 **choices_of(arguments),
                 line_tables=line_tables,
                 alternatives=alternatives,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,19 +65,26 @@ def document(
     precision: Precision = "standard",
     measure: bool = True,
     peers: Mapping[str, Program] | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Document:
-    """What ``explore`` shows."""
+    """What ``explore`` shows. ``progress`` is called after each part of the work: how many are done, of how many, and
+    the name of the part, which is that of a schedule, or ``times``."""
     _check(schedules)
+    parts = len(schedules) + measure
     entries: list[ScheduleEntry] = []
     panes: dict[str, Pane] = {}
     for number, (title, schedule) in enumerate(schedules.items()):
         stages = provenance(schedule, sum(arguments_of(schedule), ()), target, name, precision)
         entry, made = schedule_panes(stages, str(title), number)
         entries.append(_share_computes(entry, made, panes))
+        progress(number + 1, parts, entry.name)
     threads = target.threads or default_threads()
     subtitle = f"{stages.report.target} · {precision} precision · {threads} thread{'s' * (threads > 1)}"
     shown = Document(name, subtitle, tuple(panes.values()), tuple(entries))
-    return _measured(shown, schedules, target, precision, _named(peers)) if measure else shown
+    if measure:
+        shown = _measured(shown, schedules, target, precision, _named(peers))
+        progress(parts, parts, "times")
+    return shown
 
 
 def _check(schedules: object) -> None:

@@ -1,0 +1,73 @@
+"""Progress: lines that stay where the output is piped, a bar in a terminal."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+
+from loopwright.cli import progress
+
+SCHEDULES = """
+import loopwright as lw
+from loopwright import te
+
+X = te.placeholder((6, 16), name="X")
+Y = te.compute((6, 16), lambda i, j: X[i, j] * 2.0, name="Y")
+plain, again = lw.create_schedule(Y), lw.create_schedule(Y)
+"""
+LINE = "making the page of two"
+
+
+def test_lines_say_how_far_a_task_is_once_a_second_and_that_it_is_done():
+    now, out = [0.0], io.StringIO()
+    advance = progress._lines("compiling", out, lambda: now[0])
+    for part, seconds in enumerate([0.3, 0.9, 1.1, 1.2, 1.3, 2.2, 2.3], start=1):
+        now[0] = seconds
+        advance(part, 7, f"part{part}")
+    assert out.getvalue().splitlines() == [
+        "compiling",
+        "compiling: 3 of 7, part3",
+        "compiling: 6 of 7, part6",
+        "compiling: 7 of 7, part7",
+    ]
+
+
+def explore(tmp_path, **streams):
+    (tmp_path / "two.py").write_text(SCHEDULES)
+    line = [sys.executable, "-m", "loopwright", "explore", "two.py", "--no-times"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    return subprocess.run(line, check=True, cwd=tmp_path, timeout=600, env=environment, **streams)
+
+
+def in_terminal(run):
+    """What comes out of a terminal whose end is given to a function."""
+    terminal, end = pty.openpty()
+    run(end)
+    os.close(end)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 1 << 16)
+        except OSError:  # all has been read, and nobody writes any more
+            os.close(terminal)
+            return shown.decode()
+
+
+def test_explore_says_in_lines_how_far_it_is_where_its_output_is_piped(tmp_path):
+    piped = explore(tmp_path, capture_output=True, text=True)
+    assert piped.stdout == "two.html: plain, again\n"
+    lines = piped.stderr.splitlines()
+    assert lines[0] == LINE
+    assert lines[-1] == f"{LINE}: 2 of 2, again"
+    shown = in_terminal(lambda end: explore(tmp_path, stdout=subprocess.PIPE, stderr=end))
+    assert shown.splitlines()[-1] == f"{LINE}: 2 of 2, again"
+    assert "\x1b" not in shown, "nothing is drawn over"
+
+
+def test_explore_shows_a_bar_in_a_terminal_that_is_gone_in_the_end(tmp_path):
+    shown = in_terminal(lambda end: explore(tmp_path, stdout=end, stderr=end))
+    assert LINE in shown
+    assert "\x1b[2K" in shown
+    assert re.sub(r".*\x1b\[2K|\x1b\[\?25[hl]", "", shown, flags=re.DOTALL).strip() == "two.html: plain, again"
