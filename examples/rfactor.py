@@ -44,7 +44,7 @@ s[Y].vectorize(j_lane)
 s[Y].parallel(i)
 s[Total].compute_at(s[Y], i)
 _, k_inner = s[Total].split(k, factor=lanes)
-peaks, totals = s.rfactor(Total, k_inner, factor_axis=-1)
+totals = s.rfactor(Total, k_inner, factor_axis=-1)
 s[totals].compute_at(s[Y], i)
 i, lane = s[totals].op.axis
 s[totals].reorder(i, *s[totals].op.reduce_axis, lane)

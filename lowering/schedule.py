@@ -142,34 +142,30 @@ class Schedule:
         """
         source = self._stage(tensor)
         several = readers if isinstance(readers, Sequence) and not isinstance(readers, str) else [readers]
-        made = self._make_stage(CacheRead(source.name, scope, tuple(self._stage(r).name for r in several)))
-        return made.tensors[0]
+        return self._make_tensor(CacheRead(source.name, scope, tuple(self._stage(r).name for r in several)))
 
     def cache_write(self, tensor: StageLike, scope: str) -> Tensor:
         """Compute a tensor in memory of its own, then copy it; gives what is computed. See ``primitives/caching.py``.
 
         Of a stage with several outputs it gives the one that corresponds to ``tensor``.
         """
-        source = self._stage(tensor)
-        made = self._make_stage(CacheWrite(source.name, scope))
-        return made.tensors[tensor.index if isinstance(tensor, Tensor) else 0]
+        return self._make_tensor(CacheWrite(self._stage(tensor).name, scope), tensor)
 
-    def rfactor(self, tensor: StageLike, loop: LoopLike, factor_axis: int = 0) -> Tensor | tuple[Tensor, ...]:
-        """Make a reduction loop an axis of a stage of its own, which can be vectorized or run in parallel.
+    def rfactor(self, tensor: StageLike, loop: LoopLike, factor_axis: int = 0) -> Tensor:
+        """Make a reduction loop an axis of a stage of its own, which can be vectorized or run in parallel; gives what
+        that stage computes. See ``primitives/reduction.py``.
 
-        Gives the tensor of the new stage, or the tuple of them if the reduction has several outputs. See
-        ``primitives/reduction.py``.
+        Of a reduction with several outputs it gives the one that corresponds to ``tensor``; its ``op.outputs`` are all.
         """
         source = self[tensor]
-        made = self._make_stage(RFactor(source.name, source.loop_id(loop), factor_axis))
-        return made.tensors if len(made.tensors) > 1 else made.tensors[0]
+        return self._make_tensor(RFactor(source.name, source.loop_id(loop), factor_axis), tensor)
 
-    def _make_stage(self, step: Step) -> Stage:
-        """The one stage that a step adds."""
+    def _make_tensor(self, step: Step, like: StageLike | None = None) -> Tensor:
+        """Of the one stage that a step adds, the output that corresponds to an output of the stage it was made from."""
         before = {stage.name for stage in self.state.stages}
         self.apply(step)
         (made,) = (stage for stage in self.state.stages if stage.name not in before)
-        return made
+        return made.tensors[like.index if isinstance(like, Tensor) else 0]
 
     def _stage(self, stage: StageLike) -> Stage:
         return stage_named(self.state, stage.name if isinstance(stage, StageView) else stage)

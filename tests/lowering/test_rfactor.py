@@ -154,9 +154,10 @@ def test_argmax_with_its_outputs_in_either_order(swapped, m):
     outputs = te.compute((4,), lambda i: te.argmax(A[i, r], axis=r)[:: -1 if swapped else 1], name="C")
     s = lw.create_schedule(list(outputs))
     _, inner = s[outputs[0]].split(r, factor=4)
-    partial = s.rfactor(outputs[0], inner)
-    assert [t.dtype for t in partial] == [t.dtype for t in outputs]
-    s[partial[0]].vectorize(s[partial[0]].op.axis[0])
+    partial = s.rfactor(outputs[1], inner)
+    assert partial is partial.op.outputs[1]
+    assert [t.dtype for t in partial.op.outputs] == [t.dtype for t in outputs]
+    s[partial].vectorize(s[partial].op.axis[0])
     a = whole_numbers((4, m)) // 4  # many equal values: the first wins
     found = [np.zeros(4, t.dtype.to_numpy()) for t in outputs]
     interpreted(s, [A, *outputs], [a, *found])

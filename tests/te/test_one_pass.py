@@ -19,7 +19,7 @@ def run(reduce, rows, scheduled, kind="float64", masked=False, native=False):
     s = lw.create_schedule(list(outputs))
     if scheduled:
         _, lane = s[outputs[0]].split(r, factor=4)
-        partial = s.rfactor(outputs[0], lane)[0]
+        partial = s.rfactor(outputs[0], lane)
         s[partial].reorder(s[partial].op.axis[1], s[partial].op.reduce_axis[0], s[partial].op.axis[0])
         s[partial].vectorize(s[partial].op.axis[0])
     arrays = [rows.astype(kind), *(np.zeros(n, t.dtype.to_numpy()) for t in outputs)]
