@@ -249,13 +249,7 @@ def _stage_of(*values: Any) -> Stage:
 def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = None) -> Stage:
     """A stage as it is before any primitive: one serial loop for each axis, in order, reductions innermost."""
     tensors = op.outputs if tensors is None else tensors
-    match op:
-        case ComputeOp():
-            axes = (*op.axis, *op.reduce_axis)
-        case ScanOp():
-            axes = (op.scan_axis,)
-        case PlaceholderOp() | StateOp() | ExternOp():
-            return Stage(name, op, tensors)
+    axes = (*op.axis, *op.reduce_axis)
     loops = {f"{name}#{k}": Loop(f"{name}#{k}", a.name, a.kind == "reduce") for k, a in enumerate(axes)}
     axis_of = dict(zip(loops, axes, strict=True))
     return Stage(name, op, tensors, MappingProxyType(loops), MappingProxyType(axis_of), leaves=tuple(loops))

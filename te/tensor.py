@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ..ir.dtype import DType
 from ..ir.errors import ExpressionError
@@ -52,8 +52,16 @@ class Tensor(TensorBase):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
+class _WithoutLoops:
+    """An operation that a schedule has no loops of."""
+
+    __slots__ = ()
+    axis: ClassVar[tuple[Axis, ...]] = ()
+    reduce_axis: ClassVar[tuple[Axis, ...]] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class PlaceholderOp:
+class PlaceholderOp(_WithoutLoops):
     """An input. ``outputs`` holds its one tensor."""
 
     name: str
@@ -115,7 +123,7 @@ class ComputeOp:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ExternOp:
+class ExternOp(_WithoutLoops):
     """Outputs that a piece of loop IR computes: ``func`` takes the buffers of the inputs, then those of the outputs."""
 
     name: str
@@ -128,7 +136,7 @@ class ExternOp:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class StateOp:
+class StateOp(_WithoutLoops):
     """What the update of a scan reads the scan's output as, while it grows. ``outputs`` holds its one tensor."""
 
     name: str
@@ -149,12 +157,18 @@ class ScanOp:
     ``state[k]`` is what the update reads ``outputs[k]`` as. ``scan_axis`` runs over the steps that are updates.
     """
 
+    reduce_axis: ClassVar[tuple[Axis, ...]] = ()
+
     name: str
     scan_axis: Axis
     init: tuple[Tensor, ...]
     update: tuple[Tensor, ...]
     state: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...] = field(init=False)
+
+    @property
+    def axis(self) -> tuple[Axis, ...]:
+        return (self.scan_axis,)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -165,6 +179,7 @@ class ScanOp:
 
 
 Operation: TypeAlias = PlaceholderOp | ComputeOp | ExternOp | StateOp | ScanOp
+"""Each has ``axis`` and ``reduce_axis``, the loops of its stage before any primitive; most have none."""
 
 
 def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:

@@ -339,3 +339,13 @@ def test_the_trace_of_a_scheduled_scan_replays():
     for done in s.trace:
         again.apply(done)
     assert str(again) == str(s)
+
+
+def test_each_operation_has_the_loops_of_its_stage_as_axes():
+    X, first, _twice, step, S = prefix_sum(5, 20)
+    s = lw.create_schedule(S)
+    for tensor in (X, first, step, S):
+        axes = (*tensor.op.axis, *tensor.op.reduce_axis)
+        assert [axis.name for axis in axes] == [loop.name for loop in s[tensor].loops]
+    assert S.op.axis == (S.op.scan_axis,)
+    assert X.op.axis == ()
