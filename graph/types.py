@@ -11,12 +11,13 @@ Types are interned: equal types are one object, so ``is`` compares them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, assert_never
 
 from ..ir.dtype import DType, dtype
-from ..ir.errors import ModelError, TypeInferenceError
+from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
 from ..ir.intern import Interned
 from ..ir.simplify import simplify
@@ -151,9 +152,13 @@ def _given_shape(name: object, shape: object) -> GivenShape:
     if isinstance(shape, (str, bytes, Operand)) or not isinstance(shape, Iterable):
         raise wrong
     extents = tuple(shape)
-    if any(e is not None and (isinstance(e, bool) or not hasattr(e, "__index__")) for e in extents):
+    if any(isinstance(extent, bool) for extent in extents):
         raise wrong
-    return tuple(None if extent is None or int(extent) == -1 else int(extent) for extent in extents)
+    try:
+        numbers = [None if extent is None else operator.index(extent) for extent in extents]
+    except (TypeError, ExpressionError):
+        raise wrong from None
+    return tuple(None if number == -1 else number for number in numbers)
 
 
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:

@@ -192,12 +192,18 @@ class Operand:
         )
 
     def __float__(self) -> float:
-        raise ExpressionError(
+        raise self._no_value()
+
+    def __index__(self) -> int:
+        raise self._no_value()
+
+    __int__ = __index__
+
+    def _no_value(self) -> ExpressionError:
+        return ExpressionError(
             f"the symbolic expression `{self}` has no value while the program is being built: "
             "use the functions of te instead of those of math, te.cast instead of int and float"
         )
-
-    __int__ = __float__
 
     def __iter__(self) -> Any:
         raise ExpressionError(f"the symbolic expression `{self}` cannot be iterated over")

@@ -16,7 +16,7 @@ import numpy as np
 from ..graph.node import Node, Tuple, TupleGet, check_node, tensor_of
 from ..graph.types import TupleType
 from ..ir.dtype import dtype
-from ..ir.errors import TypeInferenceError
+from ..ir.errors import ExpressionError, TypeInferenceError
 from .relations import normalize_axes, normalize_axis
 
 PerAxis: TypeAlias = int | Sequence[int]
@@ -57,7 +57,7 @@ def integer(value: object, name: str) -> int:
     """A whole number, of Python or numpy."""
     try:
         return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ExpressionError):
         raise TypeInferenceError(f"{name} must be an integer, found {value!r}") from None
 
 

@@ -16,7 +16,9 @@ def function():
     return lw.Function((x,), lw.nn.relu(x))
 
 
-@pytest.mark.parametrize("shape", [5, "ab", b"ab", None, (1.5, 3), (True, 3), ("1", "3"), ((1, 3),), te.var("n")])
+@pytest.mark.parametrize(
+    "shape", [5, "ab", b"ab", None, (1.5, 3), (True, 3), ("1", "3"), ((1, 3),), te.var("n"), (te.var("n"), 3)]
+)
 def test_shapes_are_extents(function, shape):
     with pytest.raises(lw.ModelError, match=r"gives the input 'x' the shape .*: write its extents, as in \(1, 3\)"):
         lw.compile(function, shapes={"x": shape}, jobs=1)
@@ -145,6 +147,7 @@ def test_comparisons_with_numbers_of_numpy_are_expressions():
         (lambda A, i: np.exp(i), "exp takes float values of one dtype, found index"),
         (lambda A, i: math.exp(A[i]), "`A\\[i\\]` has no value while the program is being built: .*instead of .*math"),
         (lambda A, i: A[int(i)], "`i` has no value .*te.cast instead of int"),
+        (lambda A, i: [A[0], A[1]][i], "`i` has no value"),
         (lambda A, i: np.exp(A)[i], r"A: float32\[8\] is a whole tensor: compute with its elements, as in A\[i\]"),
         (lambda A, i: (A + 1.0)[i], "is a whole tensor"),
         (lambda A, i: (2.0 * A)[i], "is a whole tensor"),

@@ -59,6 +59,7 @@ def test_axes_that_are_given_twice(op):
         (lambda: nn.dense(x, y), r"nn.dense\(.*differ in extent: 6 of x and 5 of weight"),
         (lambda: nn.max_pool(image, (3, 3, 3)), r"nn.max_pool\(x: .*window needs .* 2 spatial axes, found \(3, 3, 3\)"),
         (lambda: nn.avg_pool(x, 3), r"nn.avg_pool\(x: float32\[4, 6\]\): x needs the axes N, C and at least one"),
+        (lambda: nn.trilu(image, k=lw.te.var("n")), r"k must be an integer, found n"),
         (lambda: nn.lp_pool(image, 2, strides="a"), r"nn.lp_pool\(x: .*strides must be an integer, found 'a'"),
     ],
 )

@@ -140,3 +140,9 @@ def test_a_function_may_take_the_last_axes_as_a_rest():
     assert [axis.name for axis in B.op.axis] == ["n", "i1", "i2"]
     with pytest.raises(ExpressionError, match="B has 1 dimensions, but its function takes 3 indices"):
         te.compute((2,), lambda i, j, *rest: A[i, j, 0], name="B")
+
+
+def test_a_shape_of_numbers_is_one_for_numpy_and_a_symbolic_one_is_refused():
+    assert np.zeros(te.placeholder((2, 3), name="A").shape).shape == (2, 3)
+    with pytest.raises(ExpressionError, match="`n` has no value"):
+        np.zeros(te.placeholder((te.var("n"), 3), name="A").shape)
