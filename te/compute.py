@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from ..ir.build import index_var
 from ..ir.dtype import DType, dtype
@@ -32,6 +32,21 @@ from .tensor import Tensor, make_compute, make_placeholder
 
 MAX_EXTENT = 1 << 47
 """Largest extent of a dimension, and largest number of bytes of a tensor: what a 47-bit address space could hold."""
+
+Element = TypeVar("Element")
+ElementFunction: TypeAlias = (
+    Callable[[Axis], Element]
+    | Callable[[Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis, Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis, Axis, Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis, Axis, Axis, Axis, Axis], Element]
+    | Callable[[Axis, Axis, Axis, Axis, Axis, Axis, Axis, Axis], Element]
+    | Callable[[], Element]
+)
+"""A function from the axes of a compute to the element there. They are spelled out so that type checkers know what the
+parameters of a lambda are; functions of ``*axes`` fit too, and take any number."""
 
 
 def var(name: str = "n") -> Var:
@@ -68,13 +83,13 @@ def reduce_axis(domain: tuple[ExprLike, ExprLike], name: str = "r") -> Axis:
 
 
 @overload
-def compute(shape: Sequence[ExprLike], fcompute: Callable[..., ExprLike], name: str = ...) -> Tensor: ...
+def compute(shape: Sequence[ExprLike], fcompute: ElementFunction[ExprLike], name: str = ...) -> Tensor: ...
 @overload
 def compute(
-    shape: Sequence[ExprLike], fcompute: Callable[..., tuple[ExprLike, ...]], name: str = ...
+    shape: Sequence[ExprLike], fcompute: ElementFunction[tuple[ExprLike, ...]], name: str = ...
 ) -> tuple[Tensor, ...]: ...
 def compute(
-    shape: Sequence[ExprLike], fcompute: Callable[..., Any], name: str = "compute"
+    shape: Sequence[ExprLike], fcompute: Callable[..., ExprLike | tuple[ExprLike, ...]], name: str = "compute"
 ) -> Tensor | tuple[Tensor, ...]:
     """A tensor of the given shape whose element at (i, j, …) is ``fcompute(i, j, …)``.
 

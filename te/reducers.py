@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Protocol
 
 from ..ir.dtype import BOOL, INDEX, DType, dtype
 from ..ir.errors import ExpressionError
@@ -38,7 +39,13 @@ Identity = Callable[[tuple[DType, ...]], Sequence[Expr]]
 Axes = Axis | Sequence[Axis]
 
 
-def reducer(name: str, combine: Combine, identity: Identity) -> Callable[..., tuple[Expr, ...]]:
+class Reducer(Protocol):
+    """What ``reducer`` gives: folds the sources over the axes, where a condition holds; one expression an output."""
+
+    def __call__(self, sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]: ...
+
+
+def reducer(name: str, combine: Combine, identity: Identity) -> Reducer:
     """A reduction of one's own over tuples of values.
 
     ``combine(lhs, rhs)`` gives the combined tuple, from its arguments and constants. ``identity(dtypes)`` gives what a
