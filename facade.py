@@ -35,6 +35,7 @@ from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
 from .explorer.explore import explore
+from .explorer.explorer_page import ExplorerPage
 from .frontend import from_onnx
 from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
@@ -447,6 +448,7 @@ __all__ = [
     "Engine",
     "ExecutorConfig",
     "Explanation",
+    "ExplorerPage",
     "ExpressionError",
     "Function",
     "FusionReport",

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import Engine, ModelError, RuntimeArgumentError, Schedule, TargetError, function_schedules, resolve_target
-from ..explorer.explore import document, write_page
+from ..explorer.explore import document
+from ..explorer.page import write_page
 from ..explorer.summary import summary
 from .inputs import add_input_options
 from .model_options import add_model_options, choices_of, saved_library, with_advice

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -21,41 +20,34 @@ from ..runtime.measure.machine_rates import measure_rates
 from ..runtime.threads.default_threads import default_threads
 from ..te.tensor import Tensor
 from .document import Document, Pane, Peer, ScheduleEntry
+from .explorer_page import ExplorerPage
 from .measure import Program, counts_as_float, peer_call, random_array, time_alternating, work_of
-from .page import page
 from .panes import schedule_panes
 from .stages import provenance
 
 
 def explore(
     schedules: Schedule | Mapping[str, Schedule],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     target: str | Target | None = "native",
     name: str = "main",
     precision: Precision = "standard",
     measure: bool = True,
     peers: Mapping[str, Program] | None = None,
-) -> Path:
-    """Write a page that shows how schedules become machine code: an HTML file, for any browser, without a network.
+) -> ExplorerPage:
+    """A page that shows how schedules become machine code: notebooks show it where it is made, and ``path`` is the HTML
+    file that it is written to, for any browser, without a network.
 
     ``schedules`` are several of one compute, by their names, or just one. They are compiled as ``lw.build`` does, and
     their kernels timed on random arrays unless ``measure`` is False; those of another compute than the first one's are
     shown without times. ``peers`` are other programs that compute the same, by their names: each is called with the
-    arrays of the inputs, in the order of their lines in the page's computes, and timed beside. Gives the path.
+    arrays of the inputs, in the order of their lines in the page's computes, and timed beside.
     Raises what ``lw.build`` raises, and ``RuntimeArgumentError`` where there is nothing to show, a peer fails, or the
     file cannot be written.
     """
     given = {name: schedules} if isinstance(schedules, Schedule) else schedules
-    return write_page(document(given, resolve_target(target), name, precision, measure, _named(peers)), path)
-
-
-def write_page(shown: Document, path: str | os.PathLike[str]) -> Path:
-    """Write a document as a page. Raises ``RuntimeArgumentError`` where the file cannot be written."""
-    try:
-        Path(path).write_text(page(shown), encoding="utf-8")
-    except OSError as error:
-        raise RuntimeArgumentError(f"the page cannot be written to {path}: {error.strerror}") from error
-    return Path(path)
+    made = ExplorerPage(document(given, resolve_target(target), name, precision, measure, _named(peers)))
+    return made if path is None else made.save(path)
 
 
 def document(

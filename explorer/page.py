@@ -9,11 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import zlib
 from html import escape
 from importlib import resources
+from pathlib import Path
 from string import Template
 
+from ..ir.errors import RuntimeArgumentError
 from .document import Document
 
 _SCRIPTS = ("links.js", "text_view.js", "roofline.js", "overview.js", "column.js", "explorer.js", "start.js")
@@ -30,6 +33,15 @@ def page(document: Document) -> str:
         document=packed_json(document.to_json()),
         script=script,
     )
+
+
+def write_page(document: Document, path: str | os.PathLike[str]) -> Path:
+    """Write a document as a page. Raises ``RuntimeArgumentError`` where the file cannot be written."""
+    try:
+        Path(path).write_text(page(document), encoding="utf-8")
+    except OSError as error:
+        raise RuntimeArgumentError(f"the page cannot be written to {path}: {error.strerror}") from error
+    return Path(path)
 
 
 def packed_json(value: object) -> str:
