@@ -21,14 +21,12 @@ _PERCENTILES = (50, 90, 99)
 _LEAST_CALLS = 5
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``bench``."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure how long calls of a model take",
-        description="Call a compiled model again and again; print percentiles of its latency by numbers of threads.",
-        epilog="example: loopwright bench model.onnx --threads 1 2 --batch 4 --seconds 5",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bench``."""
+    parser.description = (
+        "Call a compiled model again and again; print percentiles of its latency by numbers of threads."
     )
+    parser.epilog = "example: loopwright bench model.onnx --threads 1 2 --batch 4 --seconds 5"
     add_program_options(parser)
     parser.add_argument("--threads", type=threads_number, nargs="+", help="numbers of threads, measured in turn")
     parser.add_argument("--batch", type=_positive, help="the first extent of inputs that leave it open")

@@ -22,14 +22,12 @@ LEFT_BEHIND = 3600.0
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``cache``."""
-    parser = subparsers.add_parser(
-        "cache",
-        help="list, check or clear the cache of compiled code",
-        description="List, check or clear the cache of compiled code on disk. Other processes may compile meanwhile.",
-        epilog="example: loopwright cache prune --max-size 500M",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``cache``."""
+    parser.description = (
+        "List, check or clear the cache of compiled code on disk. Other processes may compile meanwhile."
     )
+    parser.epilog = "example: loopwright cache prune --max-size 500M"
     actions = parser.add_subparsers(title="actions", metavar="action", required=True)
     listing = actions.add_parser("ls", help="list the entries, the last used ones first")
     listing.add_argument("--json", action="store_true", help="print JSON")

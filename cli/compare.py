@@ -18,15 +18,13 @@ DIFFERS = 3
 """The exit code where a value is beyond the tolerance."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``compare``."""
-    parser = subparsers.add_parser(
-        "compare",
-        help="find where a model leaves a reference",
-        description="Run a model by its fused functions, and compare each value that they leave with what onnxruntime, "
-        "or else onnx's evaluator, computes for it. The exit code is 3 if one is beyond the tolerance.",
-        epilog="example: loopwright compare model.onnx --input x=x.npy --tolerance 1e-5",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``compare``."""
+    parser.description = (
+        "Run a model by its fused functions, and compare each value that they leave with what onnxruntime, "
+        "or else onnx's evaluator, computes for it. The exit code is 3 if one is beyond the tolerance."
     )
+    parser.epilog = "example: loopwright compare model.onnx --input x=x.npy --tolerance 1e-5"
     add_program_options(parser)
     add_threads_option(parser)
     parser.add_argument(

@@ -20,16 +20,14 @@ LIBRARY = ".lwlib"
 EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".dll": "shared", ".ll": "llvm"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``compile``."""
-    parser = subparsers.add_parser(
-        "compile",
-        help="compile an ONNX model into a library, or for programs without Python",
-        description="Compile an ONNX model. What is written goes by the name of the output: .lwlib is a library, which "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``compile``."""
+    parser.description = (
+        "Compile an ONNX model. What is written goes by the name of the output: .lwlib is a library, which "
         "`loopwright run` and `loopwright.load` take without compiling anything; .so, .o and .ll are code for programs "
-        "of C, with a header beside it.",
-        epilog="example: loopwright compile model.onnx -o model.lwlib --shape x=1,3,224,224",
+        "of C, with a header beside it."
     )
+    parser.epilog = "example: loopwright compile model.onnx -o model.lwlib --shape x=1,3,224,224"
     parser.add_argument("model", type=Path, help="the model's file")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help=".lwlib, .so (.dylib, .dll), .o or .ll"

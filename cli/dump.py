@@ -12,16 +12,14 @@ from ..compiler.dump import STAGES
 from .model_options import add_model_options, choices_of, saved_library, with_advice
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``dump``."""
-    parser = subparsers.add_parser(
-        "dump",
-        help="print a model at a stage of its compilation",
-        description="Print a model behind the graph passes, or of its fused functions what they compute with the steps "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``dump``."""
+    parser.description = (
+        "Print a model behind the graph passes, or of its fused functions what they compute with the steps "
         "of their schedules (te) or in MLIR (linalg), the lowered loop nest, as it is or in MLIR (mlir), LLVM IR, or "
-        "assembly. A saved library has loop, llvm and asm.",
-        epilog="example: loopwright dump model.onnx --stage asm --function fused_softmax",
+        "assembly. A saved library has loop, llvm and asm."
     )
+    parser.epilog = "example: loopwright dump model.onnx --stage asm --function fused_softmax"
     parser.add_argument("model", type=Path, help="the file of a model or of a library")
     parser.add_argument("--stage", choices=STAGES, default="loop", help="default: loop")
     parser.add_argument("--function", metavar="NAME", help="of one fused function only, by its name or symbol")

@@ -11,16 +11,14 @@ from ..runtime.section_file import is_section_file
 from .model_options import add_model_options, choices_of, saved_library, with_advice
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``explain``."""
-    parser = subparsers.add_parser(
-        "explain",
-        help="say why a model is computed as it is",
-        description="For each call of an ONNX model, or of a saved library: every implementation, the clauses of its "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``explain``."""
+    parser.description = (
+        "For each call of an ONNX model, or of a saved library: every implementation, the clauses of its "
         "condition and which of them fail, its priority, its recorded cost, and why the chosen one was chosen. A model "
-        "is not compiled for that.",
-        epilog="example: loopwright explain model.onnx --shape x=1,3,224,224",
+        "is not compiled for that."
     )
+    parser.epilog = "example: loopwright explain model.onnx --shape x=1,3,224,224"
     parser.add_argument("model", type=Path, help="the file of a model or of a library")
     add_model_options(parser)
     parser.add_argument(

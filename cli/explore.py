@@ -36,18 +36,18 @@ class _Subject:
     peers: Mapping[str, Any] = field(default_factory=dict)
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``explore``."""
-    parser = subparsers.add_parser(
-        "explore",
-        help="write a page that shows how schedules become machine code",
-        description="Write one HTML file that shows schedules stage by stage: the compute, each step, each lowering "
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``explore``."""
+    parser.description = (
+        "Write one HTML file that shows schedules stage by stage: the compute, each step, each lowering "
         "pass, LLVM IR and assembly, linked line by line, with the verdicts of the vector report, times, and the "
         "roofline. A Python file names the schedules: its global `schedules`, a dict from names to schedules of one "
         "compute, or else all globals that are schedules; a dict `peers` may name functions of the inputs to compare "
-        "with. Of a model it is the schedule of one fused function, by default of the one that takes the longest.",
-        epilog="example: loopwright explore schedules.py --open; or, of a model: "
-        "loopwright explore model.onnx --function fused_softmax -o softmax.html",
+        "with. Of a model it is the schedule of one fused function, by default of the one that takes the longest."
+    )
+    parser.epilog = (
+        "example: loopwright explore schedules.py --open; or, of a model: "
+        "loopwright explore model.onnx --function fused_softmax -o softmax.html"
     )
     parser.add_argument("model", type=Path, metavar="FILE", help="a Python file (.py) or the file of a model (.onnx)")
     parser.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="default: named for what it shows")

@@ -85,14 +85,10 @@ when the model is compiled.
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``ops``."""
-    parser = subparsers.add_parser(
-        "ops",
-        help="list the operators",
-        description="List the operators of the graph.",
-        epilog="example: loopwright ops --target x86-64-v3",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``ops``."""
+    parser.description = "List the operators of the graph."
+    parser.epilog = "example: loopwright ops --target x86-64-v3"
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
     form.add_argument("--json", action="store_true", help="print JSON")

@@ -11,15 +11,13 @@ from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``profile``."""
-    parser = subparsers.add_parser(
-        "profile",
-        help="tell where the time of a model goes",
-        description="Measure each fused function of a model beside what the machine could do: time, share, GFLOP/s, "
-        "GB/s, the fraction of the roofline, and the nodes of the model that it computes.",
-        epilog="example: loopwright profile model.onnx --threads 1 --svg profile.svg --trace profile.json",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``profile``."""
+    parser.description = (
+        "Measure each fused function of a model beside what the machine could do: time, share, GFLOP/s, "
+        "GB/s, the fraction of the roofline, and the nodes of the model that it computes."
     )
+    parser.epilog = "example: loopwright profile model.onnx --threads 1 --svg profile.svg --trace profile.json"
     add_program_options(parser)
     add_threads_option(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE.json", help="write a trace for Chrome or Perfetto")

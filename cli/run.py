@@ -26,15 +26,13 @@ LEAST_RUNS = 3
 MAX_RUNS = 20
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The subcommand ``run``."""
-    parser = subparsers.add_parser(
-        "run",
-        help="compile an ONNX model and run it",
-        description="Compile an ONNX model, or load a saved library, and run it; show the functions it became, the "
-        "implementations that serve them, its outputs, its latency, and the code that most of the time goes to.",
-        epilog="example: loopwright run model.onnx --input x=x.npy --output y.npz --check",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run``."""
+    parser.description = (
+        "Compile an ONNX model, or load a saved library, and run it; show the functions it became, the "
+        "implementations that serve them, its outputs, its latency, and the code that most of the time goes to."
     )
+    parser.epilog = "example: loopwright run model.onnx --input x=x.npy --output y.npz --check"
     add_program_options(parser)
     add_threads_option(parser)
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs to a file")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from loopwright.cli.main import main
+from loopwright.cli import main
 from loopwright.codegen.cache import DiskCache
 from loopwright.codegen.cache_entry import About
 

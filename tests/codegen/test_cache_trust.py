@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import loopwright as lw
-from loopwright.cli.main import main
+from loopwright.cli import main
 from loopwright.codegen import cache_secret
 from loopwright.codegen.cache import DiskCache, disk_cache
 from loopwright.codegen.cache_entry import About

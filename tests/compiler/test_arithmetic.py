@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 import loopwright as lw
 from loopwright import onnx_backend
-from loopwright.cli.main import main
+from loopwright.cli import main
 from loopwright.codegen.options import CodegenOptions
 from loopwright.compiler import selection
 from loopwright.compiler.graph_passes import run_graph_passes

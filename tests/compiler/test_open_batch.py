@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
 from loopwright import te
-from loopwright.cli.main import main
+from loopwright.cli import main
 
 nn = lw.nn
 TARGET = "x86-64-v3"

@@ -1,0 +1,108 @@
+"""The command line as a whole: what it imports, what it says of wrong usage, and how ctrl-c ends it."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from loopwright.cli import main
+from loopwright.cli.command_line import SUBCOMMANDS, build_parser
+
+COMMANDS = {
+    "module": ["-m", "loopwright"],
+    "script": ["-c", "import sys; from loopwright.cli import main; sys.exit(main())"],
+}
+INTERRUPTS_ITSELF = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(600)
+except BaseException as error:
+    raise ImportError("a library has turned the interrupt into another error") from error
+"""
+
+
+def usage_error(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_version_and_help_import_no_compiler(tmp_path, argument):
+    program = f"""
+import sys
+from loopwright.cli import main
+try:
+    main([{argument!r}])
+except SystemExit as ended:
+    assert ended.code == 0
+assert not {{"numpy", "onnx", "llvmlite", "rich", "loopwright.facade", "loopwright.cli.run"}} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=600)
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_wrong_options_show_the_usage_of_their_subcommand(capsys, name):
+    arguments = ["m"] if name not in ("ops", "cache") else ["ls"] if name == "cache" else []
+    extra = ["-o", "m.lwlib"] if name == "compile" else []
+    err = usage_error(capsys, name, *arguments, *extra, "--jsom")
+    assert err.startswith(f"usage: loopwright {name} ")
+    assert err.endswith("error: unrecognized arguments: --jsom; did you mean --json?\n")
+
+
+def test_a_missing_argument_shows_the_usage_of_its_subcommand(capsys):
+    assert usage_error(capsys, "profile").startswith("usage: loopwright profile ")
+    assert usage_error(capsys, "cache").startswith("usage: loopwright cache ")
+
+
+def test_unknown_subcommands_get_a_suggestion(capsys):
+    assert usage_error(capsys, "profil").endswith("error: there is no command 'profil'; did you mean profile?\n")
+    assert usage_error(capsys, "cache", "prun").endswith("error: there is no action 'prun'; did you mean prune?\n")
+    assert f"there are {', '.join(SUBCOMMANDS)}" in usage_error(capsys, "model.onnx")
+
+
+def test_options_of_the_whole_command_stay_its_own(capsys):
+    err = usage_error(capsys, "--versoin", "ops")
+    assert err.startswith("usage: loopwright [-h]")
+    assert "did you mean --version?" in err
+
+
+def test_help_of_each_subcommand_is_in_the_list(capsys):
+    text = build_parser().format_help()
+    assert all(f"    {name} " in text for name in SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_ctrl_c_is_silent_while_modules_are_imported(tmp_path, command):
+    (tmp_path / "onnx.py").write_text(INTERRUPTS_ITSELF)
+    line = [sys.executable, *command, "run", "m.onnx"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(line, check=False, capture_output=True, text=True, env=environment, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_ctrl_c_is_silent_while_a_subcommand_runs(tmp_path, command):
+    os.mkfifo(tmp_path / "m.onnx")
+    line = [sys.executable, *command, "run", "m.onnx"]
+    child = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    with (tmp_path / "m.onnx").open("wb"):  # waits for its reader
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=600)
+    assert (child.returncode, out, err) == (130, "", "")
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    program = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from loopwright.cli.interrupt import exits_silently
+with exits_silently():
+    signal.raise_signal(signal.SIGINT)
+assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=600)
