@@ -17,13 +17,7 @@ from results import BESIDE, DIRECT, OURS, Record, Result
 from rich.console import Console
 from rich.table import Table
 
-
-def shown_seconds(seconds: float) -> str:
-    """Three digits, in the unit that suits."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds * factor:.0f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+from loopwright.ir.quantities import bytes_text, count_text, rate_text, seconds_text
 
 
 def _bar_of(result: Result) -> str:
@@ -66,19 +60,19 @@ def cost_row(model: str, costs: Mapping[str, Mapping[str, float]]) -> Sequence[s
     """Seconds to be ready by kind, then the most memory while becoming so and running once."""
 
     def seconds(kind: str) -> str:
-        return shown_seconds(costs[kind]["seconds"]) if kind in costs else ""
+        return seconds_text(costs[kind]["seconds"]) if kind in costs else ""
 
-    def megabytes(kind: str, what: str = "bytes") -> str:
-        return f"{costs[kind][what] / 2**20:.0f} MiB" if kind in costs else ""
+    def size(kind: str, what: str = "bytes") -> str:
+        return bytes_text(costs[kind][what]) if kind in costs else ""
 
     both = "load" in costs and "onnxruntime" in costs
     return (
         model,
         *map(seconds, ("compile", "load", "onnxruntime", "openvino")),
-        *map(megabytes, ("load", "onnxruntime", "openvino")),
+        *map(size, ("load", "onnxruntime", "openvino")),
         f"{costs['load']['bytes'] / costs['onnxruntime']['bytes']:.2f}" if both else "",
-        megabytes("compile"),
-        megabytes("compile", "constants"),
+        size("compile"),
+        size("compile", "constants"),
     )
 
 
@@ -100,7 +94,7 @@ def row(result: Result) -> Sequence[str]:
     share = result.share
 
     def seconds(name: str | None) -> str:
-        return shown_seconds(result.seconds[name]) if name in result.seconds else ""
+        return seconds_text(result.seconds[name]) if name in result.seconds else ""
 
     return (
         f"{result.group} {result.name}",
@@ -141,7 +135,7 @@ def summary(results: Iterable[Result]) -> str:
         direct = [r.direct_ratio for r in judged if r.threads == threads and r.direct_ratio]
         if ratios:
             also = f", {geometric_mean(direct):.2f} with direct arithmetic" if direct else ""
-            parts.append(f"{threads} thread{'s' * (threads > 1)}: geometric mean {geometric_mean(ratios):.2f}{also}")
+            parts.append(f"{count_text(threads, 'thread')}: geometric mean {geometric_mean(ratios):.2f}{also}")
     return "; ".join(parts)
 
 
@@ -213,8 +207,8 @@ def markdown(record: Record, title: str) -> str:
 
 
 def _rates(rates: Mapping[str, float]) -> str:
-    parts = [f"fma peak {rates['peak'] / 1e9:.0f} GFLOP/s"]
-    return ", ".join(parts + [f"{key} {rate / 1e9:.1f} GB/s" for key, rate in rates.items() if key != "peak"])
+    parts = [f"fma peak {rate_text(rates['peak'], 'FLOP/s')}"]
+    return ", ".join(parts + [f"{key} {rate_text(rate, 'B/s')}" for key, rate in rates.items() if key != "peak"])
 
 
 def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from cases.case import Bar
 
+from loopwright.ir.quantities import rate_text
+
 OURS, DIRECT, STRICT, INVARIANT = "loopwright", "direct", "strict", "invariant"
 BESIDE = {
     DIRECT: "with direct arithmetic",
@@ -95,8 +97,8 @@ class Result:
         if OURS not in self.seconds:
             return ""
         if self.operations:
-            return f"{self.operations / self.seconds[OURS] / 1e9:.1f} GFLOP/s"
-        return f"{self.bytes / self.seconds[OURS] / 1e9:.1f} GB/s"
+            return rate_text(self.operations / self.seconds[OURS], "FLOP/s")
+        return rate_text(self.bytes / self.seconds[OURS], "B/s")
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

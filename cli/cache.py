@@ -9,11 +9,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
 from ..codegen.cache import CacheEntry, DiskCache, disk_cache
+from ..ir.quantities import bytes_text, count_text
+from ..ir.table import Name, number_table, print_table
 from .report import make_console
 
 DAY = 86400.0
@@ -54,18 +52,14 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_folder_json(cache) | {"entries": [_entry_json(e) for e in entries]}, indent=2))
         return 0
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("key", "kind", "name", "target"):
-        table.add_column(name, overflow="fold")
-    for name in ("size", "last used"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = number_table(["key", "kind", "name", "target"], ["size", "last used"])
     for entry in entries:
         about = entry.about()
         words = (about.kind, about.name, about.target) if about is not None else ("damaged", "", "")
-        table.add_row(entry.key[:12], *map(escape, words), _size(entry.size), _age(now - entry.used))
+        table.add_row(*map(Name, (entry.key[:12], *words)), bytes_text(entry.size), _age(now - entry.used))
     console = make_console()
     if entries:
-        console.print(table)
+        print_table(console, table)
     console.print(f"{_total(entries)} in {cache.folder}", markup=False, soft_wrap=True)
     _tell_of_distrust(cache)
     return 0
@@ -168,16 +162,7 @@ def _bytes(text: str) -> int:
 
 
 def _total(entries: Sequence[CacheEntry]) -> str:
-    count = len(entries)
-    return f"{count} {'entry' if count == 1 else 'entries'}, {_size(sum(e.size for e in entries))}"
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
+    return f"{count_text(len(entries), 'entry', 'entries')}, {bytes_text(sum(e.size for e in entries))}"
 
 
 def _age(seconds: float) -> str:

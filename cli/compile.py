@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
 from ..codegen.export.names import c_function_name
+from ..ir.quantities import bytes_text, count_text, seconds_text
 from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .model_options import add_model_options
@@ -71,8 +72,9 @@ def _run(arguments: argparse.Namespace) -> int:
         specs = {"inputs": [str(s) for s in library.inputs], "outputs": [str(s) for s in library.outputs]}
         print(json.dumps(facts | specs, indent=2, ensure_ascii=False))
         return 0
-    written = ", ".join(f"{path} ({path.stat().st_size / 2**20:.1f} MiB)" for path in files)
-    make_console().print(f"{written}: {count} fused functions, in {seconds:.1f} s", markup=False, soft_wrap=True)
+    written = ", ".join(f"{path} ({bytes_text(path.stat().st_size)})" for path in files)
+    told = f"{written}: {count_text(count, 'fused function')}, in {seconds_text(seconds)}"
+    make_console().print(told, markup=False, soft_wrap=True)
     return 0
 
 

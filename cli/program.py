@@ -14,6 +14,7 @@ from onnx import ModelProto
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..frontend.load import load_model
+from ..ir.quantities import bytes_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .inputs import add_input_options, complete, read_inputs
@@ -36,10 +37,10 @@ class Program:
     def summary(self) -> str:
         """A line: how many functions, how they came here, how large the arena is."""
         model = self.library.model
-        arena = "whose size depends on its inputs" if model.dims else f"of {model.arena({})[1] / 2**20:.1f} MiB"
+        arena = "whose size depends on its inputs" if model.dims else f"of {bytes_text(model.arena({})[1])}"
         how = "compiled" if self.compiled else "loaded"
         return (
-            f"{len(model.functions)} fused functions, {how} in {self.seconds:.1f} s; "
+            f"{len(model.functions)} fused functions, {how} in {seconds_text(self.seconds)}; "
             f"{len(model.steps)} calls of them, an arena {arena}"
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from ..ir.errors import LoopwrightError
+from ..ir.quantities import error_text
 from ..runtime.arrays import Array
 from ..runtime.measure.compare import tolerance_of
 from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
@@ -77,7 +78,8 @@ def check_outputs(
     ours, theirs = (_furthest(found, exact) for found in (outputs, expected))
     if not (ours <= theirs or all(_distance(a, b) <= _allowed(a) for a, b in zip(outputs, exact, strict=True))):
         raise CheckError(
-            f"{problem}. Beside float64 our largest error is {ours:.1e}, that of {reference.who} {theirs:.1e}"
+            f"{problem}. Beside float64 our largest error is {error_text(ours)}, that of {reference.who} "
+            f"{error_text(theirs)}"
         )
     return Checked(_furthest(outputs, expected), (ours, theirs))
 
@@ -108,7 +110,8 @@ def _error(name: str, output: Array, expected: Array, who: str) -> float:
         raise CheckError(f"output {name} differs from {who}'s in {wrong} of {output.size} elements")
     if not error <= tolerance:
         raise CheckError(
-            f"output {name} differs from {who}'s by {error:.1e} of its largest magnitude; {tolerance:.1e} is allowed"
+            f"output {name} differs from {who}'s by {error_text(error)} of its largest magnitude; "
+            f"{error_text(tolerance)} is allowed"
         )
     return error
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ..codegen.model import CompiledFunction
+from ..ir.quantities import digits, seconds_text, share_text
+from ..ir.table import Name, lines_of, number_table, print_table
 from ..runtime.arrays import Array
 from ..runtime.library import Library
 from .shorten import hot_block, shorten
@@ -45,16 +45,11 @@ def selection_json(library: Library, step_seconds: Sequence[float]) -> list[dict
 
 def print_selection(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
     """``selection_json`` as a table."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("function", overflow="fold")
-    table.add_column("calls", justify="right")
-    table.add_column("ms", justify="right")
-    table.add_column("implementation")
-    table.add_column("why")
+    table = number_table(["function and implementation"], ["calls", "time"], ["why"])
     for row in selection_json(library, step_seconds):
-        texts = (row["function"], str(row["calls"]), f"{row['ms']:.3f}", row["implementation"], row["why"])
-        table.add_row(*map(escape, texts))
-    console.print(table)
+        names = lines_of(row["function"], row["implementation"])
+        table.add_row(names, str(row["calls"]), seconds_text(row["ms"] / 1e3), escape(row["why"]))
+    print_table(console, table)
 
 
 def outputs_json(library: Library, outputs: Sequence[Array]) -> list[dict[str, Any]]:
@@ -67,14 +62,12 @@ def outputs_json(library: Library, outputs: Sequence[Array]) -> list[dict[str, A
 
 def print_outputs(console: Console, library: Library, outputs: Sequence[Array]) -> None:
     """``outputs_json`` as a table."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("output", "type", "least", "mean", "largest", "not finite"):
-        table.add_column(name)
+    table = number_table(["output", "type"], ["least", "mean", "largest", "not finite"])
     for spec, row in zip(library.outputs, outputs_json(library, outputs), strict=True):
         kind = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
-        numbers = (f"{row[name]:.6g}" if name in row else "" for name in ("least", "mean", "largest"))
-        table.add_row(escape(spec.name), escape(kind), *numbers, str(row["not_finite"]))
-    console.print(table)
+        numbers = (digits(row[name]) if name in row else "" for name in ("least", "mean", "largest"))
+        table.add_row(Name(spec.name), Name(kind), *numbers, str(row["not_finite"]))
+    print_table(console, table)
 
 
 def print_code(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
@@ -85,7 +78,7 @@ def print_code(console: Console, library: Library, step_seconds: Sequence[float]
     hottest = hottest_function(library, step_seconds)
     share = seconds[hottest.symbol] / max(sum(step_seconds), 1e-12)
     texts = (
-        (f"Loop nest of {hottest.symbol}, {share:.0%} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
+        (f"Loop nest of {hottest.symbol}, {share_text(share)} of the time", shorten(hottest.loop_ir, LOOP_LINES)),
         ("LLVM IR of its longest innermost loop", shorten(hot_block(hottest.llvm_ir), LLVM_LINES)),
     )
     for title, text in texts:

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
+from ..ir.quantities import count_text, error_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.measure.onnx_reference import onnxruntime_installed
 from ..runtime.threads.default_threads import default_threads
@@ -54,14 +55,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
     step_seconds = engine.time_steps(inputs)
-    ours = _least_ms(lambda: engine(inputs))
+    ours = _least_seconds(lambda: engine(inputs))
     if arguments.json:
         checked = _checked(arguments, library, inputs, outputs, threads) if arguments.check else None
         report = {
             "model": str(arguments.model),
             "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
             "threads": threads,
-            "latency_ms": ours,
+            "latency_ms": ours * 1e3,
             "functions": selection_json(library, step_seconds),
             "outputs": outputs_json(library, outputs),
             "checked": checked,
@@ -71,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     console.print(program.summary)
     print_selection(console, library, step_seconds)
     print_outputs(console, library, outputs)
-    console.print(f"latency, {threads} thread{'s' * (threads > 1)}: loopwright {ours:.3f} ms", end="")
+    console.print(f"latency, {count_text(threads, 'thread')}: loopwright {seconds_text(ours)}", end="")
     if program.compiled:
         _compare(console, arguments, library, inputs, outputs, threads)
     else:
@@ -102,18 +103,17 @@ def _compare(
             raise
         console.print(f"({error})", markup=False)
         return
-    timed = f", {reference.who} {_least_ms(lambda: reference.run(inputs)):.3f} ms" if onnxruntime_installed() else ""
-    console.print(f"{timed} (the least of several runs)")
+    if onnxruntime_installed():
+        console.print(f", {reference.who} {seconds_text(_least_seconds(lambda: reference.run(inputs)))}", end="")
+    console.print(" (the least of several runs)")
     if arguments.check:
         names = [s.name for s in library.outputs]
         checked = check_outputs(arguments.model, names, outputs, inputs, reference)
-        largest = (
-            f"checked: the largest difference from {reference.who} is {checked.largest:.1e} of an output's maximum"
-        )
-        console.print(largest)
+        largest = error_text(checked.largest)
+        console.print(f"checked: the largest difference from {reference.who} is {largest} of an output's maximum")
         if checked.exact is not None:
-            ours, theirs = checked.exact
-            console.print(f"  beside float64 our largest error is {ours:.1e}, that of {reference.who} {theirs:.1e}")
+            ours, theirs = map(error_text, checked.exact)
+            console.print(f"  beside float64 our largest error is {ours}, that of {reference.who} {theirs}")
 
 
 def _checked(
@@ -133,14 +133,14 @@ def _checked(
     return told
 
 
-def _least_ms(call: Callable[[], object]) -> float:
-    """Milliseconds of a call: the least of as many as fit in a second, three at least."""
+def _least_seconds(call: Callable[[], object]) -> float:
+    """Seconds of a call: the least of as many as fit in a second, three at least."""
     times: list[float] = []
     while len(times) < LEAST_RUNS or (sum(times) < RUN_SECONDS and len(times) < MAX_RUNS):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    return min(times) * 1e3
+    return min(times)
 
 
 def _write_outputs(path: Path, library: Library, outputs: Sequence[Array]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .seconds import seconds_text
+from ..ir.quantities import seconds_text
 
 _WORDS = {True: "holds", False: "fails", None: "guard"}
 

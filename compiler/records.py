@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from ..codegen.records.record_file import SkippedLine, append_records, read_records
 from ..codegen.records.workload import TargetKey, Workload, canonical_json
-from ..codegen.seconds import seconds_text
 from ..ir.errors import RecordError
+from ..ir.quantities import seconds_text
 from ..ir.target import Target
 from .tuning_record import TuningRecord
 

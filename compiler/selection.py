@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..codegen.options import Arithmetic, Precision, arithmetic_of
-from ..codegen.seconds import seconds_text
 from ..graph.node import Call
 from ..ir.errors import LoopwrightError, ScheduleError, SelectionError
+from ..ir.quantities import seconds_text
 from ..ir.target import Target
 from ..ops.registry import Op
 from ..ops.strategy import OpImplementation, SpecializedCondition, strategy_of

@@ -12,6 +12,7 @@ from ..codegen.host import resolve_target
 from ..codegen.options import CodegenOptions, Precision
 from ..compiler.build import compile_schedule
 from ..ir.errors import RuntimeArgumentError
+from ..ir.quantities import count_text
 from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from ..runtime.foreign import why_not_here
@@ -71,7 +72,7 @@ def document(
         entries.append(_share_computes(entry, made, panes))
         progress(number + 1, parts, entry.name)
     threads = target.threads or default_threads()
-    subtitle = f"{stages.report.target} · {precision} precision · {threads} thread{'s' * (threads > 1)}"
+    subtitle = f"{stages.report.target} · {precision} precision · {count_text(threads, 'thread')}"
     shown = Document(name, subtitle, tuple(panes.values()), tuple(entries))
     if measure:
         shown = _measured(shown, schedules, target, precision, _named(peers))

@@ -12,6 +12,7 @@ from dataclasses import fields
 
 from ..codegen.report.report import LoopReport
 from ..codegen.report.x86 import Counts
+from ..ir.quantities import seconds_text
 from .document import Note, Pane, PassEntry, Role, ScheduleEntry
 from .linked_text import LinkedText
 from .stages import Provenance
@@ -118,7 +119,7 @@ class _PanesOf:
         entries: list[PassEntry] = []
         for number, stage in enumerate(self.stages.passes):
             made = self._function(f"pass{number}", stage.name, stage.text, panes) if stage.changed else None
-            entries.append(PassEntry(stage.name, f"{stage.seconds * 1e3:.1f} ms", made.id if made else ""))
+            entries.append(PassEntry(stage.name, seconds_text(stage.seconds), made.id if made else ""))
             panes += [made] if made else []
         panes.append(self._function(LOWERED, LOWERED, self.stages.loop_ir, panes))
         entries.append(PassEntry(LOWERED, "what code is emitted from", panes[-1].id))

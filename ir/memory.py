@@ -13,6 +13,7 @@ from pathlib import Path
 from .cgroup import cgroup_bounds
 from .choices import is_count
 from .errors import OutOfMemoryError, RuntimeArgumentError
+from .quantities import bytes_text
 
 SHARE = 0.8
 """Of the memory that is granted to this process, what a model may take unless somebody says otherwise."""
@@ -75,7 +76,7 @@ def require_memory(size: int, what: str) -> None:
         left = 0
     if left < size:
         raise OutOfMemoryError(
-            f"{what} needs up to {size >> 20} MiB of memory, and this process may not have as much more: raise its "
+            f"{what} needs up to {bytes_text(size)} of memory, and this process may not have as much more: raise its "
             "limit (ulimit -v, or that of its cgroup), or let it hold less"
         )
 

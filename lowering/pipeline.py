@@ -16,6 +16,7 @@ from ..ir.errors import RuntimeArgumentError, ScheduleError
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
+from ..ir.quantities import seconds_text
 from ..ir.simplify import simplify_func
 from ..ir.stmt import PrimFunc, Stmt
 from ..ir.target import Target
@@ -69,7 +70,7 @@ class PassRecord:
     func: PrimFunc = field(repr=False)
 
     def __str__(self) -> str:
-        head = f"# {self.name}, {self.seconds * 1e3:.1f} ms"
+        head = f"# {self.name}, {seconds_text(self.seconds)}"
         return f"{head}: unchanged" if self.text is None else f"{head}\n{self.text}\n"
 
 
@@ -210,7 +211,7 @@ class _Trace:
         self._count = 0
 
     def record(self, pass_name: str, seconds: float, func: PrimFunc, changed: bool) -> None:
-        logger.debug("%s: %s took %.1f ms%s", self._name, pass_name, seconds * 1e3, "" if changed else ", unchanged")
+        logger.debug("%s: %s took %s%s", self._name, pass_name, seconds_text(seconds), "" if changed else ", unchanged")
         if self._records is None and not self._prints and self._folder is None:
             return
         record = PassRecord(pass_name, seconds, func_text(func) if changed else None, func)

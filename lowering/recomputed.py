@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..ir.expr import Expr
 from ..ir.interval import Interval, interval_of
+from ..ir.quantities import digits
 from ..ir.visit import free_vars
 from .nest.nesting import enclosing_loops
 from .nest.regions import infer
@@ -37,9 +38,10 @@ class Recomputation:
     is_open: bool
 
     def __str__(self) -> str:
+        times = f"{self.factor:.0f}" if self.factor.is_integer() else digits(self.factor)
         extents = ", for open extents of 1024" if self.is_open else ""
         return (
-            f"{self.stage} is computed {self.factor:.3g} times: {self.computed} elements in all iterations of "
+            f"{self.stage} is computed {times} times: {self.computed} elements in all iterations of "
             f"{self.loop} of {self.reader}, of a tensor of {self.elements}{extents}"
         )
 

@@ -11,6 +11,7 @@ from ..codegen.model import CompiledFunction, CompiledModel, TensorSpec
 from ..ir.buffer import ARENA_ALIGNMENT
 from ..ir.choices import is_count
 from ..ir.errors import RuntimeArgumentError
+from ..ir.quantities import bytes_text
 from .dimensions import check_shape, make_plan
 
 
@@ -33,8 +34,8 @@ class MemoryUse:
         return self.weights + self.arena + self.code + self.outputs + self.kernels
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{field.name} {getattr(self, field.name):,}" for field in fields(self))
-        return f"{parts}; at most {self.peak:,} bytes"
+        parts = ", ".join(f"{field.name} {bytes_text(getattr(self, field.name))}" for field in fields(self))
+        return f"{parts}; at most {bytes_text(self.peak)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...ir.origin import Nest, NestLoop
+from ...ir.quantities import count_text
 from ...ir.stmt import PLAIN_TAIL, IRModule
 from ...ir.target import Target
 from ..abi import LIBC_SYMBOLS, PARALLEL_FOR
@@ -176,7 +177,7 @@ class _Reporter:
         if size:
             vectors = any(lanes > 1 for tile, _ in tiles for _, lanes in tile)
             spilled = any(tile and stored for tile, stored in tiles)
-            what = f"register tile of {_counted(size, 'vector')}" if vectors else "sum"
+            what = f"register tile of {count_text(size, 'vector')}" if vectors else "sum"
             yield f"{what} {'spilled' if spilled else 'kept in registers'}"
 
     def _tile(self, code: CodeOfLoop) -> list[tuple[int, int]]:
@@ -195,15 +196,15 @@ class _Reporter:
                 continue
             where = "a tail" if code.source is not None and code.source.is_border else "each iteration"
             if not code.counts.stored:
-                loads = f"{_counted(code.counts.reloaded, 'load')} from the stack"
+                loads = f"{count_text(code.counts.reloaded, 'load')} from the stack"
                 yield f"spills: {loads} in {where}, of what does not change"
                 continue
-            stores = f"{_counted(code.counts.stored, 'store')} to the stack"
-            text = f"spills: {stores} and {_counted(code.counts.reloaded, 'load')} in {where}"
+            stores = f"{count_text(code.counts.stored, 'store')} to the stack"
+            text = f"spills: {stores} and {count_text(code.counts.reloaded, 'load')} in {where}"
             tile = sum(registers for registers, _ in self._tile(code))
             each = self._registers_of_a_vector(code)
             if tile:
-                taken = _counted(tile, "vector register")
+                taken = count_text(tile, "vector register")
                 text += f"; its tile takes {taken}, of which there are {self.target.vector_registers}"
             elif each > 1:
                 text += f"; each of its vectors takes {each} registers: shorter ones take fewer"
@@ -244,10 +245,6 @@ class _Reporter:
             )
         how = "at computed places" if step is None else f"at a stride of {step}"
         return f"scalar: its iterations store to {name} {how}: let the contiguous loop be innermost, and vectorize it"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _memory_functions(code: Counts | None) -> str:

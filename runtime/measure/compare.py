@@ -13,6 +13,7 @@ import numpy as np
 from ...codegen.extents import evaluate
 from ...codegen.model import CompiledModel, ModelStep, StepResult
 from ...ir.errors import ModelError
+from ...ir.quantities import error_text
 from ..arrays import Array
 
 TOLERANCE = 1e-4
@@ -49,8 +50,8 @@ class Difference:
         at = ", ".join(map(str, self.place))
         lost = f"; {self.lost} elements are not finite on one side" if self.lost else ""
         return (
-            f"{self.value} {list(self.shape)}, by {self.function}: largest error {self.largest:.1e}, mean "
-            f"{self.mean:.1e} of the largest magnitude; at [{at}] {self.ours:.7g}, in the reference "
+            f"{self.value} {list(self.shape)}, by {self.function}: largest error {error_text(self.largest)}, mean "
+            f"{error_text(self.mean)} of the largest magnitude; at [{at}] {self.ours:.7g}, in the reference "
             f"{self.theirs:.7g}{lost}"
         )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...codegen.extents import evaluate
 from ...codegen.model import CompiledModel, ModelStep
-from ...codegen.seconds import seconds_text
+from ...ir.quantities import seconds_text
 from .machine_rates import MachineRates, measure_rates
 
 ROUNDS = 5

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
-from ...codegen.seconds import seconds_text
 from ...ir.errors import RuntimeArgumentError
+from ...ir.quantities import seconds_text
 from ..threads.resident import load_resident
 
 _TARGET_SECONDS = 0.005

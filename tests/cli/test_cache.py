@@ -46,9 +46,9 @@ def test_entries_are_listed_the_last_used_first(cache, capsys):
     *rows, total = [line for line in capsys.readouterr().out.splitlines() if "fused" in line or "entries" in line]
     assert [row.split()[1:3] for row in rows] == [["function", f"fused_{n}"] for n in ("sum", "relu", "conv")]
     assert "llvm -mcpu=x86-64" in rows[0]
-    assert rows[0].split()[-3:] == ["3.1", "KiB", "now"]
+    assert rows[0].split()[-3:] == ["3.07", "KiB", "now"]
     assert rows[2].split()[-3:] == ["40", "d", "ago"]
-    assert total.startswith("3 entries, 6.3 KiB in ")
+    assert total.startswith("3 entries, 6.27 KiB in ")
 
 
 def test_each_action_tells_in_json(cache, capsys):

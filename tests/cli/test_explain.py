@@ -42,7 +42,7 @@ def test_records_are_taken_from_a_file(path, capsys, tmp_path):
     call = lw.nn.dense(lw.var("x", (16, 8)), lw.var("w", (8, 24)), transposed=False)
     lw.TuningRecords.append(tmp_path / "t.jsonl", lw.TuningRecord.of(call, TARGET, "dense.direct", [1e-3]))
     out = output(capsys, path, "--target", TARGET, "--shape", "x=16,8", "--records", tmp_path / "t.jsonl")
-    assert "→ dense.direct (10): recorded on this target: 1 ms" in out
+    assert "→ dense.direct (10): recorded on this target: 1.00 ms" in out
 
 
 def test_json_reads_back(path, capsys):

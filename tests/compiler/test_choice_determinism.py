@@ -60,4 +60,6 @@ def choices(seed):
 def test_choices_do_not_depend_on_the_order_of_imports():
     first, second = choices(1), choices(2)
     assert first == second
-    assert "matmul.direct (10): recorded on this target: 1 ms, the cheapest of 2 records, the first recorded" in first
+    assert (
+        "matmul.direct (10): recorded on this target: 1.00 ms, the cheapest of 2 records, the first recorded" in first
+    )

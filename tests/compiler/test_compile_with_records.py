@@ -207,6 +207,6 @@ def test_a_line_a_call_is_logged_from_the_cache_too(caplog, tmp_path, monkeypatc
         function_cache.clear()
         lw.compile(MODEL, jobs=1, records=records())
     product = "nn.matmul(float32[24, 20], float32[20, 40])"
-    assert first[0] == f"fused_nn_matmul_relu: {product}: matmul.direct, recorded on this target: 1 ms"
+    assert first[0] == f"fused_nn_matmul_relu: {product}: matmul.direct, recorded on this target: 1.00 ms"
     assert len(first) == 2
     assert caplog.messages == first

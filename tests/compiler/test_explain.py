@@ -52,9 +52,9 @@ def test_recorded_costs_are_shown_with_their_spread_and_level():
     choice = explanation.functions[0].choices[0]
     costs = {c.implementation: c.recorded for c in choice.candidates}
     assert choice.implementation == "matmul.direct"
-    assert str(costs["matmul.direct"]) == "2 ms (1 ms to 4 ms) on this target"
-    assert str(costs["matmul.paneled"]) == '1 µs on another cpu of these keys with {"rows":2}'
-    assert "passed over the record of matmul.gone, 1 ns on this target: nn.matmul has no such" in str(explanation)
+    assert str(costs["matmul.direct"]) == "2.00 ms (1.00 ms to 4.00 ms) on this target"
+    assert str(costs["matmul.paneled"]) == '1.00 µs on another cpu of these keys with {"rows":2}'
+    assert "passed over the record of matmul.gone, 1.00 ns on this target: nn.matmul has no such" in str(explanation)
 
 
 @pytest.mark.usefixtures("no_compiling")

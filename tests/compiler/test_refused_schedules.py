@@ -169,7 +169,7 @@ def test_a_record_whose_config_is_refused_is_passed_over(offer):
         lw.TuningRecord.of(call, TARGET, "plus.0", [seconds], config={"wrong": wrong})
         for seconds, wrong in ((1e-6, True), (1e-3, False))
     ]
-    for known, reason in (records, "recorded on this target: 1 ms"), (records[:1], "the only one"):
+    for known, reason in (records, "recorded on this target: 1.00 ms"), (records[:1], "the only one"):
         (choice,) = lower_function(graph_of(), TARGET, "f", records=lw.TuningRecords(known)).choices
         assert choice.reason == reason
         assert "passed over the record of plus.0" in choice.notes[0]

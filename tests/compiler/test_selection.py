@@ -120,7 +120,7 @@ def test_the_cheapest_recorded_implementation_wins_whatever_its_priority(offer):
     offer(("low", 10), ("high", 20), ("middle", 15))
     found = select(recorded("middle", 2e-3), recorded("low", 1e-3))
     assert found.chosen.name == "low"
-    assert found.reason == "recorded on this target: 1 ms, the cheapest of 2 records"
+    assert found.reason == "recorded on this target: 1.00 ms, the cheapest of 2 records"
     costs = [c.recorded.record.cost if c.recorded else None for c in found.candidates]
     assert costs == [1e-3, None, 2e-3]
 
@@ -136,9 +136,9 @@ def test_the_reason_says_how_close_the_recorded_target_is(offer):
     other = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake")
     found = select(recorded("low", 1e-6, target=other))
     assert found.chosen.name == "low"
-    assert found.reason == "recorded on another cpu of these keys: 1 µs"
+    assert found.reason == "recorded on another cpu of these keys: 1.00 µs"
     closer = select(recorded("low", 1e-6, target=other), recorded("high", 1.0))
-    assert closer.reason == "recorded on this target: 1 s"
+    assert closer.reason == "recorded on this target: 1.00 s"
 
 
 def test_equal_costs_are_told_as_a_tie(offer):
@@ -162,7 +162,7 @@ def test_records_that_do_not_fit_are_passed_over_with_the_reason(offer):
     assert found.record is None
     assert found.reason == "the only one"
     unknown, invalid, config, traced = found.notes
-    assert unknown == "passed over the record of gone, 1 µs on this target: relu has no such implementation here"
+    assert unknown == "passed over the record of gone, 1.00 µs on this target: relu has no such implementation here"
     assert "needs" in invalid
     assert "plain takes no config" in config
     assert "plain by a trace" in traced

@@ -37,7 +37,7 @@ def test_a_list_collects_every_pass_in_order_with_the_text_behind_it(doubled):
 def test_true_prints_every_pass_under_a_heading(doubled, capsys):
     func = lw.lower(*doubled, target=TARGET, trace_passes=True)
     printed = capsys.readouterr().out
-    headings = re.findall(r"^# (\w+), \d+\.\d ms(: unchanged)?$", printed, re.MULTILINE)
+    headings = re.findall(r"^# (\w+), [\d.]+ [mµn]?s(: unchanged)?$", printed, re.MULTILINE)
     assert [name for name, _ in headings] == PASSES
     assert ("unroll", ": unchanged") in headings
     assert ("vectorize", "") in headings

@@ -14,6 +14,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.codegen.jit import LoadedCode
+from loopwright.ir.quantities import bytes_text
 from loopwright.runtime.functions.host_call import ENTRY
 from loopwright.runtime.threads.thread_pool import thread_pool_symbols
 
@@ -211,7 +212,7 @@ def test_memory_is_known_before_a_run(library, matrices):
     assert use.outputs == 100 * 24 * 4
     engine([np.ones((100, 24), np.float32)])
     assert engine._executors.executors[0].arena_bytes == use.arena > 0
-    assert f"at most {use.peak:,} bytes" in str(use)
+    assert f"at most {bytes_text(use.peak)}" in str(use)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
