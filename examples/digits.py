@@ -2,17 +2,19 @@
 
 The data are the 1,797 images of 8×8 pixels that ship with scikit-learn. For each image the nearest other one is found
 by squared Euclidean distance |x|² + |y|² - 2x·y; it predicts the digit. All pairs are compared: 1,797² × 64 products.
+`python examples/digits.py FOLDER` says where the page goes that shows how the schedule becomes machine code.
 """
-
-import re
-import time
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.neighbors import NearestNeighbors
+from support.showing import compare_times, heading, hottest_loop, output_folder, short, show_code
+from threadpoolctl import threadpool_limits
 
 import loopwright as lw
 from loopwright import te
 
+folder = output_folder()
 pixels, digits = load_digits(return_X_y=True)
 pixels = pixels.astype(np.float32)
 n, features = pixels.shape
@@ -43,9 +45,8 @@ Nearest, Neighbour = te.compute((n,), lambda q: te.argmin(Distance[c, q], axis=c
 
 # How it is computed.
 
-s = lw.create_schedule([Nearest, Neighbour])
-print("=== The loop nest before scheduling ===", s, sep="\n", end="\n\n")
-
+naive = lw.create_schedule([Nearest, Neighbour])
+s = naive.copy()
 s[Distance].compute_inline()
 (q,) = s[Nearest].op.axis
 panel, query = s[Nearest].split(q, factor=columns)
@@ -63,64 +64,46 @@ s[Dot].unroll(q_outer)
 s[Dot].unroll(c_dot)
 p, _, _ = s[Panels].op.axis
 s[Panels].parallel(p)
-print("=== The loop nest after scheduling ===", s, sep="\n", end="\n\n")
 
-# Compile, run, compare.
-
-start = time.perf_counter()
 kernel = lw.build(s, [X, Nearest, Neighbour], target=target, name="nearest_digit")
-print(f"compiled in {time.perf_counter() - start:.2f} s for {target.cpu}\n")
+
+heading("Handwritten digits by nearest neighbour: a kernel, and how it is computed")
+show_code("The products of all pairs, as they are defined", str(naive)[str(naive).index("for c in") :], 5)
+show_code("Tile by tile, as scheduled", str(s)[str(s).index("    for c_outer in") :], 18)
+show_code(f"The innermost loop in machine code, for {target.cpu}", hottest_loop(kernel.assembly), 10)
+
+# Run and compare, on one thread each.
 
 distance = np.empty(n, np.float32)
 neighbour = np.empty(n, np.int32)
-kernel(pixels, distance, neighbour)
-accuracy = np.mean(digits[neighbour] == digits)
-
-
-def with_numpy(x: np.ndarray, norms: np.ndarray, transposed: np.ndarray) -> np.ndarray:
-    distances = norms[:, None] + norms[None, :] - 2 * (x @ transposed)
-    np.fill_diagonal(distances, np.inf)
-    return distances.argmin(axis=0)
-
-
-def median_seconds(run: object, repeats: int = 7) -> float:
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times))
-
-
 norms, transposed = (pixels**2).sum(axis=1), np.ascontiguousarray(pixels.T)
-expected = with_numpy(pixels, norms, transposed)
-assert np.array_equal(neighbour, expected), "numpy finds other neighbours"
-flops = 2 * n * n * features
+search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(pixels)
 
 
-def report(who: str, seconds: float) -> None:
-    print(f"{who:22} {seconds * 1e3:7.2f} ms {flops / seconds / 1e9:7.1f} GFLOP/s")
+def with_numpy() -> np.ndarray:
+    distances = norms[:, None] + norms[None, :] - 2 * (pixels @ transposed)
+    np.fill_diagonal(distances, np.inf)
+    return distances.argmin(axis=1)
 
 
-for threads in (1, 2):
-    report(
-        f"loopwright, {threads} thread(s)", median_seconds(kernel.bind(pixels, distance, neighbour, threads=threads))
-    )
-report("numpy, its own threads", median_seconds(lambda: with_numpy(pixels, norms, transposed)))
-print("(both: matmul, distances and argmin; the floating-point operations of the matmul are counted)\n")
+def with_scikit_learn() -> np.ndarray:
+    return search.kneighbors(return_distance=False)[:, 0]
 
 
-def hottest_block(text: str, label: str, product: str, limit: int = 24) -> str:
-    """The basic block with the most products in a listing, shortened."""
-    blocks = re.split(rf"(?m)^(?={label})", text)
-    lines = max(blocks, key=lambda block: block.count(product)).rstrip().splitlines()
-    lines = [line for line in lines if " = phi " not in line]
-    shown = [line[:110] for line in lines[:limit]]
-    return "\n".join([*shown, f"    … {len(lines) - limit} more lines"] if len(lines) > limit else shown)
+kernel(pixels, distance, neighbour)
+assert np.array_equal(neighbour, with_numpy()), "numpy finds other neighbours"
+found = np.sum((pixels - pixels[with_scikit_learn()]) ** 2, axis=1)  # of several that are as near it may name another
+assert np.array_equal(distance, found), "scikit-learn finds nearer neighbours, or farther ones"
+right = np.sum(digits[neighbour] == digits)
+print(f"{right} of {n} digits are recognised ({right / n:.2%}); numpy and scikit-learn agree.")
+print("Matmul, distances and argmin on one thread each; the rate is that of the matmul:")
+with threadpool_limits(1):
+    contenders = {
+        "loopwright": kernel.bind(pixels, distance, neighbour, threads=1),
+        "numpy": with_numpy,
+        "scikit-learn": with_scikit_learn,
+    }
+    compare_times(contenders, operations=2 * n * n * features)
 
-
-print("=== LLVM IR of the hot loop (kernel.llvm_ir_optimized has it all) ===")
-print(hottest_block(kernel.llvm_ir_optimized, r"[\w.$-]+:", "llvm.fma"), end="\n\n")
-print("=== Its assembly (kernel.assembly has it all) ===")
-print(hottest_block(kernel.assembly, r"\.L\w+:", "fma"), end="\n\n")
-print(f"accuracy {accuracy:.4f} ({np.sum(digits[neighbour] == digits)} of {n} digits); numpy confirms every neighbour")
+page = lw.explore({"naive": naive, "tiled": s}, folder / "digits.html", name="nearest_digit")
+print(f"\n{short(page)} shows in a browser how both schedules become machine code.")

@@ -1,51 +1,64 @@
-"""ResNet-50 by the command line: what was fused, which implementations serve it, how fast it is, its hottest code.
+"""ResNet-50: what it was fused into, where its time goes, how fast it is beside onnxruntime, and its hottest code.
 
 The graph ships inside the onnx package; its weights are replaced by seeded random ones. The result, before the softmax,
-is checked against onnxruntime where that is installed, else against onnx's reference evaluator. `--explore FUNCTION`
-makes a page that shows how one of its functions becomes machine code, stage by stage.
+is checked against onnxruntime. `python examples/resnet50.py FOLDER` says where the model and the compiled library go.
 """
 
-import os
-import re
 import shlex
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import time
 
+import numpy as np
 import onnx
-
-sys.path.insert(0, str(Path(__file__).parent))
 from support.light_models import with_random_weights
+from support.showing import (
+    compare_times,
+    heading,
+    hottest_loop,
+    innermost_nest,
+    one_thread_session,
+    output_folder,
+    short,
+    show_code,
+    show_functions,
+)
 
+import loopwright as lw
 
-def loopwright(*arguments: str) -> str:
-    """Run the command line, and show what it prints as it comes; that text. Where it fails, so does this program."""
-    print("$ loopwright", *arguments, flush=True)
-    lines = []
-    command = [sys.executable, "-u", "-m", "loopwright", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            lines.append(line)
-    if process.returncode:
-        sys.exit(process.returncode)
-    return "".join(lines)
+folder = output_folder()
+path, saved = folder / "resnet50.onnx", folder / "resnet50.lwlib"
+heading("ResNet-50: a model, compiled, checked and timed")
+onnx.save(with_random_weights("resnet50", intermediates=0), path)
 
+begin = time.perf_counter()
+library = lw.compile(path)
+compiled = time.perf_counter() - begin
+library.save(saved)
+begin = time.perf_counter()
+engine = lw.Engine(lw.load(saved), threads=1).init()
+loaded = time.perf_counter() - begin
+print(f"Compiled in {compiled:.1f} s; saved, it loads in {loaded:.1f} s.\n")
 
-def near(path: str) -> str:
-    """A path as short as it can be written here."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative
+session = one_thread_session(path)
+(spec,) = library.inputs
+inputs = {spec.name: np.random.default_rng(0).standard_normal(spec.shape, np.float32)}
+(ours,), (theirs,) = engine(inputs), session.run(None, inputs)
+error = np.abs(ours - theirs).max() / np.abs(theirs).max()
+assert error < 1e-4, f"the results differ by {error:.1e} of the largest element"
 
+profile = engine.profile(inputs)
+show_functions(library, profile)
+hottest = profile.functions[0].symbol
+(nest,), (assembly,) = (lw.dump(library, stage, hottest) for stage in ("loop", "asm"))
+show_code("The loop nest of the hottest, down to its longest loop", innermost_nest(nest.text), 14)
+show_code("Its innermost loop in machine code", hottest_loop(assembly.text), 10)
 
-with tempfile.TemporaryDirectory() as folder:
-    path = str(Path(folder) / "resnet50.onnx")
-    onnx.save(with_random_weights("resnet50", intermediates=0), path)
-    if sys.argv[1:2] == ["--explore"]:
-        loopwright("explore", path, "--output=resnet50.html", "--open", *(f"--function={f}" for f in sys.argv[2:]))
-        sys.exit()
-    shown = loopwright("run", path, "--check", "--threads", "1")
-hottest = re.findall(r"^=== Loop nest of (\w+)", shown, re.MULTILINE)
-print("\nTo see in a browser how its hottest function becomes this code, step by step:")
-print(shlex.join([near(sys.executable), near(__file__), "--explore", *hottest]))
+print(f"One image on one thread each; the results differ by {error:.0e} of the largest:")
+compare_times(
+    {"loopwright": lambda: engine(inputs), "onnxruntime": lambda: session.run(None, inputs)},
+    operations=sum(step.operations for step in profile.steps),
+)
+print(f"\n{short(path)} is the model,\n{short(saved)} what it was compiled to.")
+print("To see in a browser how the hottest function becomes this code, step by step:")
+command = [short(sys.executable), "-m", "loopwright", "explore", short(path), "--open", "--function", hottest]
+print(shlex.join(command))

@@ -1,6 +1,6 @@
 """A vectorization experiment to look at: schedules of a matrix product, and of a softmax, side by side in a page each.
 
-Run it, and open the pages: `python examples/vectorization_experiment.py folder`. The matrix product is also what
+Run it, and open the pages: `python examples/vectorization_experiment.py FOLDER`. The matrix product is also what
 `OPENBLAS_NUM_THREADS=1 loopwright explore examples/vectorization_experiment.py --open` shows: that reads the globals
 `schedules` and `peers`. NumPy is loaded before this file then, and reads how many threads it may use when it is.
 """
@@ -101,6 +101,7 @@ peers = {"numpy": np.matmul}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folder.mkdir(parents=True, exist_ok=True)
     check(schedules, args, np.matmul)
     print(lw.explore(schedules, folder / "product.html", name="product", peers=peers))
     schedules, args = softmax()
