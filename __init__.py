@@ -20,8 +20,10 @@ else:
         from importlib import import_module
         from importlib.util import find_spec
 
-        if not name.startswith("__") and find_spec(f".{name}", __name__) is not None:
-            return import_module(f".{name}", __name__)
+        if not name.startswith("__"):
+            found = find_spec(f".{name}", __name__)
+            if found is not None and found.has_location:  # folders such as build/ of a clone are no modules
+                return import_module(f".{name}", __name__)
         if name == "__all__" or not name.startswith("__"):  # other such names Python asks of any module
             facade = import_module(".facade", __name__)
             if name == "__all__" or name in facade.__all__:

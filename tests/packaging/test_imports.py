@@ -58,6 +58,17 @@ assert Engine is loopwright.facade.Engine
     _run(["-c", program], tmp_path)
 
 
+def test_a_folder_without_modules_hides_no_name(tmp_path):
+    (tmp_path / "build").mkdir()
+    program = """
+import sys
+import loopwright
+loopwright.__path__.append(sys.argv[1])
+assert callable(loopwright.build)
+"""
+    _run(["-c", program, str(tmp_path)], tmp_path)
+
+
 def test_names_are_those_of_the_facade_and_no_others():
     names = {name for name in dir(loopwright) if not name.startswith("__")}
     assert names == set(facade.__all__)
