@@ -6,6 +6,7 @@ by squared Euclidean distance |x|² + |y|² - 2x·y; it predicts the digit. All 
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 from support.showing import compare_times, heading, hottest_loop, output_folder, short, show_code
@@ -47,23 +48,20 @@ Nearest, Neighbour = te.compute((n,), lambda q: te.argmin(Distance[c, q], axis=c
 
 naive = lw.create_schedule([Nearest, Neighbour])
 s = naive.copy()
-s[Distance].compute_inline()
-(q,) = s[Nearest].op.axis
-panel, query = s[Nearest].split(q, factor=columns)
-c_outer, c_inner = s[Nearest].split(c, factor=rows)
-s[Nearest].reorder(panel, c_outer, c_inner, query)
-s[Nearest].vectorize(query)
-s[Nearest].unroll(c_inner)
-s[Nearest].parallel(panel)
-s[Dot].compute_at(s[Nearest], c_outer)
-c_dot, q_dot = s[Dot].op.axis
-q_outer, lanes = s[Dot].split(q_dot, factor=columns // 2)
-s[Dot].reorder(g, c_dot, q_outer, lanes)
-s[Dot].vectorize(lanes)
-s[Dot].unroll(q_outer)
-s[Dot].unroll(c_dot)
-p, _, _ = s[Panels].op.axis
-s[Panels].parallel(p)
+s["distance"].compute_inline()
+s["nearest"].split("q", columns)
+s["nearest"].split("c", rows)
+s["nearest"].reorder("q_outer", "c_outer", "c_inner", "q_inner")
+s["nearest"].vectorize("q_inner")
+s["nearest"].unroll("c_inner")
+s["nearest"].parallel("q_outer")
+s["dot"].compute_at("nearest", "c_outer")
+s["dot"].split("q", columns // 2)
+s["dot"].reorder("g", "c", "q_outer", "q_inner")
+s["dot"].vectorize("q_inner")
+s["dot"].unroll("q_outer")
+s["dot"].unroll("c")
+s["panels"].parallel("p")
 
 kernel = lw.build(s, [X, Nearest, Neighbour], target=target, name="nearest_digit")
 
@@ -80,14 +78,16 @@ norms, transposed = (pixels**2).sum(axis=1), np.ascontiguousarray(pixels.T)
 search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(pixels)
 
 
-def with_numpy() -> np.ndarray:
+def with_numpy() -> NDArray[np.intp]:
     distances = norms[:, None] + norms[None, :] - 2 * (pixels @ transposed)
     np.fill_diagonal(distances, np.inf)
-    return distances.argmin(axis=1)
+    nearest: NDArray[np.intp] = distances.argmin(axis=1)
+    return nearest
 
 
-def with_scikit_learn() -> np.ndarray:
-    return search.kneighbors(return_distance=False)[:, 0]
+def with_scikit_learn() -> NDArray[np.intp]:
+    nearest: NDArray[np.intp] = search.kneighbors(return_distance=False)
+    return nearest[:, 0]
 
 
 kernel(pixels, distance, neighbour)
@@ -98,12 +98,14 @@ right = np.sum(digits[neighbour] == digits)
 print(f"{right} of {n} digits are recognised ({right / n:.2%}); numpy and scikit-learn agree.")
 print("Matmul, distances and argmin on one thread each; the rate is that of the matmul:")
 with threadpool_limits(1):
-    contenders = {
-        "loopwright": kernel.bind(pixels, distance, neighbour, threads=1),
-        "numpy": with_numpy,
-        "scikit-learn": with_scikit_learn,
-    }
-    compare_times(contenders, operations=2 * n * n * features)
+    compare_times(
+        {
+            "loopwright": kernel.bind(pixels, distance, neighbour, threads=1),
+            "numpy": with_numpy,
+            "scikit-learn": with_scikit_learn,
+        },
+        operations=2 * n * n * features,
+    )
 
 page = lw.explore({"naive": naive, "tiled": s}, folder / "digits.html", name="nearest_digit")
 print(f"\n{short(page)} shows in a browser how both schedules become machine code.")

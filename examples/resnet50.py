@@ -40,13 +40,13 @@ loaded = time.perf_counter() - begin
 print(f"Compiled in {compiled:.1f} s; saved, it loads in {loaded:.1f} s.\n")
 
 session = one_thread_session(path)
-(spec,) = library.inputs
-inputs = {spec.name: np.random.default_rng(0).standard_normal(spec.shape, np.float32)}
-(ours,), (theirs,) = engine(inputs), session.run(None, inputs)
+x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
+inputs = {session.get_inputs()[0].name: x}
+(ours,), (theirs,) = engine(x), session.run(None, inputs)
 error = np.abs(ours - theirs).max() / np.abs(theirs).max()
 assert error < 1e-4, f"the results differ by {error:.1e} of the largest element"
 
-profile = engine.profile(inputs)
+profile = engine.profile(x)
 show_functions(library, profile)
 hottest = profile.functions[0].symbol
 (nest,), (assembly,) = (lw.dump(library, stage, hottest) for stage in ("loop", "asm"))
@@ -55,7 +55,7 @@ show_code("Its innermost loop in machine code", hottest_loop(assembly.text), 10)
 
 print(f"One image on one thread each; the results differ by {error:.0e} of the largest:")
 compare_times(
-    {"loopwright": lambda: engine(inputs), "onnxruntime": lambda: session.run(None, inputs)},
+    {"loopwright": lambda: engine(x), "onnxruntime": lambda: session.run(None, inputs)},
     operations=sum(step.operations for step in profile.steps),
 )
 print(f"\n{short(path)} is the model,\n{short(saved)} what it was compiled to.")

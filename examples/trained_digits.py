@@ -53,17 +53,17 @@ with threadpool_limits(1):
     engine = lw.Engine(library, threads=1)
     session = one_thread_session(path)
 
-    (probabilities,) = engine({"x": x})
+    (probabilities,) = engine(x)
     np.testing.assert_allclose(probabilities, network.predict_proba(x_test), atol=1e-5)
     np.testing.assert_allclose(probabilities, session.run(None, {"x": x})[0], atol=1e-5)
     accuracy, expected = np.mean(probabilities.argmax(axis=1) == y_test), network.score(x_test, y_test)
     assert accuracy == expected
-    show_functions(library, engine.profile({"x": x}))
+    show_functions(library, engine.profile(x))
     print(f"{accuracy:.2%} of {len(x)} held-out digits are recognised, as by scikit-learn ({expected:.2%}).")
     print(f"All {len(x)} at once on one thread each, with equal probabilities:")
     compare_times(
         {
-            "loopwright": lambda: engine({"x": x}),
+            "loopwright": lambda: engine(x),
             "onnxruntime": lambda: session.run(None, {"x": x}),
             "scikit-learn": lambda: network.predict_proba(x_test),
         }
