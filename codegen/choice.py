@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..ir.brief import BriefRepr
 from ..ir.quantities import seconds_text
 
 _WORDS = {True: "holds", False: "fails", None: "guard"}
@@ -38,8 +39,8 @@ class CostReport:
         return f"{seconds_text(self.median)}{spread} on {self.level}{f' with {self.how}' if self.how else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CandidateReport(BriefRepr):
     """An implementation that was looked at."""
 
     implementation: str
@@ -60,8 +61,8 @@ class CandidateReport:
         return "guarded" if any(clause.holds is None for clause in self.clauses) else "valid"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice(BriefRepr):
     """Which implementation serves a call (its operator, types and attributes as text), why, and among what.
 
     A call may have several, which a run tests in turn: ``kernel`` is the number of this one. ``anchor``: whether the

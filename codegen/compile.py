@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
+from ..ir.brief import one_line
 from ..ir.errors import InternalError, ModelError
 from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
@@ -26,7 +27,7 @@ from .options import CodegenOptions
 _SOURCES = ("codegen",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompiledCode:
     """Machine code of one module. ``object`` is an object file; ``entry`` the name of its entry function; ``messages``
     the texts of its assertions, of which the entry returns the number, counted from 1; ``llvm_ir`` the IR as emitted;
@@ -42,6 +43,9 @@ class CompiledCode:
     options: CodegenOptions
     externs: tuple[str, ...] = ()
     source: NestSource | None = None
+
+    def __repr__(self) -> str:
+        return f"<CompiledCode of {one_line(self.entry, 80)} for {self.target.cpu}, {len(self.object)} bytes>"
 
     @property
     def llvm_ir_optimized(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
+from ..ir.brief import BriefRepr
 from ..ir.dtype import DType
 from ..ir.target import Target
 from .choice import Choice
@@ -74,8 +75,8 @@ class OpCall:
         return {"op": self.op, "attributes": self.attributes, "operands": self.operands} | tensors
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledFunction:
+@dataclass(frozen=True, slots=True, repr=False)
+class CompiledFunction(BriefRepr):
     """One fused function. Its arguments are its inputs (constants of one element left out), then its outputs, then the
     values of ``dims``, the names of its symbolic dimensions. ``externs`` are the prototypes of the functions of C that
     it calls. ``operations`` is what its definition takes, 0 if that does not tell; ``traffic`` are the bytes of its
@@ -206,8 +207,8 @@ def slots_of(
     return (*tensors, *constants, *places, *dims)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompiledModel:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CompiledModel(BriefRepr):
     """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, slices
     of these, then the values of ``dims``, the dimensions that each run may choose: ``slots_of`` puts them in order.
 

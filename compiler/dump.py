@@ -13,6 +13,7 @@ from ..codegen.model import CompiledFunction, CompiledModel
 from ..codegen.options import CodegenOptions
 from ..graph.node import Function
 from ..graph.structural import graph_hash
+from ..ir.brief import BriefRepr
 from ..ir.errors import MlirError, RuntimeArgumentError
 from ..ir.target import Target
 from ..lowering.report import nest_text
@@ -34,8 +35,8 @@ MODEL_STAGES: Sequence[Stage] = ("loop", "llvm", "asm")
 _NO_CODE = "a packed function: engines look it up, and there is no code of it"
 
 
-@dataclass(frozen=True, slots=True)
-class StageText:
+@dataclass(frozen=True, slots=True, repr=False)
+class StageText(BriefRepr):
     """What a stage has of one fused function; of the graph, of all."""
 
     name: str

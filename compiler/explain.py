@@ -19,6 +19,7 @@ from ..codegen.options import Arithmetic, Precision
 from ..graph.node import Call, Function, Var
 from ..graph.structural import graph_hash
 from ..graph.types import leaf_types
+from ..ir.brief import BriefRepr, listed
 from ..ir.target import Target
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
@@ -28,8 +29,8 @@ from .records import NO_RECORDS, TuningRecords
 from .units import Unit, units_of
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedFunction:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExplainedFunction(BriefRepr):
     """A fused function: its choices, how many steps of the model call it, and the imported nodes that these are for."""
 
     name: str
@@ -43,7 +44,7 @@ class ExplainedFunction:
         return {"name": self.name, "steps": self.steps, "origin": list(self.origin), "choices": choices}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """The functions of a model in order of first use; ``print`` it. Where nothing is fused yet, a call by itself."""
 
@@ -58,6 +59,9 @@ class Explanation:
         from .explain_html import explanation_html  # it knows explanations
 
         return explanation_html(self)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {listed(function.name for function in self.functions)}>"
 
     def __str__(self) -> str:
         return "\n".join([f"for {self.target}", *(line for f in self.functions for line in _function_lines(f))])

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..graph.node import Call, Function
 from ..graph.visit import post_order, users
+from ..ir.brief import BriefRepr, listed
 from .closed_function import function_name
 from .partition import Group, fuse, readers_of
 
@@ -23,8 +24,8 @@ class NumberedCall:
         return f"%{self.number} {self.op}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedEdge:
+@dataclass(frozen=True, slots=True, repr=False)
+class StoppedEdge(BriefRepr):
     """A call, one in another group that reads it, and the rule that keeps the two apart."""
 
     producer: NumberedCall
@@ -32,8 +33,8 @@ class StoppedEdge:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FusedGroup:
+@dataclass(frozen=True, slots=True, repr=False)
+class FusedGroup(BriefRepr):
     """The calls of a function to be, in order, and the edges that lead out of it."""
 
     name: str
@@ -49,11 +50,14 @@ class FusedGroup:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FusionReport:
     """What was fused, and what stopped fusion; ``str()`` is for people, ``to_json()`` for programs."""
 
     groups: tuple[FusedGroup, ...]
+
+    def __repr__(self) -> str:
+        return f"<FusionReport of {listed(group.name for group in self.groups)}>"
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.groups))

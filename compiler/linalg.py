@@ -97,9 +97,7 @@ class _LinalgEmitter:
     def _compute(self, op: ComputeOp) -> None:
         if op.ragged_axes:
             names = ", ".join(axis.name for axis in op.ragged_axes)
-            raise MlirError(
-                f"{op!r} reduces over {names}, whose range differs from element to element: linalg has none"
-            )
+            raise MlirError(f"{op} reduces over {names}, whose range differs from element to element: linalg has none")
         domain = _domain(op)
         reads = _operand_reads(op, domain)
         windows = _unseen(op, domain, [affine for _, affine in reads])
@@ -251,7 +249,7 @@ def _in_order(outputs: Sequence[Tensor]) -> list[Operation]:
         if op in found or isinstance(op, PlaceholderOp):
             continue
         if not isinstance(op, ComputeOp):
-            raise MlirError(f"linalg has no form for {op!r}: it has computes only; the level loops has it")
+            raise MlirError(f"linalg has no form for {op}: it has computes only; the level loops has it")
         if ready:
             found[op] = None
         else:

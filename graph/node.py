@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir import expr
+from ..ir.brief import one_line
 from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
@@ -44,7 +45,10 @@ class NodeBase:
 
         return graph_text(self)  # type: ignore[arg-type]
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        from .printer import node_line  # the printer knows all nodes
+
+        return one_line(node_line(self))  # type: ignore[arg-type]
 
     def _repr_html_(self) -> str:
         from .graph_html import graph_html  # it knows all nodes

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, assert_never
 
+from ..ir.brief import listed, one_line
 from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from .visit import post_order
 
@@ -18,6 +19,26 @@ def graph_text(root: Node) -> str:
         return "\n".join(_function(root))
     names: dict[Node, str] = {}
     return "\n".join([*_lines(root, names, ""), names[root]])
+
+
+def node_line(node: Node) -> str:
+    """A node without those that compute it: its name or operator, and its type."""
+    match node:
+        case Var():
+            return f"%{node.name}: {node.type}"
+        case Constant():
+            return _constant(node)
+        case Call():
+            return f"<Call {node.op.name}: {one_line(str(node.type), 120)}>"
+        case Tuple(fields):
+            return f"<Tuple of {listed(f.type for f in fields)}>"
+        case TupleGet():
+            return f"<TupleGet {node.index}: {one_line(str(node.type), 120)}>"
+        case Function(params, body):
+            given = listed((f"%{p.name}: {p.type}" for p in params), 80)
+            return f"<Function {one_line(node.name, 40)}({given}) -> {one_line(str(body.type), 60)}>"
+        case _:
+            assert_never(node)
 
 
 def _function(function: Function) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, assert_never
 
+from ..ir.brief import one_line
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
@@ -31,7 +32,7 @@ class TypeNode(metaclass=Interned):
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def __repr__(self) -> str:
-        return str(self)
+        return one_line(str(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

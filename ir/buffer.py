@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from .brief import one_line
 from .dtype import DType
 
 if TYPE_CHECKING:
@@ -49,4 +50,4 @@ class Buffer:
         return (*self.shape, *(self.strides or ()), self.elem_offset)
 
     def __repr__(self) -> str:
-        return f"Buffer({self.name}: {self.dtype}[{', '.join(map(str, self.shape))}])"
+        return one_line(f"Buffer({self.name}: {self.dtype}[{', '.join(map(str, self.shape))}])")

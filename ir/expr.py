@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from .brief import one_line
 from .buffer import Buffer
 from .dtype import BOOL, INDEX, DType, dtype
 from .errors import ExpressionError
@@ -236,7 +237,8 @@ class ExprNode(Operand, metaclass=Interned):
 
         return expr_text(self)  # type: ignore[arg-type]
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return one_line(str(self))
 
     def _set_dtype(self, value: DType) -> None:
         object.__setattr__(self, "dtype", value)
@@ -491,7 +493,7 @@ class Axis(Operand):
         return self.var.name
 
     def __repr__(self) -> str:
-        return f"Axis({self.var.name}: {self.kind}, {self.min} … +{self.extent})"
+        return one_line(f"Axis({self.var.name}: {self.kind}, {self.min} … +{self.extent})")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
+from .brief import one_line
 from .buffer import Buffer
 from .dtype import DType, dtype
 from .errors import ExpressionError
@@ -66,7 +67,8 @@ class ExternFunction:
     def __str__(self) -> str:
         return f"{self.symbol}({', '.join(map(str, self.params))})"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return one_line(str(self))
 
 
 def extern_function(symbol: str, params: Sequence[str], reference: Callable[..., Any] | None = None) -> ExternFunction:

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from .brief import listed, one_line
 from .buffer import Buffer
 from .errors import ExpressionError
 from .expr import Expr, TensorBase, Var, access_dtype
@@ -54,7 +55,8 @@ class StmtNode:
 
         return stmt_text(self)  # type: ignore[arg-type]
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {one_line(str(self), 160)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -206,7 +208,8 @@ class PrimFunc:
 
         return func_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<PrimFunc {one_line(self.name, 60)}({listed(map(_declared, self.params))})>"
 
     def _repr_html_(self) -> str:
         from .html.func_html import func_html  # it knows functions
@@ -227,7 +230,8 @@ class IRModule:
     def __str__(self) -> str:
         return "\n\n".join(str(f) for f in self.functions)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<IRModule of {listed(f.name for f in self.functions)}>"
 
     def _repr_html_(self) -> str:
         from .html.func_html import func_html  # it knows functions
@@ -237,6 +241,11 @@ class IRModule:
     @property
     def entry(self) -> PrimFunc:
         return self.functions[0]
+
+
+def _declared(param: Buffer | Var) -> str:
+    shape = f"[{', '.join(map(str, param.shape))}]" if isinstance(param, Buffer) else ""
+    return f"{param.name}: {param.dtype}{shape}"
 
 
 def seq(*stmts: Stmt | None) -> Stmt:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .brief import counted, listed, one_line
 from .dtype import DType
 from .errors import TargetError
 
@@ -23,7 +24,7 @@ def system_of(triple: str) -> str:
     return next((system for word, system in _SYSTEMS.items() if word in triple), "other")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Target:
     """A CPU, described.
 
@@ -83,6 +84,12 @@ class Target:
 
     def with_threads(self, threads: int) -> Target:
         return replace(self, threads=threads)
+
+    def __repr__(self) -> str:
+        kind = "" if self.kind == LLVM else f"{self.kind}, "
+        threads = f", {counted(self.threads, 'thread')}" if self.threads else ""
+        libs = f", {listed(self.libs, 60)}" if self.libs else ""
+        return one_line(f"<Target {kind}{self.cpu}, {self.triple}, vectors of {self.vector_bits} bits{threads}{libs}>")
 
     def __str__(self) -> str:
         """The canonical spelling, which parses back to this target; cache keys use it."""

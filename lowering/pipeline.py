@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..ir.brief import BriefRepr
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
 from ..ir.errors import RuntimeArgumentError, ScheduleError
@@ -59,8 +60,8 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class PassRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class PassRecord(BriefRepr):
     """What one pass did: seconds taken, and the function's text after it, None where it left the function unchanged;
     ``func`` is the function after it."""
 

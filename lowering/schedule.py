@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, TypeAlias, TypeVar
 
+from ..ir.brief import counted, listed
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis, Expr
 from ..te.tensor import ComputeOp, Operation, Tensor
@@ -71,7 +72,7 @@ class Schedule:
         return "\n".join([*warnings, nest_text(self.state)])
 
     def __repr__(self) -> str:
-        return f"Schedule of {', '.join(self.state.outputs)} ({len(self.trace)} steps)"
+        return f"Schedule of {listed(self.state.outputs)} ({counted(len(self.trace), 'step')})"
 
     def _repr_html_(self) -> str:
         from .schedule_html import schedule_html  # it knows schedules
@@ -186,7 +187,7 @@ class StageView:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"stage {self.name}: loops {self._stage.loop_names() or 'none'}"
+        return f"stage {self.name}: loops {listed(loop.name for loop in self.loops) or 'none'}"
 
     @property
     def _stage(self) -> Stage:

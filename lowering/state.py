@@ -20,6 +20,7 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
+from ..ir.brief import listed
 from ..ir.buffer import Scope
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
@@ -159,7 +160,7 @@ class Before:
 Place: TypeAlias = Root | Inlined | At | After | Before
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stage:
     """How one operation is computed. ``tensors`` are the handles others read; they stay when ``op`` is replaced."""
 
@@ -178,6 +179,9 @@ class Stage:
     tensorized: Tensorized | None = None
     prefetches: tuple[PrefetchAt, ...] = ()
     notes: Mapping[str, Notes] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __repr__(self) -> str:
+        return f"<Stage {self.name}: loops {listed(self.loops[leaf].name for leaf in self.leaves) or 'none'}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = (getattr(self, f.name) for f in fields(self))
@@ -260,7 +264,7 @@ Aspect: TypeAlias = Literal["all", "bounds", "bodies"]
 loops run over; the bodies of computes, and which of them are inlined."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScheduleState:
     """All stages in order of computation, and the names of those whose tensors the caller gets.
 
@@ -272,6 +276,9 @@ class ScheduleState:
     answers: dict[Aspect, dict[object, object]] = field(
         default_factory=lambda: {aspect: {} for aspect in get_args(Aspect)}, init=False
     )
+
+    def __repr__(self) -> str:
+        return f"<ScheduleState of {listed(self.outputs, 60)}: stages {listed(s.name for s in self.stages)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ScheduleState, (self.stages, self.outputs)

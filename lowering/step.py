@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
+from ..ir.brief import one_line
 from .report import literal
 from .rules.invariants import check_invariants
 from .state import ScheduleState
@@ -22,7 +23,7 @@ def primitives() -> Mapping[str, type[Step]]:
     return MappingProxyType(_PRIMITIVES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """Base of all steps. Fields are stage names, loop ids and plain values, so that a step is a record of JSON.
 
@@ -71,6 +72,9 @@ class Step:
 
     def __str__(self) -> str:
         return self.call(literal)
+
+    def __repr__(self) -> str:
+        return one_line(str(self))
 
 
 def _json_value(value: object) -> JsonValue:

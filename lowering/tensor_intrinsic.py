@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+from ..ir.brief import listed, one_line
 from ..ir.buffer import Buffer
 from ..ir.errors import ScheduleError
 from ..ir.expr import ZERO, Axis
@@ -15,7 +16,7 @@ from ..ir.stmt import For, Stmt, Store
 from ..ir.visit import walk
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorIntrinsic:
     """``views`` are the buffers that the statements are about, the output last: strides and offset are variables.
 
@@ -30,6 +31,10 @@ class TensorIntrinsic:
     identity: Store | None
     update: Stmt
     reset: Stmt | None
+
+    def __repr__(self) -> str:
+        views = (f"{view.name}: {view.dtype}[{', '.join(map(str, view.shape))}]" for view in self.views)
+        return f"<TensorIntrinsic {one_line(self.name, 60)}({listed(views)})>"
 
     def nest(self, stmt: Stmt) -> Stmt:
         """The statement in loops over all axes that it mentions."""

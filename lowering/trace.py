@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, overload
 
+from ..ir.brief import counted, listed
 from ..ir.errors import ScheduleError, TraceError
 from .state import ScheduleState
 from .step import Step
@@ -15,12 +16,12 @@ from .trace_json import read_steps, steps_text
 from .trace_python import python_lines
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Trace(Sequence[Step]):
     """A sequence of steps. ``start`` is the state that the first one was applied to, None where it is not known."""
 
     steps: tuple[Step, ...] = ()
-    start: ScheduleState | None = field(default=None, compare=False, repr=False)
+    start: ScheduleState | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -34,6 +35,10 @@ class Trace(Sequence[Step]):
 
     def __str__(self) -> str:
         return self.python()
+
+    def __repr__(self) -> str:
+        steps = f": {listed(step.primitive for step in self.steps)}" if self.steps else ""
+        return f"<Trace of {counted(len(self.steps), 'step')}{steps}>"
 
     def then(self, *steps: Step) -> Trace:
         """The trace with further steps."""

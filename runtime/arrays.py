@@ -49,6 +49,11 @@ def as_array(value: object, where: str) -> Array:
         raise RuntimeArgumentError(f"{where} is a {kind} that DLPack cannot export to numpy: {error}") from error
 
 
+def array_text(array: Array) -> str:
+    """An array by its dtype and shape: ``float32[3, 4]``."""
+    return f"{array.dtype}{list(array.shape)}"
+
+
 def misaligned(array: Array) -> str:
     """What is said of an array whose elements do not lie at multiples of their size, as a slice of bytes viewed as
     floats may: ``numpy.ascontiguousarray`` would hand it back as it is."""

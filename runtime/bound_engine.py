@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from ..ir.brief import listed
 from ..ir.errors import RuntimeArgumentError
+from .arrays import array_text
 from .executor import Executor
 from .executor_set import ExecutorSet
 from .outputs import Outputs
@@ -44,6 +46,9 @@ class BoundEngine:
     def __call__(self) -> Outputs:
         self._executors.use(self._run)
         return self._outputs
+
+    def __repr__(self) -> str:
+        return f"<BoundEngine giving {listed(map(array_text, self._outputs))}>"
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeArgumentError(

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from ..codegen.model import CompiledFunction
 from ..ir.aligned import aligned
+from ..ir.brief import one_line
 from ..ir.errors import RuntimeArgumentError, TargetError
 from ..ir.memory import memory_errors
 from ..ir.memory import memory_limit as memory_limit_of
@@ -105,8 +106,8 @@ class Engine:
 
     def __repr__(self) -> str:
         made = self._executors
-        state = "; ".join(map(str, made.executors)) if made is not None else "not loaded"
-        return f"<Engine {self.library.model.name}, {len(self._configs)} executors: {state}>"
+        state = one_line("; ".join(map(str, made.executors)), 130) if made is not None else "not loaded"
+        return f"<Engine {one_line(self.library.model.name, 40)}, {len(self._configs)} executors: {state}>"
 
     def _repr_html_(self) -> str:
         executors = () if self._executors is None else self._executors.executors

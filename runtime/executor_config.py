@@ -6,12 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..ir.brief import BriefRepr
 from ..ir.errors import RuntimeArgumentError
 from .threads.default_threads import check_threads, default_threads
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorConfig:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExecutorConfig(BriefRepr):
     """``threads`` is the most that a run uses. ``cores`` are the cpus that its threads stay on, by their numbers;
     without them, threads go where the system sends them. ``tactics`` are the names of those that it
     prefers to all others, the first that serves a call.

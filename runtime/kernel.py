@@ -14,6 +14,7 @@ from ..codegen.compile import CompiledCode
 from ..codegen.jit import load
 from ..codegen.mlir.loops import loops_text
 from ..codegen.report.report import VectorReport
+from ..ir.brief import listed, one_line
 from ..ir.errors import (
     BoundsError,
     InternalError,
@@ -27,7 +28,7 @@ from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
 from ..ir.target import Target
 from .arguments import Arguments
-from .arrays import Array
+from .arrays import Array, array_text
 from .exports.export import Exported, Kind, export_kernel
 from .foreign import why_not_here
 from .functions.symbols import extern_addresses
@@ -215,7 +216,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         how = "interpreted" if self._interpreted else f"for {self.target.cpu}, {self._threads} threads"
-        return f"<Kernel {self.signature} {how}>"
+        return f"<Kernel {one_line(self.signature, 120)} {how}>"
 
     def _repr_html_(self) -> str:
         from .kernel_html import kernel_html  # it knows kernels
@@ -241,6 +242,9 @@ class BoundKernel:
         error = self._entry(self._context, self._args)
         if error:
             self._fail(error)
+
+    def __repr__(self) -> str:
+        return f"<BoundKernel on {listed(map(array_text, self.arrays))}>"
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeArgumentError(

@@ -28,6 +28,7 @@ from ..codegen.model import (
 from ..codegen.object_check import check_object
 from ..codegen.options import Arithmetic, Precision
 from ..codegen.plain_data import from_plain
+from ..ir.brief import listed, one_line
 from ..ir.dtype import DType, dtype
 from ..ir.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
 from ..ir.memory import memory_errors
@@ -68,7 +69,6 @@ class Library:
         return self.model.functions
 
     def __repr__(self) -> str:
-        specs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         how = [f"{len(self.functions)} functions"]
         if self.model.precision != "standard":
             how.append(f"{self.model.precision} precision")
@@ -76,7 +76,8 @@ class Library:
             how.append(f"{self.model.arithmetic} arithmetic")
         if any(least.exactly for least in self.model.least):
             how.append("batch-invariant")
-        return f"<Library {self.model.name}({specs[0]}) -> ({specs[1]}), {', '.join(how)}>"
+        name = one_line(self.model.name, 40)
+        return f"<Library {name}({listed(self.inputs, 40)}) -> ({listed(self.outputs, 40)}), {', '.join(how)}>"
 
     def _repr_html_(self) -> str:
         from .library_html import library_html  # it knows libraries

@@ -152,10 +152,10 @@ def _check_ops(
     time = states[0].shape[0]
     for op in cell:
         if not isinstance(op, ComputeOp):
-            raise ExpressionError(f"{name}: {op!r} depends on the state: between state and update only computes stand")
+            raise ExpressionError(f"{name}: {op} depends on the state: between state and update only computes stand")
         if not op.axis or op.axis[0].extent is not time:
             raise ExpressionError(
-                f"{name}: {op!r} depends on the state, so its first axis must be time, of extent {time}"
+                f"{name}: {op} depends on the state, so its first axis must be time, of extent {time}"
             )
     for tensor in inits:
         if tensor.op in cell or any(t in states or t.op in cell for t in tensor.op.inputs):

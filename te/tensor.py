@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from ..ir.brief import listed, one_line
 from ..ir.dtype import DType
 from ..ir.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
@@ -49,10 +50,30 @@ class Tensor(TensorBase):
         raise ExpressionError(f"{self!r} cannot be iterated over: read its elements by index")
 
     def __repr__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return one_line(f"{self.name}: {_type_text(self)}")
 
 
-class _WithoutLoops:
+def _type_text(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+
+
+class OpBase:
+    """Base of all operations: how they are printed."""
+
+    __slots__ = ()
+
+    what: ClassVar[str]
+    name: str
+    outputs: tuple[Tensor, ...]
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}"
+
+    def __repr__(self) -> str:
+        return one_line(f"{self}: {listed(map(_type_text, self.outputs))}")
+
+
+class _WithoutLoops(OpBase):
     """An operation that a schedule has no loops of."""
 
     __slots__ = ()
@@ -64,6 +85,8 @@ class _WithoutLoops:
 class PlaceholderOp(_WithoutLoops):
     """An input. ``outputs`` holds its one tensor."""
 
+    what: ClassVar[str] = "placeholder"
+
     name: str
     outputs: tuple[Tensor, ...] = field(init=False)
 
@@ -71,16 +94,15 @@ class PlaceholderOp(_WithoutLoops):
     def inputs(self) -> tuple[Tensor, ...]:
         return ()
 
-    def __repr__(self) -> str:
-        return f"placeholder {self.name}"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ComputeOp:
+class ComputeOp(OpBase):
     """``outputs[k][axis] = body[k]``, for all values of the axes. A body is free of reductions, or is one itself.
 
     If there are several bodies they are outputs 0, 1, … of one reduction, or all free of reductions.
     """
+
+    what: ClassVar[str] = "compute"
 
     name: str
     axis: tuple[Axis, ...]
@@ -118,26 +140,24 @@ class ComputeOp:
                 found[read.tensor] = None
         return tuple(found)
 
-    def __repr__(self) -> str:
-        return f"compute {self.name}"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ExternOp(_WithoutLoops):
     """Outputs that a piece of loop IR computes: ``func`` takes the buffers of the inputs, then those of the outputs."""
+
+    what: ClassVar[str] = "extern"
 
     name: str
     inputs: tuple[Tensor, ...]
     func: PrimFunc
     outputs: tuple[Tensor, ...] = field(init=False)
 
-    def __repr__(self) -> str:
-        return f"extern {self.name}"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class StateOp(_WithoutLoops):
     """What the update of a scan reads the scan's output as, while it grows. ``outputs`` holds its one tensor."""
+
+    what: ClassVar[str] = "state"
 
     name: str
     outputs: tuple[Tensor, ...] = field(init=False)
@@ -146,18 +166,16 @@ class StateOp(_WithoutLoops):
     def inputs(self) -> tuple[Tensor, ...]:
         return ()
 
-    def __repr__(self) -> str:
-        return f"state {self.name}"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ScanOp:
+class ScanOp(OpBase):
     """``outputs[k][t]`` is ``init[k][t]`` in the first steps; from there on ``update[k][t]``, for ascending t.
 
     ``state[k]`` is what the update reads ``outputs[k]`` as. ``scan_axis`` runs over the steps that are updates.
     """
 
     reduce_axis: ClassVar[tuple[Axis, ...]] = ()
+    what: ClassVar[str] = "scan"
 
     name: str
     scan_axis: Axis
@@ -173,9 +191,6 @@ class ScanOp:
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         return (*self.init, *self.update)
-
-    def __repr__(self) -> str:
-        return f"scan {self.name}"
 
 
 Operation: TypeAlias = PlaceholderOp | ComputeOp | ExternOp | StateOp | ScanOp

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import llvmlite
 
+from ...ir.brief import BriefRepr
 from ...ir.errors import RecordError
 from ...ir.json_object import read_object
 from ...ir.version import VERSION
@@ -36,8 +37,8 @@ def own_versions() -> tuple[tuple[str, str], ...]:
     return ("llvmlite", llvmlite.__version__), ("loopwright", VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, repr=False)
+class Record(BriefRepr):
     """Costs of one implementation. ``config`` or ``trace_text`` (both canonical JSON) say how it was made to measure
     them; without either it is measured as it comes. ``threads`` is the most that a run used, None where nobody said.
     ``seconds`` are all that was measured; the cost is their median.

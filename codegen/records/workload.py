@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ...ir.brief import BriefRepr
 from ...ir.errors import RecordError
 from ...ir.json_object import read_object
 from ...ir.target import Target
@@ -19,8 +20,8 @@ class TensorKey:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+@dataclass(frozen=True, slots=True, repr=False)
+class Workload(BriefRepr):
     """What is computed: an operator, its arguments (tuples taken apart), its attributes as canonical JSON text."""
 
     op: str

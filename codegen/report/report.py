@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...ir.brief import BriefRepr, listed, one_line
 from ...ir.stmt import LoopKind
 from .x86 import Counts
 
 
-@dataclass(frozen=True, slots=True)
-class LoopReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class LoopReport(BriefRepr):
     """What became of one loop of a schedule's nest.
 
     ``id`` is that of the schedule; the loops that store a reduction's initial values share it with the reduction's own.
@@ -32,8 +33,8 @@ class LoopReport:
         return f"for {self.name} in {'range' if self.kind == 'serial' else self.kind}({self.extent})"
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLoop:
+@dataclass(frozen=True, slots=True, repr=False)
+class CodeLoop(BriefRepr):
     """A loop of the machine code, and the loop of the schedule that it comes from. ``tail``: a copy for the borders."""
 
     id: str
@@ -44,7 +45,7 @@ class CodeLoop:
     code: Counts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class VectorReport:
     """What became of each loop of a schedule (``loops``, in order of the nest), and the loops that the machine code
     has (``code``). ``str`` is both as tables. ``warnings`` name the stages that are computed more than twice."""
@@ -73,6 +74,10 @@ class VectorReport:
         from .report_html import report_html  # it knows reports
 
         return report_html(self)
+
+    def __repr__(self) -> str:
+        loops = listed(dict.fromkeys(loop.name for loop in self.loops))
+        return f"<VectorReport of {one_line(self.name, 60)}: loops {loops or 'none'}>"
 
     def __str__(self) -> str:
         lines = [f"{self.name} for {self.target}", *([self.note] if self.note else [])]

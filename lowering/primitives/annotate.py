@@ -54,7 +54,7 @@ def _factored(state: ScheduleState, stage: Stage, loop: str, primitive: str) -> 
     return "; ".join(calls)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Vectorize(Step):
     """Run all iterations of a loop in lock step, as one vector operation.
 
@@ -100,7 +100,7 @@ class Vectorize(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unroll(Step):
     """Write out the iterations of a loop one after the other.
 
@@ -124,7 +124,7 @@ class Unroll(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Parallel(Step):
     """Spread the iterations of a loop over threads.
 

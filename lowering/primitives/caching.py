@@ -26,7 +26,7 @@ def _same_axes(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
     return make_compute(op.name, op.axis, body)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CacheRead(Step):
     """Copy a tensor into a stage of its own, which the named readers read instead.
 
@@ -97,7 +97,7 @@ class CacheRead(Step):
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CacheWrite(Step):
     """Compute a stage in memory of its own, and copy the result into its tensor.
 

@@ -20,7 +20,7 @@ KEYS: dict[str, str] = {
 """The annotations that mean something to us, all of them True or False."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Prefetch(Step):
     """Fetch into the cache, in each iteration of a loop, what an iteration further on reads of a tensor, or stores.
 
@@ -66,7 +66,7 @@ class Prefetch(Step):
         return state.with_stage(replace(stage, prefetches=(*stage.prefetches, made)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Annotate(Step):
     """Write a note at a loop: one that we understand, or one for tools of your own.
 

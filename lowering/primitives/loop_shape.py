@@ -33,7 +33,7 @@ def _new_loop(stage: Stage, offset: int, name: str, reduce: bool) -> Loop:
     return Loop(f"{stage.name}#{len(stage.loops) + offset}", name, reduce)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Split(Step):
     """Split a loop in two, ``loop = outer * extent(inner) + inner``.
 
@@ -119,7 +119,7 @@ class Split(Step):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fuse(Step):
     """Make one loop of two that stand directly inside each other, ``fused = outer * extent(inner) + inner``.
 
@@ -172,7 +172,7 @@ class Fuse(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reorder(Step):
     """Put loops into the given order, outermost first, in the places that they hold together.
 

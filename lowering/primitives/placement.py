@@ -83,7 +83,7 @@ def _advise_reader(state: ScheduleState, reader: Stage, step: ComputeAt) -> str:
     return "" if call is None else f" To bring {reader.name} into that loop: {call}."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ComputeAt(Step):
     """Compute a stage inside a loop of another: in each iteration just the part that the iteration reads.
 
@@ -129,7 +129,7 @@ class ComputeAt(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ReverseComputeAt(Step):
     """Compute a stage inside a loop of its producer: in each iteration the part whose producers it has finished.
 
@@ -168,7 +168,7 @@ class ReverseComputeAt(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ComputeInline(Step):
     """Compute a stage's elements where they are read; it gets no memory and no loops.
 
@@ -213,7 +213,7 @@ class ComputeInline(Step):
         return new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ComputeRoot(Step):
     """Compute a stage whole, before the stages that read it: takes back compute_at and compute_inline.
 

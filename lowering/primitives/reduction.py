@@ -22,7 +22,7 @@ from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_s
 from ..step import Step
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RFactor(Step):
     """Make a reduction loop an axis of a new stage, which folds the terms along the other reduction loops; the stage
     then folds the new one's elements along that axis, which can be vectorized or run in parallel in the new stage.

@@ -61,7 +61,7 @@ def _laid_out_by_loops(state: ScheduleState, name: str, verb: str) -> Stage:
     return stage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SetScope(Step):
     """Say in which kind of memory a stage's elements are kept.
 
@@ -85,7 +85,7 @@ class SetScope(Step):
         return state.with_stage(replace(stage, scope=check_scope(self.scope)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StorageAlign(Step):
     """Pad a stage's memory so that the stride of a dimension is a multiple of a factor, plus an offset.
 
@@ -128,7 +128,7 @@ class StorageAlign(Step):
         return state.with_stage(replace(stage, alignments=MappingProxyType(alignments)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TransformLayout(Step):
     """Choose where each element of a stage is stored. The loops stay as they are.
 

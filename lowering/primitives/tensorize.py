@@ -14,7 +14,7 @@ from ..step import Step
 from ..tensor_intrinsic import intrinsic_named
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tensorize(Step):
     """Replace a loop and all loops inside it by the code of an intrinsic.
 

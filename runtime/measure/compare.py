@@ -12,6 +12,7 @@ import numpy as np
 
 from ...codegen.extents import evaluate
 from ...codegen.model import CompiledModel, ModelStep, StepResult
+from ...ir.brief import BriefRepr, counted, one_line
 from ...ir.errors import ModelError
 from ...ir.quantities import error_text
 from ..arrays import Array
@@ -22,8 +23,8 @@ NARROW_TOLERANCE = 3e-2
 """The same for floats of 16 bits: four roundings to bfloat16."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(BriefRepr):
     """How one value differs from the reference's. ``largest`` and ``mean`` are absolute errors relative to the largest
     magnitude in the reference, ``place`` is where the largest stands, with both values; ``lost`` counts the elements
     that are NaN or infinite on one side only, or of another sign there."""
@@ -56,7 +57,7 @@ class Difference:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """All values compared, in the order in which they are computed. ``unknown`` are the functions none of whose outputs
     the reference has."""
@@ -69,6 +70,12 @@ class Comparison:
     def first(self) -> Difference | None:
         """The first value that leaves the tolerance, if one does."""
         return next((difference for difference in self.differences if not difference.within), None)
+
+    def __repr__(self) -> str:
+        outside = sum(not difference.within for difference in self.differences)
+        found = f"{outside} beyond the tolerance" if outside else "all within the tolerance"
+        values = counted(len(self.differences), "value")
+        return f"<Comparison of {one_line(self.model, 80)}: {values}, {found}>"
 
     def __str__(self) -> str:
         unknown = f", {len(self.unknown)} functions have none" if self.unknown else ""

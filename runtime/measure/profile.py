@@ -17,6 +17,7 @@ from typing import Any
 
 from ...codegen.extents import evaluate
 from ...codegen.model import CompiledModel, ModelStep
+from ...ir.brief import BriefRepr, counted, one_line
 from ...ir.quantities import seconds_text
 from .machine_rates import MachineRates, measure_rates
 
@@ -27,8 +28,8 @@ _BAR_HEIGHT, _BARS_LEFT, _LONGEST_BAR = 22, 380, 350
 """Pixels of the chart."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepProfile:
+@dataclass(frozen=True, slots=True, repr=False)
+class StepProfile(BriefRepr):
     """One call of a fused function: ``nodes`` are those of the imported model that it computes. ``operations`` is 0
     where the definition does not tell them, ``roof_seconds`` the least time that the machine needs."""
 
@@ -43,8 +44,8 @@ class StepProfile:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionProfile:
+@dataclass(frozen=True, slots=True, repr=False)
+class FunctionProfile(BriefRepr):
     """All calls of one fused function: ``seconds``, ``operations`` and ``traffic`` (bytes) are those of all of them;
     ``share`` is their part of the time of all functions."""
 
@@ -76,7 +77,7 @@ class FunctionProfile:
         return self.roof_seconds / self.seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """The profile of one model: ``call_seconds`` is what ``engine(inputs)`` takes, ``overhead_seconds`` the part of it
     spent on checks, new outputs and Python. The steps are measured one by one, so that their sum is not exactly the
@@ -88,6 +89,10 @@ class Profile:
     overhead_seconds: float
     rates: MachineRates
     steps: tuple[StepProfile, ...]
+
+    def __repr__(self) -> str:
+        counts = f"{counted(len(self.steps), 'step')}, {counted(self.threads, 'thread')}"
+        return f"<Profile of {one_line(self.model, 80)}: {seconds_text(self.call_seconds)} a call, {counts}>"
 
     @cached_property
     def functions(self) -> tuple[FunctionProfile, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
+from ...ir.brief import BriefRepr
 from ...ir.errors import RuntimeArgumentError
 from ...ir.quantities import seconds_text
 from ..threads.resident import load_resident
@@ -19,8 +20,8 @@ _TARGET_SECONDS = 0.005
 _MAX_NUMBER = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+@dataclass(frozen=True, slots=True, repr=False)
+class Timing(BriefRepr):
     """Seconds per call, without the overhead of the call: one sample per repeat, each the mean of ``number`` calls."""
 
     samples: tuple[float, ...]

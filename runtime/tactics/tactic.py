@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...codegen.model import TensorSpec
+from ...ir.brief import listed
 from ...ir.errors import LoopwrightError
 from ...ir.op_names import check_op_name
 from ..arrays import Array
@@ -52,6 +53,11 @@ class TacticRegistry:
     def __init__(self) -> None:
         self._lock = ForkLock()
         self._tactics: dict[str, dict[str, RegisteredTactic]] = {}
+
+    def __repr__(self) -> str:
+        with self._lock.held:
+            found = [f"{op} {name}" for op, known in self._tactics.items() for name in known]
+        return f"<TacticRegistry: {listed(found) or 'no tactics'}>"
 
     def register(self, op: str, name: str, creator: Creator, priority: int = 0, override: bool = False) -> None:
         """Add a way to compute an operator, such as ``nn.matmul``. ``creator()`` makes a tactic for each executor and
