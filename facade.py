@@ -28,9 +28,10 @@ from .compiler.fusion_report import fusion_report as _fusion_report
 from .compiler.graph_passes import run_graph_passes
 from .compiler.layout_planning import Layouts, check_layouts
 from .compiler.linalg import linalg_text
-from .compiler.model import Progress, compile_model
+from .compiler.model import compile_model
 from .compiler.open_batch import with_open_batch
 from .compiler.partition import check_unfused
+from .compiler.progress import Progress
 from .compiler.records import TuningRecords, records_from
 from .compiler.specialize import specialize
 from .compiler.tuning_record import TuningRecord
@@ -207,7 +208,7 @@ def compile(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     precision: Precision = "standard",
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts = "plan",
     alternatives: bool = False,
@@ -220,7 +221,9 @@ def compile(
 
     ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None or -1, are for each run to
     choose, and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
-    ``progress(done, total, name)`` is called after each function. ``precision`` is as for ``build``.
+    ``progress(done, total, name)`` is called after each function. Without it, a bar shows from the second second on
+    where somebody is there to see it, in a terminal or a notebook; False shows none, True also lines in a pipe.
+    ``precision`` is as for ``build``.
     ``arithmetic="direct"`` has each result made of the products that its definition has, so that outliers, NaN and
     infinities reach no further than there; ``"fast"``, the default unless the precision is strict, may take fewer
     others, as Winograd and Strassen do. ``batch_invariant`` makes choices blind to the batch, the leading dimension of

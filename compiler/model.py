@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..codegen.entry import KernelCall, compile_entry
@@ -23,6 +23,7 @@ from .graph_passes import run_graph_passes
 from .layout_planning import Layouts, check_layouts
 from .partition import check_unfused
 from .placement import Placement, place_values, step_result, tensor_spec
+from .progress import Progress, progress_shown
 from .records import NO_RECORDS, TuningRecords
 from .symbols import Symbol, checked_extents, dimension_names, with_batch_size
 from .units import Unit, Value, type_of, units_of
@@ -30,8 +31,6 @@ from .views import View, find_views
 from .workers import Job, Workers, compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
-Progress = Callable[[int, int, str], None]
-"""Called with how many functions are done, of how many, and the name of the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def compile_model(
     target: Target,
     options: CodegenOptions,
     jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = False,
     evaluate: Evaluate | None = None,
     records: TuningRecords = NO_RECORDS,
     layouts: Layouts = "plan",
@@ -75,7 +74,8 @@ def compile_model(
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
-    ``jobs`` is the number of processes (default: one a core). ``evaluate`` runs what depends on constants alone;
+    ``jobs`` is the number of processes (default: one a core). ``progress`` is as for ``progress_shown``, which counts
+    functions. ``evaluate`` runs what depends on constants alone;
     without it that is computed at each run. ``records`` say what implementations cost. ``layouts``: whether they are
     planned. ``alternatives``: whether functions are compiled by all implementations that could serve, for engines to
     choose. ``unfused`` are names of operators whose calls are functions of their own. Raises ``ModelError`` for
@@ -86,12 +86,10 @@ def compile_model(
     check_unfused(unfused)
     check_layouts(layouts)
     check_flag(alternatives, "alternatives")
-    if progress is not None and not callable(progress):
-        raise RuntimeArgumentError(f"progress should be a function of done, total and name, found {progress!r}")
     name, output_names = function.name, function.output_names
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function
-    with Workers(count) as workers:
+    with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
         workers.start_ahead(handed_on[0])
         graph = run_graph_passes(
             handed_on.pop(), target, options.precision, evaluate, layouts, records, options.arithmetic
@@ -100,7 +98,7 @@ def compile_model(
         units, views = find_views(units, results)
         parts = _Parts(graph, units, results, views)
         work = _work_of(parts.units, target, options, records, alternatives)
-        compiled = _compile(work, target, options, workers, progress)
+        compiled = _compile(work, target, options, workers, advance)
     names = output_names or tuple(f"output{k}" for k in range(len(results)))
     return _assemble(name, names, parts, compiled, target, options)
 
@@ -163,15 +161,12 @@ def _work_of(
     return _Work(jobs, keys, others)
 
 
-def _compile(
-    work: _Work, target: Target, options: CodegenOptions, workers: Workers, progress: Progress | None
-) -> _Compiled:
+def _compile(work: _Work, target: Target, options: CodegenOptions, workers: Workers, advance: Progress) -> _Compiled:
     done: list[str] = []
 
     def note(name: str) -> None:
         done.append(name)
-        if progress is not None:
-            progress(len(done), len(work.jobs), name)
+        advance(len(done), len(work.jobs), name)
 
     compiled = compile_all(work.jobs, target, options, workers, note)
     _log_choices(compiled[key] for key in dict.fromkeys(work.keys))

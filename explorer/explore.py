@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen.host import resolve_target
 from ..codegen.options import CodegenOptions, Precision
 from ..compiler.build import compile_schedule
+from ..compiler.progress import Progress, progress_shown, unseen
 from ..ir.errors import RuntimeArgumentError
 from ..ir.quantities import count_text
 from ..ir.target import Target
@@ -35,6 +36,7 @@ def explore(
     precision: Precision = "standard",
     measure: bool = True,
     peers: Mapping[str, Program] | None = None,
+    progress: Progress | bool | None = None,
 ) -> ExplorerPage:
     """A page that shows how schedules become machine code: notebooks show it where it is made, and ``path`` is the HTML
     file that it is written to, for any browser, without a network.
@@ -42,12 +44,15 @@ def explore(
     ``schedules`` are several of one compute, by their names, or just one. They are compiled as ``lw.build`` does, and
     their kernels timed on random arrays unless ``measure`` is False; those of another compute than the first one's are
     shown without times. ``peers`` are other programs that compute the same, by their names: each is called with the
-    arrays of the inputs, in the order of their lines in the page's computes, and timed beside.
+    arrays of the inputs, in the order of their lines in the page's computes, and timed beside. ``progress`` is as for
+    ``lw.compile``, after each schedule and after the times.
     Raises what ``lw.build`` raises, and ``RuntimeArgumentError`` where there is nothing to show, a peer fails, or the
     file cannot be written.
     """
     given = {name: schedules} if isinstance(schedules, Schedule) else schedules
-    made = ExplorerPage(document(given, resolve_target(target), name, precision, measure, _named(peers)))
+    with progress_shown(f"exploring {name}", progress) as advance:
+        shown = document(given, resolve_target(target), name, precision, measure, _named(peers), advance)
+    made = ExplorerPage(shown)
     return made if path is None else made.save(path)
 
 
@@ -58,7 +63,7 @@ def document(
     precision: Precision = "standard",
     measure: bool = True,
     peers: Mapping[str, Program] | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+    progress: Progress = unseen,
 ) -> Document:
     """What ``explore`` shows. ``progress`` is called after each part of the work: how many are done, of how many, and
     the name of the part, which is that of a schedule, or ``times``."""

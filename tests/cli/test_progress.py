@@ -1,13 +1,10 @@
-"""Progress: lines that stay where the output is piped, a bar in a terminal."""
+"""Progress of subcommands: lines that stay where the output is piped, a bar in a terminal."""
 
-import io
 import os
 import pty
 import re
 import subprocess
 import sys
-
-from loopwright.cli import progress
 
 SCHEDULES = """
 import loopwright as lw
@@ -18,20 +15,6 @@ Y = te.compute((6, 16), lambda i, j: X[i, j] * 2.0, name="Y")
 plain, again = lw.create_schedule(Y), lw.create_schedule(Y)
 """
 LINE = "making the page of two"
-
-
-def test_lines_say_how_far_a_task_is_once_a_second_and_that_it_is_done():
-    now, out = [0.0], io.StringIO()
-    advance = progress._lines("compiling", out, lambda: now[0])
-    for part, seconds in enumerate([0.3, 0.9, 1.1, 1.2, 1.3, 2.2, 2.3], start=1):
-        now[0] = seconds
-        advance(part, 7, f"part{part}")
-    assert out.getvalue().splitlines() == [
-        "compiling",
-        "compiling: 3 of 7, part3",
-        "compiling: 6 of 7, part6",
-        "compiling: 7 of 7, part7",
-    ]
 
 
 def explore(tmp_path, **streams):
