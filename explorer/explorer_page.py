@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..ir.brief import listed, one_line
 from ..ir.errors import RuntimeArgumentError
 from ..ir.html.markup import element
 from ..ir.html.view import styled
@@ -48,7 +49,7 @@ class ExplorerPage(os.PathLike[str]):
 
     def __repr__(self) -> str:
         where = "in no file" if self.path is None else f"in {self.path}"
-        return f"<ExplorerPage of {', '.join(entry.name for entry in self.document.schedules)}, {where}>"
+        return one_line(f"<ExplorerPage of {listed(entry.name for entry in self.document.schedules)}, {where}>")
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, whose script can reach nothing outside of it."""

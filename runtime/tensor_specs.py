@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import SupportsIndex, overload
 
 from ..codegen.model import TensorSpec
+from ..ir.brief import listed
 from ..ir.errors import RuntimeArgumentError
 
 
@@ -44,7 +45,7 @@ class TensorSpecs(tuple[TensorSpec, ...]):
         raise RuntimeArgumentError(f"there is no tensor {key!r}; there are {', '.join(self.names) or 'none'}")
 
     def __repr__(self) -> str:
-        return f"({', '.join(map(str, self))})"
+        return f"({listed(self)})"
 
     def __str__(self) -> str:
         width = max((len(name) for name in self.names), default=0) + 1

@@ -137,6 +137,15 @@ def nothing(ins, outs):
     return stmt.Seq(())
 
 
+def small_schedule():
+    A = te.placeholder((4,), "float32", name="A")
+    return lw.create_schedule(te.compute((4,), lambda i: A[i] * 2.0, name="B"))
+
+
+def explored():
+    return lw.explore({f"schedule{k}": small_schedule() for k in range(20)}, measure=False)
+
+
 def record():
     x = lw.var("x", (4, 64))
     trace = lw.function_schedules(lw.Function([x], lw.nn.softmax(x)), "fused_softmax")["softmax.rows"].trace
@@ -144,9 +153,13 @@ def record():
 
 
 CASES = {
-    lw.Comparison: (comparison, "main: 1 value"),
+    lw.Comparison: (comparison, "products: 1 value"),
     lw.Constant: (lambda: lw.const(np.ones((1000, 1000), np.float32), "weights"), "weights: float32[1000, 1000]"),
     lw.Engine: (engine, "products"),
+    lw.ExplorerPage: (
+        lambda: lw.explore({f"schedule{k}": small_schedule() for k in range(20)}, measure=False),
+        "in no file",
+    ),
     lw.ExecutorConfig: (lambda: lw.ExecutorConfig(threads=2), "threads=2"),
     lw.Explanation: (lambda: lw.explain(GRAPH), "fused_add_softmax"),
     lw.Function: (lambda: GRAPH, "softmaxes(%x: float32[1, 16]"),
@@ -178,6 +191,7 @@ CASES = {
 """A large object of each public class, and what its ``repr`` has to say."""
 
 OTHERS = {
+    "inputs of an engine": (lambda: lw.Engine(lw.compile(GRAPH, jobs=1)).inputs, "x: float32[1, 16]"),
     "call": (lambda: GRAPH.body, "softmax: float32[1, 16]"),
     "variable of a graph": (lambda: GRAPH.params[0], "x: float32[1, 16]"),
     "step": (lambda: S.trace[-1], "reorder"),
