@@ -17,6 +17,7 @@ from onnx import ModelProto
 from . import te
 from .codegen.host import resolve_target
 from .codegen.mlir.loops import loops_text
+from .codegen.model import TensorSpec
 from .codegen.options import Arithmetic, CodegenOptions, Precision
 from .codegen.report.report import VectorReport
 from .compiler.build import compile_schedule, report_schedule
@@ -479,6 +480,7 @@ __all__ = [
     "TargetError",
     "Tensor",
     "TensorIntrinsic",
+    "TensorSpec",
     "Timing",
     "Trace",
     "TraceError",

@@ -5,46 +5,50 @@ they are needed, or once for all heads: two implementations, the better of which
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.graph.types import Type
 from loopwright.lowering.default_schedule import schedule_stage
 from loopwright.ops.registry import OpPattern, register_op
-from loopwright.ops.strategy import OpStrategy, register_strategy, schedule_default
+from loopwright.ops.relations import tensor_argument
+from loopwright.ops.strategy import OpStrategy, Tensors, register_strategy, schedule_default
 from loopwright.ops.tiling import schedule_around
 
 
-def relation(types, attrs):
-    if types[0].ndim != 3:
-        raise lw.TypeInferenceError(f"x must be [heads, positions, width], found {types[0]}")
-    return types[0]
+def relation(types: Sequence[Type], attrs: None) -> Type:
+    x = tensor_argument(types[0], "x")
+    if x.ndim != 3:
+        raise lw.TypeInferenceError(f"x must be [heads, positions, width], found {x}")
+    return x
 
 
 PATTERN = OpPattern.OUT_ELEMENTWISE_FUSABLE  # a schedule of its own; elementwise operators may follow in its function
 ROPE = register_op("rope", "x turned by its position", [("x", "[H, T, W]")], relation, PATTERN)
 
 
-def compute(attrs, inputs, result):
-    x, half = inputs[0], int(result.shape[2]) // 2
+def compute(attrs: None, inputs: Tensors, result: Type) -> te.Tensor:
+    x, half = inputs[0], int(inputs[0].shape[2]) // 2
 
-    def table(f):
-        def element(t, d):
+    def table(f: Callable[[te.Expr], te.Expr]) -> te.Tensor:
+        def element(t: te.Axis, d: te.Axis) -> te.Expr:
             return f(te.cast(t, x.dtype) * te.exp(te.cast(d, x.dtype) * (-math.log(10000) / half)))
 
         return te.compute((x.shape[1], half), element, name="rope.table")
 
     cosine, sine = table(te.cos), table(te.sin)
 
-    def turned(h, t, d):
+    def turned(h: te.Axis, t: te.Axis, d: te.Axis) -> te.Expr:
         partner = x[h, t, (d + half) % (2 * half)]
         return x[h, t, d] * cosine[t, d % half] + te.select(d < half, -partner, partner) * sine[t, d % half]
 
     return te.compute(x.shape, turned, name="rope")
 
 
-def schedule_tables(attrs, anchor, outputs, target):
+def schedule_tables(attrs: None, anchor: Tensors, outputs: Tensors, target: lw.Target) -> lw.Schedule:
     _, *tables = anchor[0].op.inputs
     schedule, main = schedule_around(anchor[0], outputs, tables, target)
     for tensor in (*tables, main):
@@ -53,10 +57,11 @@ def schedule_tables(attrs, anchor, outputs, target):
 
 
 @register_strategy(ROPE)
-def strategy(attrs, inputs, result, target):
+def strategy(attrs: None, inputs: Sequence[Type], result: Type, target: lw.Target) -> OpStrategy:
     made = OpStrategy()
     made.add_implementation(compute, schedule_default, "rope.direct", sums="as written")
-    with made.specialized(result.shape[0] >= 4):  # fewer do not pay for tables; as both sum alike, heads may decide
+    # A few heads do not pay for tables. As both sum alike, their number may decide.
+    with made.specialized(tensor_argument(inputs[0], "x").shape[0] >= 4):
         made.add_implementation(compute, schedule_tables, "rope.tables", plevel=15, sums="as written")
     return made
 
@@ -66,7 +71,7 @@ call = ROPE(q)
 x = np.random.default_rng(0).standard_normal((8, 64, 32), dtype="float32")
 
 
-def measured(name):
+def measured(name: str) -> lw.TuningRecord:
     """A record of what an implementation costs: compiled alone, with a record that makes it the choice."""
     wanted = lw.TuningRecords([lw.TuningRecord.of(call, "native", name, [1.0])])
     engine = lw.Engine(lw.compile(lw.Function([q], call), records=wanted))

@@ -4,9 +4,12 @@ It is chosen where it was measured to be quicker, and the measurements are kept 
 """
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import loopwright as lw
 
@@ -14,11 +17,11 @@ import loopwright as lw
 class NumpyProduct(lw.AbstractTactic):
     """C = A · B for matrices of floats."""
 
-    def supports(self, attrs, types):
+    def supports(self, attrs: Mapping[str, Any], types: Sequence[lw.TensorSpec]) -> bool:
         a, b, c = types
         return len(a.shape) == len(b.shape) == 2 and c.dtype.is_float and c.dtype.bits >= 32
 
-    def enqueue(self, args):
+    def enqueue(self, args: Sequence[NDArray[Any]]) -> None:
         a, b, c = args
         np.matmul(a, b, out=c)
 

@@ -7,6 +7,7 @@ need it, and the product needs memory for one tile only.
 
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,7 +29,8 @@ def dense(n: int, k: int, m: int) -> tuple[list[lw.Tensor], list[lw.Tensor]]:
 
 def tile_product(s: lw.Schedule, C: lw.Tensor, lanes: int) -> str:
     """Compute the product in register tiles of 4 × 2 vectors; gives the loop whose iterations are the tiles."""
-    _, columns, rows, width = s[C].tile(*C.op.axis, 4, 2 * lanes)
+    i, j = C.op.axis
+    _, columns, rows, width = s[C].tile(i, j, 4, 2 * lanes)
     vectors, lane = s[C].split(width, factor=lanes)
     s[C].reorder(*C.op.reduce_axis, rows, vectors, lane)
     s[C].vectorize(lane)
@@ -46,7 +48,7 @@ def vectorize_rows(s: lw.Schedule, stage: lw.Tensor, lanes: int) -> str:
 
 def schedules(n: int, k: int, m: int, lanes: int) -> dict[str, tuple[lw.Schedule, list[lw.Tensor]]]:
     """The layer stage by stage, and with the later stages in the tiles."""
-    made = {}
+    made: dict[str, tuple[lw.Schedule, list[lw.Tensor]]] = {}
     for name in ("stage by stage", "in the tiles"):
         inputs, (C, D, Y) = dense(n, k, m)
         s = lw.create_schedule(Y)
@@ -67,7 +69,7 @@ def main(n: int = 500, k: int = 16, m: int = 1000) -> None:
     rng = np.random.default_rng(0)
     a, b, bias = (rng.standard_normal(shape, np.float32) for shape in ((n, k), (k, m), (m,)))
     lanes = lw.resolve_target("native").lanes("float32")
-    calls = {}
+    calls: dict[str, Callable[[], None]] = {}
     for name, (s, args) in schedules(n, k, m, lanes).items():
         print(f"{name}:\n{s}\n")
         y = np.full((n, m), np.nan, np.float32)

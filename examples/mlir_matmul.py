@@ -28,7 +28,8 @@ r = te.reduce_axis((0, n), name="r")
 C = te.compute((n, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
 
 s = lw.create_schedule(C)
-i_outer, j_outer, i_inner, j_inner = s[C].tile(*C.op.axis, 4, 16)
+i, j = C.op.axis
+i_outer, j_outer, i_inner, j_inner = s[C].tile(i, j, 4, 16)
 s[C].reorder(r, i_inner, j_inner)
 s[C].unroll(i_inner)
 s[C].vectorize(j_inner)

@@ -43,7 +43,7 @@ value = te.placeholder((elements,), name="value")
 B = te.placeholder((columns, 32), name="B")
 
 
-def element(r, j):
+def element(r: te.Axis, j: te.Axis) -> te.Expr:
     e = te.reduce_axis((begins[r], begins[r + 1]), name="e")
     return te.sum(value[e] * B[column[e], j], axis=e)
 
@@ -67,7 +67,7 @@ print("\nthe sparse product agrees with numpy")
 
 
 # Where queries stand among sorted values: each takes as many steps as it takes.
-def binary_search(ins, outs):
+def binary_search(ins: list[te.Buffer], outs: list[te.Buffer]) -> te.Stmt:
     ib = te.IRBuilder()
     values, queries, places = map(ib.buffer_ptr, (*ins, *outs))
     with ib.for_range(0, queries.shape[0], name="q", kind="parallel") as q:

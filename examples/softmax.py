@@ -23,8 +23,7 @@ s[Y].parallel(i)
 s[Total].compute_at(s[Y], i)
 s[E].compute_at(s[Y], i)  # once all that reads it is inside i
 s[Peak].compute_at(s[Y], i)
-_, columns_of_e = s[E].op.axis
-_, lanes = s[E].split(columns_of_e, factor=16)
+_, lanes = s[E].split(s[E].op.axis[1], factor=16)
 s[E].vectorize(lanes)
 print(s)
 

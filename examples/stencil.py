@@ -18,7 +18,7 @@ def blurred(image: te.Tensor, axis: int, name: str) -> te.Tensor:
     around = (1, 0) if axis == 0 else (0, 1)
     padded = te.pad(image, around, mode="edge", name=f"{name}_padded")
 
-    def pixel(y, x):
+    def pixel(y: te.Axis, x: te.Axis) -> te.Expr:
         first, middle, last = (padded[y + around[0] * k, x + around[1] * k] for k in range(3))
         return first * 0.25 + middle * 0.5 + last * 0.25
 

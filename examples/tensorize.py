@@ -1,10 +1,12 @@
 """Intrinsics: a microkernel written by hand in vectors takes the place of loops that compute the same."""
 
+from functools import partial
+
 import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Expr, Ramp, as_index, broadcast_to
+from loopwright.ir.expr import Ramp, as_index, broadcast_to
 from loopwright.ir.intrinsics import call
 
 ROWS, COLUMNS = 4, 16
@@ -16,7 +18,7 @@ k = te.reduce_axis((0, 1), name="k")
 c = te.compute((ROWS, COLUMNS), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
 
 
-def update(a_buffer, b_buffer, c_buffer, rows=ROWS):
+def update(a_buffer: te.Buffer, b_buffer: te.Buffer, c_buffer: te.Buffer, rows: int = ROWS) -> te.Stmt:
     """How it does that: one vector a row."""
     ib = te.IRBuilder()
     a_tile, b_tile, c_tile = (ib.buffer_ptr(buffer) for buffer in (a_buffer, b_buffer, c_buffer))
@@ -26,7 +28,7 @@ def update(a_buffer, b_buffer, c_buffer, rows=ROWS):
     return ib.get()
 
 
-def fma(scalar: Expr, row: Expr, total: Expr) -> Expr:
+def fma(scalar: te.Expr, row: te.Expr, total: te.Expr) -> te.Expr:
     return call("fma", broadcast_to(scalar, COLUMNS), row, total)
 
 
@@ -34,7 +36,7 @@ lw.declare_intrinsic("outer_product", c, update)
 
 # An intrinsic that forgets a row is found out when it is declared.
 try:
-    lw.declare_intrinsic("forgetful", c, lambda *buffers: update(*buffers, rows=ROWS - 1))
+    lw.declare_intrinsic("forgetful", c, partial(update, rows=ROWS - 1))
 except lw.ScheduleError as error:
     print(str(error).splitlines()[0], end="\n\n")
 

@@ -13,10 +13,12 @@ from pathlib import Path
 os.environ |= {"LOOPWRIGHT_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each on one thread
 
 import numpy as np
+from numpy.typing import NDArray
 
 import loopwright as lw
 from loopwright import te
 
+Floats = NDArray[np.float32]
 TARGET = lw.resolve_target("native")
 LANES, REGISTERS = TARGET.lanes("float32"), TARGET.vector_registers
 
@@ -76,18 +78,19 @@ def softmax(rows: int = 64, columns: int = 1000) -> tuple[dict[str, lw.Schedule]
         _, lane = lanes[stage].split(axis, factor=LANES)
         partial = lanes.rfactor(stage, lane, factor_axis=-1)
         lanes[partial].compute_at(lanes[Y], Y.op.axis[0])
-        row, lane = partial.op.axis
-        lanes[partial].reorder(row, *partial.op.reduce_axis, lane)
-        lanes[partial].vectorize(lane)
+        row, partial_sum = partial.op.axis
+        lanes[partial].reorder(row, *partial.op.reduce_axis, partial_sum)
+        lanes[partial].vectorize(partial_sum)
     return {"naive": naive, "row by row": by_row, "vectors": vectors, "sums in lanes": lanes}, [X, Y]
 
 
-def numpy_softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+def numpy_softmax(x: Floats) -> Floats:
+    e: Floats = np.exp(x - x.max(axis=1, keepdims=True))
+    total: Floats = e.sum(axis=1, keepdims=True)
+    return e / total
 
 
-def check(schedules: dict[str, lw.Schedule], args: list[te.Tensor], in_numpy: Callable[..., np.ndarray]) -> None:
+def check(schedules: dict[str, lw.Schedule], args: list[te.Tensor], in_numpy: Callable[..., Floats]) -> None:
     """All schedules compute what numpy does."""
     rng = np.random.default_rng(0)
     *inputs, output = (rng.standard_normal(tensor.shape, np.float32) for tensor in args)

@@ -1,8 +1,10 @@
 """Tensor expressions: what is computed, apart from how. ``from loopwright import te``."""
 
+from ..ir.buffer import Buffer
 from ..ir.builder import IRBuilder
-from ..ir.expr import Axis
+from ..ir.expr import Axis, Expr
 from ..ir.extern import ExternFunction, extern_function
+from ..ir.stmt import Stmt
 from .border import clamp, pad
 from .compute import compute, placeholder, reduce_axis, var
 from .extern import extern
@@ -59,13 +61,16 @@ from .tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
 
 __all__ = [
     "Axis",
+    "Buffer",
     "ComputeOp",
+    "Expr",
     "ExternFunction",
     "ExternOp",
     "IRBuilder",
     "PlaceholderOp",
     "ScanOp",
     "StateOp",
+    "Stmt",
     "Tensor",
     "abs",
     "acos",

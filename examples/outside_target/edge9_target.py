@@ -4,22 +4,34 @@
 the key ``edge9``, so other targets never meet them.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import loopwright as lw
+from loopwright.graph.types import Type
 from loopwright.ir.target_kind import TargetKind
 from loopwright.ops.matmul.matmul import DENSE
-from loopwright.ops.strategy import auto_inline_injective, inherited_strategy, register_schedule, register_strategy
+from loopwright.ops.relations import tensor_argument
+from loopwright.ops.strategy import (
+    OpStrategy,
+    Tensors,
+    auto_inline_injective,
+    inherited_strategy,
+    register_schedule,
+    register_strategy,
+)
 from loopwright.ops.tiling import schedule_around
 from loopwright.ops.trilu import TRILU
 
 KEY = "edge9"
 
 
-def kind():
+def kind() -> TargetKind:
     """What ``lw.compile(model, target="edge9")`` compiles for."""
     return TargetKind("edge9", keys=(KEY,), l1_bytes=16 * 1024, l2_bytes=128 * 1024)
 
 
-def schedule_dense(attrs, anchor, outputs, target):
+def schedule_dense(attrs: Any, anchor: Tensors, outputs: Tensors, target: lw.Target) -> lw.Schedule:
     """A row at a time, in vectors; the sums of a vector stay in a register, and what follows is computed with it."""
     (sums,) = anchor
     schedule, main = schedule_around(sums, outputs, [sums], target)
@@ -35,17 +47,17 @@ def schedule_dense(attrs, anchor, outputs, target):
 
 
 @register_strategy(DENSE, key=KEY)
-def dense_strategy(attrs, inputs, result, target):
+def dense_strategy(attrs: Any, inputs: Sequence[Type], result: Type, target: lw.Target) -> OpStrategy:
     """All that other CPUs have, and one implementation more, which is preferred where rows are few."""
     strategy = inherited_strategy(KEY, DENSE, attrs, inputs, result, target)
     generic = next(made for _, made in strategy.candidates() if made.name == "dense.direct")
-    with strategy.specialized(result.shape[0] <= 8):
+    with strategy.specialized(tensor_argument(result, "the result").shape[0] <= 8):
         strategy.add_implementation(generic.compute, schedule_dense, "dense.edge9", plevel=30)
     return strategy
 
 
 @register_schedule(TRILU, key=KEY)
-def schedule_trilu(attrs, anchor, outputs, target):
+def schedule_trilu(attrs: Any, anchor: Tensors, outputs: Tensors, target: lw.Target) -> lw.Schedule:
     """A schedule for the compute that all targets share: vectors, on one thread."""
     schedule = lw.create_schedule(list(outputs))
     auto_inline_injective(schedule)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
@@ -21,17 +21,17 @@ def with_random_weights(name: str, seed: int = 0, intermediates: int = 8) -> Mod
 
     Its first output is the tensor before the final softmax, if it ends in one; some intermediate values follow.
     """
-    model = onnx.load(FOLDER / f"light_{name}.onnx")
+    model = ModelProto.FromString((FOLDER / f"light_{name}.onnx").read_bytes())
     rng = np.random.default_rng(seed)
     roles = _roles(model)
-    kept = []
+    kept: list[NodeProto] = []
     for node in model.graph.node:
         if node.op_type == "ConstantOfShape" and node.output[0] in roles:
             model.graph.initializer.append(_tensor(node.output[0], _constant_shape(model, node), roles, rng))
         else:
             kept.append(node)
     for index, initializer in enumerate(model.graph.initializer):
-        if initializer.name in roles and initializer.data_type == onnx.TensorProto.FLOAT:
+        if initializer.name in roles and initializer.data_type == TensorProto.FLOAT:
             model.graph.initializer[index].CopyFrom(_tensor(initializer.name, tuple(initializer.dims), roles, rng))
     del model.graph.node[:]
     model.graph.node.extend(kept)
@@ -56,12 +56,14 @@ def _roles(model: ModelProto) -> dict[str, str]:
                 roles[node.input[1]] = "scale" if node.op_type == "Mul" else "bias"
             case "Unsqueeze" | "Reshape" if node.output[0] in roles:
                 roles[node.input[0]] = roles[node.output[0]]
+            case _:
+                pass
     produced = {o for node in model.graph.node if node.op_type != "ConstantOfShape" for o in node.output}
     fed = {i.name for i in model.graph.input} - {i.name for i in model.graph.initializer}
     return {name: role for name, role in roles.items() if name not in produced | fed}
 
 
-def _tensor(name, shape, roles, rng):
+def _tensor(name: str, shape: tuple[int, ...], roles: dict[str, str], rng: np.random.Generator) -> TensorProto:
     """Scales are such that activations keep their magnitude, through residual sums too: then no bias drowns."""
     match roles[name]:
         case "filters":
@@ -79,7 +81,7 @@ def _tensor(name, shape, roles, rng):
     return numpy_helper.from_array(value.astype(np.float32), name)
 
 
-def _constant_shape(model: ModelProto, node) -> tuple[int, ...]:
+def _constant_shape(model: ModelProto, node: NodeProto) -> tuple[int, ...]:
     (shape,) = (i for i in model.graph.initializer if i.name == node.input[0])
     return tuple(int(extent) for extent in numpy_helper.to_array(shape))
 
@@ -98,4 +100,4 @@ def _expose(model: ModelProto, count: int) -> None:
     step = max(1, len(activations) // max(count, 1))
     chosen = activations[::step][:count] if count else []
     del model.graph.output[:]
-    model.graph.output.extend(helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in [before, *chosen])
+    model.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in [before, *chosen])
