@@ -8,6 +8,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import packaging.metadata
 import pytest
 
 import loopwright
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
 PACKAGE_FOLDERS = {Path(*package.split(".")[1:]) for package in PACKAGES}
 NO_PACKAGES = {"tests", "examples", "benchmarks", "docs"}
-ROOT_MODULES = {"__init__.py", "__main__.py", "onnx_backend.py"}
+ROOT_MODULES = {"__init__.py", "__main__.py", "facade.py", "onnx_backend.py"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -74,12 +75,38 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert shipped == {f"loopwright/{file.as_posix()}" for file in package_files()}
 
 
-def test_the_sdist_holds_the_package_and_what_builds_it(dist):
+def test_the_sdist_holds_the_project_with_its_tests_and_documentation(dist):
     (path,) = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         shipped = {Path(*Path(member.name).parts[1:]) for member in archive.getmembers() if member.isfile()}
-    assert package_files() | {Path("pyproject.toml"), Path("LICENSE"), Path("README.md")} <= shipped
-    assert not NO_PACKAGES.intersection(file.parts[0] for file in shipped)
+    made = {Path("PKG-INFO"), Path("setup.cfg")}
+    ours = {file for file in shipped - made if file.parts[0] != "loopwright.egg-info"}
+    assert ours == {file for file in project_files() if not file.parts[0].startswith(".")}
+
+
+def test_the_metadata_is_valid_and_says_who_made_the_package(wheel):
+    metadata = metadata_of(wheel)
+    assert metadata.author == "The loopwright maintainers"
+    assert metadata.license_expression == "Apache-2.0"
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"Source", "Documentation", "Issues", "Changelog"} <= metadata.project_urls.keys()
+    assert all(url.startswith(metadata.project_urls["Source"]) for url in metadata.project_urls.values())
+
+
+def test_the_classifiers_name_the_pythons_that_are_supported(wheel):
+    metadata = metadata_of(wheel)
+    tags = [name.removeprefix("Programming Language :: Python :: ") for name in metadata.classifiers]
+    assert [tag for tag in tags if tag.startswith("3.")] == ["3.11", "3.12", "3.13"]
+    assert all(version in metadata.requires_python for version in ("3.11", "3.12", "3.13"))
+    assert "3.10" not in metadata.requires_python
+
+
+def metadata_of(wheel):
+    """What the wheel says of itself, checked by the rules of package indexes; raises for what breaks one."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return packaging.metadata.Metadata.from_email(archive.read(name))
 
 
 def test_every_module_imports_out_of_the_wheel(wheel, tmp_path):
