@@ -23,6 +23,12 @@ def session(page):
 
 
 @pytest.fixture
+def folder_of_its_own(tmp_path, monkeypatch):
+    """What a page writes goes here."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def levels_of_loggers():
     """A page may set levels: other tests read the log too."""
     loggers = [logging.getLogger(f"loopwright.{name}") for name in ("cache", "compile_engine", "records")]
@@ -32,7 +38,7 @@ def levels_of_loggers():
         logger.setLevel(level)
 
 
-@pytest.mark.usefixtures("levels_of_loggers")
+@pytest.mark.usefixtures("levels_of_loggers", "folder_of_its_own")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_the_examples_of_a_page_print_what_it_says(page):
     result = doctest.DocTestRunner().run(session(page))
