@@ -9,6 +9,7 @@ from ..ir.html.code import fold, inline_code
 from ..ir.html.markup import Markup, element
 from ..ir.html.table import Column, facts, shortened, table
 from ..ir.html.view import view
+from ..ir.quantities import count_text
 from .explain import ExplainedFunction, Explanation
 
 MOST_UNFOLDED = 3
@@ -28,8 +29,8 @@ def explanation_html(explanation: Explanation) -> str:
     """Each function with the implementation that it has; inside, what else might have served its calls, and why not."""
     count = len(explanation.functions)
     functions = (_function(function, count <= MOST_UNFOLDED) for function in explanation.functions)
-    title = f"Choices for {count} function{'s' * (count != 1)}"
-    return view(title, facts({"target": shortened(explanation.target, 80)}), *functions)
+    target = facts({"target": shortened(explanation.target, 80)})
+    return view(f"Choices for {count_text(count, 'function')}", target, *functions)
 
 
 def _function(function: ExplainedFunction, unfolded: bool) -> Markup:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..ir.html.markup import element, joined
 from ..ir.html.view import styled
+from ..ir.quantities import seconds_text
 
 UPDATE_SECONDS = 0.2
 """The least time between two updates of a notebook's bar."""
@@ -62,7 +63,7 @@ class NotebookDisplay:
                 self._shown.update(_html(self._title, " ", bar, f" {self._count}"))
 
     def end(self) -> None:
-        taken = f"{self._clock() - self._start:.1f} s"
+        taken = seconds_text(self._clock() - self._start)
         self._shown.update(_html(f"{self._title}: ", ", ".join(filter(None, (self._count, taken)))))
 
 

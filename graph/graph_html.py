@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir.html.code import code
 from ..ir.html.table import facts
 from ..ir.html.view import view
+from ..ir.quantities import bytes_text
 from .node import Call, Constant, Function, Node, Tuple
 from .visit import post_order
 
@@ -21,7 +22,7 @@ def graph_html(node: Node) -> str:
         "inputs": ", ".join(f"{param.name}: {param.type}" for param in node.params),
         "outputs": ", ".join(_outputs(node)),
         "calls": f"{calls}",
-        "constants": f"{len(constants)}, of {sum(value.nbytes for value in constants):,} bytes" if constants else "",
+        "constants": f"{len(constants)}, {bytes_text(sum(value.nbytes for value in constants))}" if constants else "",
     }
     return view(f"Graph {node.name}", facts(known), text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..ir.html.code import code, fold
 from ..ir.html.view import view
+from ..ir.quantities import count_text
 from .schedule import Schedule
 
 
@@ -14,5 +15,5 @@ def schedule_html(schedule: Schedule) -> str:
     return view(
         f"Schedule of {', '.join(schedule.state.outputs)}",
         code(str(schedule), "loops", "print(schedule)"),
-        *([fold(f"{count} step{'s' * (count > 1)}", steps)] if count else []),
+        *([fold(count_text(count, "step"), steps)] if count else []),
     )

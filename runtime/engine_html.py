@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.html.table import Column, facts, table
 from ..ir.html.view import view
+from ..ir.quantities import bytes_text
 from .executor import Executor
 from .executor_config import ExecutorConfig
 from .library import Library
@@ -16,7 +17,7 @@ def engine_html(
     library: Library, configs: Sequence[ExecutorConfig], executors: Sequence[Executor], tactics: Mapping[str, str]
 ) -> str:
     """The model's inputs and outputs, and a row for each executor; ``executors`` are none before ``init``."""
-    arenas = [f"{executor.arena_bytes:,} bytes" for executor in executors] or ["not loaded"] * len(configs)
+    arenas = [bytes_text(executor.arena_bytes) for executor in executors] or ["not loaded"] * len(configs)
     rows = [
         (str(number), str(config.threads), ", ".join(map(str, config.cores)) or "any", arena)
         for number, (config, arena) in enumerate(zip(configs, arenas, strict=True))

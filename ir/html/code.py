@@ -65,7 +65,7 @@ def fold(summary: str, *parts: str, unfolded: bool = False) -> Markup:
 
 def inline_code(text: str, language: Language = "loops") -> Markup:
     """A piece of a program within text, or in a cell of a table."""
-    return element("code", _coloured(text, language))
+    return element("code", _coloured(text, language), class_="lw-inline")
 
 
 def _until_full(lines: Sequence[str], language: Language) -> Iterator[Markup]:

@@ -27,7 +27,7 @@ STYLE = """
 .loopwright-view { color-scheme: dark; }
 .loopwright-view .lw-title { margin: 2px 0 6px; font-weight: 600; overflow-wrap: anywhere; }
 .loopwright-view .lw-code, .loopwright-view .lw-scroll { margin-block: 4px; overflow-x: auto; }
-.loopwright-view code, .loopwright-view pre {
+.loopwright-view code.lw-inline, .loopwright-view .lw-code pre {
   margin: 0; padding: 0; border: 0; background: none; color: inherit; font: 12px/1.5 var(--lw-code);
   white-space: pre;
 }
@@ -43,10 +43,12 @@ STYLE = """
 .loopwright-view .lw-facts {
   display: grid; grid-template-columns: max-content 1fr; gap: 1px 14px; margin-block: 4px; padding: 0;
 }
-.loopwright-view .lw-facts dt { margin: 0; color: var(--lw-dim); font-weight: 400; }
-.loopwright-view .lw-facts dd { margin: 0; overflow-wrap: anywhere; }
+.loopwright-view .lw-facts dt {
+  float: none; width: auto; margin: 0; color: var(--lw-dim); font-weight: 400; white-space: nowrap;
+}
+.loopwright-view .lw-facts dd { float: none; width: auto; margin: 0; overflow-wrap: anywhere; }
 .loopwright-view .lw-table { margin: 0; border: 0; border-collapse: collapse; color: inherit; font-size: inherit; }
-.loopwright-view .lw-table tr { background: none; }
+.loopwright-view .lw-table tbody tr:nth-child(n) { background: none; }
 .loopwright-view .lw-table th, .loopwright-view .lw-table td {
   max-width: 36em; padding: 2px 16px 2px 0; border: 0; border-bottom: 1px solid var(--lw-line);
   text-align: left; vertical-align: baseline; white-space: normal; overflow-wrap: break-word;

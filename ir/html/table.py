@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..quantities import share_text
 from .markup import Markup, element, joined
 
 MOST_BYTES = 60_000
@@ -50,7 +51,7 @@ def facts(named: Mapping[str, str]) -> Markup:
 
 def share_bar(share: float) -> Markup:
     """A share, from 0 to 1, as a percentage with a bar behind it."""
-    return element("span", f"{share:.1%}", class_="lw-share", style=f"--lw-share: {min(1.0, max(0.0, share)):.1%}")
+    return element("span", share_text(share), class_="lw-share", style=f"--lw-share: {min(1.0, max(0.0, share)):.1%}")
 
 
 def shortened(text: str, longest: int = LONGEST_CELL) -> str:

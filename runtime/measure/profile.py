@@ -104,6 +104,11 @@ class Profile:
         made = (_together(steps, total) for steps in groups.values())
         return tuple(sorted(made, key=lambda function: -function.seconds))
 
+    def _repr_html_(self) -> str:
+        from .profile_html import profile_html  # it knows profiles
+
+        return profile_html(self)
+
     def __str__(self) -> str:
         head = ("ms", "share", "GFLOP/s", "GB/s", "of roof", "calls", "function", "implementation", "nodes")
         rows = [head, *map(_row, self.functions)]

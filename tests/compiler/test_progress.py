@@ -139,7 +139,7 @@ def test_a_notebook_keeps_one_line(monkeypatch):
         "compiling &lt;b&gt; ",
         "compiling &lt;b&gt;  1 of 3",
         "compiling &lt;b&gt;  3 of 3",
-        "compiling &lt;b&gt;: 3 of 3, 2.2 s",
+        "compiling &lt;b&gt;: 3 of 3, 2.25 s",
     ]
     assert [("<progress" in page) for page in shown] == [True, True, True, False]
 
