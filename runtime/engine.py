@@ -32,8 +32,9 @@ from .functions.symbols import function_symbols, model_symbols
 from .library import Library
 from .loaded_model import LoadedModel
 from .measure.compare import Comparison, Steps, collect_steps, compare_steps
+from .measure.measure_profile import measure_profile
 from .measure.onnx_reference import Reference, reference_values
-from .measure.profile import Profile, measure_profile
+from .measure.profile import Profile
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
 from .outputs import Outputs
@@ -219,14 +220,15 @@ class Engine:
 
         def measure(executor: Executor) -> Profile:
             alone = ExecutorSet([executor], self.library.model.name)
-            return measure_profile(
-                self.library.model,
-                executor.config.threads or 1,
-                dims,
-                self.tactics,
-                call=lambda: alone.run(self._signature.input_arrays(arrays), None, None),
-                bound=executor.bind(arrays, executor.new_outputs(arrays)),
-                time_steps=lambda: executor.time_steps(arrays),
+
+            def call() -> float:
+                return executor.seconds_in_code(lambda: alone.run(self._signature.input_arrays(arrays), None, None))
+
+            return executor.by_steps(
+                arrays,
+                lambda steps, _: measure_profile(
+                    self.library.model, executor.config.threads or 1, dims, self.tactics, call, steps
+                ),
             )
 
         profile = self._ready().use_first(measure)

@@ -1,42 +1,44 @@
-"""Where the time of a model goes: each fused function beside what the machine could do, and the call around them.
+"""Where the time of a model goes: each fused function beside what the machine could do, and the engine around them.
 
-``measure_profile`` times; ``Profile`` is plain data, which prints as a table and gives JSON, a Chrome trace and a bar
-chart.
+``measure_profile.py`` times; ``Profile`` is plain data, which prints as a table, and gives JSON, a Chrome trace and a
+bar chart.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...codegen.extents import evaluate
-from ...codegen.model import CompiledModel, ModelStep
-from ...ir.brief import BriefRepr, counted, one_line
-from ...ir.quantities import seconds_text
-from .machine_rates import MachineRates, measure_rates
+from ...ir.brief import BriefRepr, one_line
+from ...ir.quantities import bytes_text, count_text, digits, rate_text, seconds_text, shape_text, share_text
+from .bar_chart import Bar, bar_chart
+from .machine_rates import MachineRates
 
-ROUNDS = 5
-_CALLS = 20
-_CALL_SECONDS = 0.05
-_BAR_HEIGHT, _BARS_LEFT, _LONGEST_BAR = 22, 380, 350
-"""Pixels of the chart."""
+if TYPE_CHECKING:
+    from rich.table import Table
+
+OVERHEAD = "checks, new outputs, Python"
+"""What the engine does around the functions."""
+_DISTURBED = 1.1
+"""Calls that take so many times as long as their parts were held up by something else."""
+_WIDE = 110
+"""Columns from which on the table has the implementations."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StepProfile(BriefRepr):
-    """One call of a fused function: ``nodes`` are those of the imported model that it computes. ``operations`` is 0
-    where the definition does not tell them, ``roof_seconds`` the least time that the machine needs."""
+    """One call of a fused function: ``nodes`` are those of the imported model that it computes, ``shape`` is that of
+    its last output, as the imported model has it. ``operations`` is 0 where the definition does not tell them,
+    ``roof_seconds`` the least time that the machine needs."""
 
     function: str
     symbol: str
     implementation: str
     nodes: tuple[str, ...]
+    shape: tuple[int, ...]
     seconds: float
     operations: int
     traffic: int
@@ -47,12 +49,14 @@ class StepProfile(BriefRepr):
 @dataclass(frozen=True, slots=True, repr=False)
 class FunctionProfile(BriefRepr):
     """All calls of one fused function: ``seconds``, ``operations`` and ``traffic`` (bytes) are those of all of them;
-    ``share`` is their part of the time of all functions."""
+    ``share`` is their part of the time of a call of the engine. ``shape`` is that of the last output of the first
+    call."""
 
     name: str
     symbol: str
     implementation: str
     nodes: tuple[str, ...]
+    shape: tuple[int, ...]
     calls: int
     seconds: float
     share: float
@@ -64,44 +68,58 @@ class FunctionProfile(BriefRepr):
     @property
     def gflops(self) -> float:
         """Operations of the definition, in 10⁹ a second."""
-        return self.operations / self.seconds / 1e9
+        return self._rate(self.operations) / 1e9
 
     @property
     def gbps(self) -> float:
         """Bytes of inputs and outputs, each once, in 10⁹ a second."""
-        return self.traffic / self.seconds / 1e9
+        return self._rate(self.traffic) / 1e9
 
     @property
     def roof_fraction(self) -> float:
         """What part of the time the machine needs at the least for those operations and bytes."""
-        return self.roof_seconds / self.seconds
+        return self._rate(self.roof_seconds)
+
+    def _rate(self, amount: float) -> float:
+        return amount / self.seconds if self.seconds else 0.0
+
+    @property
+    def about(self) -> str:
+        """Calls, output and nodes in a line: ``"2 calls, 1×64×56×56 of Conv_1, Relu_2, Conv_5, Relu_6"``."""
+        calls = f"{count_text(self.calls, 'call')}, " if self.calls > 1 else ""
+        nodes = ", ".join(dict.fromkeys(self.nodes))
+        return f"{calls}{shape_text(self.shape)}{' of ' * bool(nodes)}{nodes}"
 
 
 @dataclass(frozen=True, repr=False)
 class Profile:
-    """The profile of one model: ``call_seconds`` is what ``engine(inputs)`` takes, ``overhead_seconds`` the part of it
-    spent on checks, new outputs and Python. The steps are measured one by one, so that their sum is not exactly the
-    rest."""
+    """The profile of one model. ``overhead_seconds`` is what a call of the engine spends on checks, new outputs and
+    Python, and ``steps`` what it spends in fused functions; ``call_seconds`` is their sum, a call undisturbed.
+    ``measured_seconds`` is what the median call took beside all else that ran on the machine."""
 
     model: str
     threads: int
-    call_seconds: float
+    measured_seconds: float
     overhead_seconds: float
     rates: MachineRates
     steps: tuple[StepProfile, ...]
 
     def __repr__(self) -> str:
-        counts = f"{counted(len(self.steps), 'step')}, {counted(self.threads, 'thread')}"
+        counts = f"{count_text(len(self.steps), 'step')}, {count_text(self.threads, 'thread')}"
         return f"<Profile of {one_line(self.model, 80)}: {seconds_text(self.call_seconds)} a call, {counts}>"
+
+    @cached_property
+    def call_seconds(self) -> float:
+        """What ``engine(inputs)`` takes where nothing else runs."""
+        return self.overhead_seconds + sum(step.seconds for step in self.steps)
 
     @cached_property
     def functions(self) -> tuple[FunctionProfile, ...]:
         """The functions, those first that take the longest."""
-        total = sum(step.seconds for step in self.steps)
         groups: dict[str, list[StepProfile]] = {}
         for step in self.steps:
             groups.setdefault(step.symbol, []).append(step)
-        made = (_together(steps, total) for steps in groups.values())
+        made = (_together(steps, self.call_seconds) for steps in groups.values())
         return tuple(sorted(made, key=lambda function: -function.seconds))
 
     def _repr_html_(self) -> str:
@@ -109,23 +127,50 @@ class Profile:
 
         return profile_html(self)
 
+    @property
+    def overhead_share(self) -> float:
+        """The part of a call that is spent outside of functions; this and the shares of the functions make 1."""
+        return self.overhead_seconds / self.call_seconds if self.call_seconds else 0.0
+
+    @property
+    def title(self) -> str:
+        """What was measured: ``"main, 2 threads: 1.50 ms a call"``."""
+        busy = self.measured_seconds > _DISTURBED * self.call_seconds
+        beside = f", {seconds_text(self.measured_seconds)} beside what else ran" if busy else ""
+        return f"{self.model}, {count_text(self.threads, 'thread')}: {seconds_text(self.call_seconds)} a call{beside}"
+
     def __str__(self) -> str:
-        head = ("ms", "share", "GFLOP/s", "GB/s", "of roof", "calls", "function", "implementation", "nodes")
-        rows = [head, *map(_row, self.functions)]
-        widths = [max(len(row[k]) for row in rows) for k in range(6)]
+        """A table as wide as the terminal that stdout is, and 80 columns where that is none."""
+        from ...ir.table import table_text, text_width  # imports rich, which takes long
+
+        memories = (f"{rate_text(rate, 'B/s')} of {bytes_text(size)}" for size, rate in self.rates.bandwidths)
+        width = text_width()
         lines = (
-            "  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), "  ".join(row[6:])])
-            for row in rows
+            self.title,
+            f"the machine gives {rate_text(self.rates.operations, 'FLOP/s')},",
+            f"and reads {', '.join(memories)}",
+            "",
+            table_text(self.table(width), width),
         )
-        kernels = sum(step.seconds for step in self.steps)
-        peak = f"{self.rates.operations / 1e9:.0f} GFLOP/s"
-        memory = ", ".join(f"{rate / 1e9:.1f} GB/s of {size >> 10} KiB" for size, rate in self.rates.bandwidths)
-        return (
-            f"{self.model}, {self.threads} thread{'s' * (self.threads > 1)}: a call takes "
-            f"{seconds_text(self.call_seconds)}, {seconds_text(self.overhead_seconds)} of it around the kernels; "
-            f"kernels one by one {seconds_text(kernels)}\nthe machine gives {peak}, reads {memory}\n\n"
-            + "\n".join(lines)
-        )
+        return "\n".join(lines)
+
+    def table(self, width: int) -> Table:
+        """For rich to print: a row a function, one for what the engine does around them, and their sum. There are
+        implementations where the ``width`` has room for them."""
+        from ...ir.table import Name, lines_of, number_table
+
+        table = number_table((), ("time", "share", "GFLOP/s", "GB/s", "roof"), ("bound",))
+        table.add_column("function, output and nodes")
+        if width >= _WIDE:
+            table.add_column("implementation")
+        for f in self.functions:
+            rates = (digits(f.gflops), digits(f.gbps), share_text(f.roof_fraction), f.bound)
+            names = (lines_of(f.name, f.about), Name(f.implementation))[: 1 + (width >= _WIDE)]
+            table.add_row(seconds_text(f.seconds), share_text(f.share), *rates, *names)
+        overhead = (seconds_text(self.overhead_seconds), share_text(self.overhead_share))
+        table.add_row(*overhead, "", "", "", "", lines_of("engine", OVERHEAD), end_section=True)
+        table.add_row(seconds_text(self.call_seconds), share_text(1.0), "", "", "", "", "a call")
+        return table
 
     def to_json(self) -> dict[str, Any]:
         """All numbers as JSON values; seconds, operations, bytes."""
@@ -136,7 +181,9 @@ class Profile:
             "model": self.model,
             "threads": self.threads,
             "call_seconds": self.call_seconds,
+            "measured_seconds": self.measured_seconds,
             "overhead_seconds": self.overhead_seconds,
+            "overhead_share": self.overhead_share,
             "rates": asdict(self.rates),
             "functions": functions,
             "steps": [asdict(step) for step in self.steps],
@@ -153,85 +200,29 @@ class Profile:
                 "operations": step.operations,
                 "bytes": step.traffic,
                 "bound": step.bound,
-                "fraction of roofline": step.roof_seconds / step.seconds,
+                "fraction of roofline": step.roof_seconds / step.seconds if step.seconds else 0.0,
             }
             events.append(_event(step.function, "kernel", begin, step.seconds, facts))
             begin += step.seconds
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, indent=1)
 
     def svg(self) -> str:
-        """A bar chart: a bar a function, as long as its time; the dark part is what the roofline asks for."""
-        return _bar_chart(f"{self.model}, {self.threads} thread{'s' * (self.threads > 1)}", self.functions)
+        """A bar chart: a bar a function, as long as its time, and one for the engine's overhead; the dark part is what
+        the roofline asks for."""
+        bars = [_bar(function) for function in self.functions]
+        label = f"{seconds_text(self.overhead_seconds)}, {share_text(self.overhead_share)}"
+        return bar_chart(self.title, [*bars, Bar("engine", OVERHEAD, self.overhead_seconds, label)])
 
 
-def measure_profile(
-    model: CompiledModel,
-    threads: int,
-    dims: Mapping[str, int],
-    tactics: Mapping[str, str],
-    call: Callable[[], object],
-    bound: Callable[[], object],
-    time_steps: Callable[[], Sequence[float]],
-) -> Profile:
-    """Time a model. ``dims`` are its dimensions, ``tactics`` what serves functions that had a choice; ``call`` is a
-    whole call, ``bound`` one whose inputs are checked and whose outputs are there; ``time_steps`` gives the seconds of
-    each step by itself.
-
-    All take turns, as the machine's speed drifts; medians count.
-    """
-    whole, inner, steps, rates = [], [], [], []
-    for _ in range(ROUNDS):
-        whole.append(_seconds(call))
-        inner.append(_seconds(bound))
-        steps.append(time_steps())
-        rates.append(measure_rates(model.target, threads))
-    seconds, best = statistics.median(whole), _median_rates(rates)
-    medians = (statistics.median(times) for times in zip(*steps, strict=True))
-    profiles = (_step(model, step, t, dims, tactics, best) for step, t in zip(model.steps, medians, strict=True))
-    overhead = max(0.0, seconds - statistics.median(inner))
-    return Profile(model.name, threads, seconds, overhead, best, tuple(profiles))
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    """Of one call, the mean of several where it is short."""
-    start = time.perf_counter()
-    call()
-    once = time.perf_counter() - start
-    count = max(1, min(_CALLS, int(_CALL_SECONDS / max(once, 1e-6))))
-    start = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - start) / count
-
-
-def _median_rates(measured: Sequence[MachineRates]) -> MachineRates:
-    sizes = [size for size, _ in measured[0].bandwidths]
-    bandwidths = (statistics.median(rates.bandwidths[k][1] for rates in measured) for k in range(len(sizes)))
-    operations = statistics.median(rates.operations for rates in measured)
-    return MachineRates(operations, tuple(zip(sizes, bandwidths, strict=True)))
-
-
-def _step(
-    model: CompiledModel,
-    step: ModelStep,
-    seconds: float,
-    dims: Mapping[str, int],
-    tactics: Mapping[str, str],
-    rates: MachineRates,
-) -> StepProfile:
-    function = step.function
-    known = model.dims_of(step, dims)
-    operations, traffic = evaluate(function.operations, known), evaluate(function.traffic, known)
-    return StepProfile(
+def _bar(function: FunctionProfile) -> Bar:
+    shares = f"{share_text(function.share)}, {share_text(function.roof_fraction)} of roof"
+    return Bar(
         function.name,
-        function.symbol,
-        tactics.get(function.symbol, function.implementation),
-        step.origin,
-        seconds,
-        operations,
-        traffic,
-        rates.least_seconds(operations, traffic),
-        rates.bound(operations, traffic),
+        function.about,
+        function.seconds,
+        f"{seconds_text(function.seconds)}, {shares}",
+        dark=min(1.0, function.roof_fraction),
+        hint=f"{function.name}: {function.implementation}; {', '.join(function.nodes)}",
     )
 
 
@@ -243,6 +234,7 @@ def _together(steps: Sequence[StepProfile], total: float) -> FunctionProfile:
         first.symbol,
         first.implementation,
         tuple(node for step in steps for node in step.nodes),
+        first.shape,
         len(steps),
         seconds,
         seconds / total if total else 0.0,
@@ -250,21 +242,6 @@ def _together(steps: Sequence[StepProfile], total: float) -> FunctionProfile:
         sum(step.traffic for step in steps),
         sum(step.roof_seconds for step in steps),
         first.bound,
-    )
-
-
-def _row(function: FunctionProfile) -> tuple[str, ...]:
-    nodes = ", ".join(function.nodes)
-    return (
-        f"{function.seconds * 1e3:.3f}",
-        f"{function.share:.1%}",
-        f"{function.gflops:.1f}",
-        f"{function.gbps:.1f}",
-        f"{function.roof_fraction:.0%} {function.bound}",
-        str(function.calls),
-        function.name,
-        function.implementation,
-        nodes if len(nodes) <= 60 else f"{nodes[:57]}…",
     )
 
 
@@ -280,28 +257,3 @@ def _event(name: str, category: str, begin: float, seconds: float, facts: Mappin
         "tid": 1,
         "args": dict(facts),
     }
-
-
-def _bar_chart(title: str, functions: Sequence[FunctionProfile]) -> str:
-    longest = max((function.seconds for function in functions), default=0.0) or 1.0
-    bars = (_bar(number, function, longest) for number, function in enumerate(functions, 1))
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{_BAR_HEIGHT * (len(functions) + 2)}"
- font-family="sans-serif" font-size="12">
-<rect width="100%" height="100%" fill="white"/>
-<text x="8" y="16" font-weight="bold">{escape(title)}</text>
-{"".join(bars)}</svg>
-"""
-
-
-def _bar(number: int, function: FunctionProfile, longest: float) -> str:
-    y, length = _BAR_HEIGHT * number, _LONGEST_BAR * function.seconds / longest
-    name = function.name if len(function.name) <= 48 else f"{function.name[:47]}…"
-    hint = f"{function.name}: {function.implementation}; {', '.join(function.nodes)}"
-    label = f"{function.seconds * 1e3:.2f} ms, {function.share:.0%}, {function.roof_fraction:.0%} of roof"
-    rectangle = f'<rect x="{_BARS_LEFT}" y="{y + 3}" height="{_BAR_HEIGHT - 6}"'
-    return f"""<g><title>{escape(hint)}</title>
-<text x="{_BARS_LEFT - 8}" y="{y + 15}" text-anchor="end">{escape(name)}</text>
-{rectangle} width="{length:.1f}" fill="#9ecae1"/>
-{rectangle} width="{length * min(1.0, function.roof_fraction):.1f}" fill="#3182bd"/>
-<text x="{_BARS_LEFT + length + 6:.1f}" y="{y + 15}" font-size="10">{escape(label)}</text></g>
-"""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
@@ -10,9 +11,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.runtime.measure import profile as profile_module
+from loopwright.runtime.measure import measure_profile as measuring
 from loopwright.runtime.measure.machine_rates import MachineRates, measure_rates
-from loopwright.runtime.measure.profile import measure_profile
+from loopwright.runtime.measure.measure_profile import measure_profile
+from loopwright.runtime.measure.profile import Profile, StepProfile
 
 RATES = MachineRates(100e9, ((1 << 20, 50e9), (1 << 24, 10e9)))
 
@@ -40,7 +42,13 @@ def test_functions_add_up_their_calls(profile):
     assert product.operations == 2 * (2 * 32 * 64 * 64 + 32 * 64)
     assert product.traffic == 2 * 4 * (32 * 64 + 64 * 64 + 32 * 64)
     assert product.seconds == pytest.approx(sum(s.seconds for s in profile.steps if s.symbol == product.symbol))
-    assert sum(f.share for f in profile.functions) == pytest.approx(1.0)
+    assert product.shape == (32, 64)
+
+
+def test_functions_and_overhead_make_the_whole_call(profile):
+    assert sum(f.share for f in profile.functions) + profile.overhead_share == pytest.approx(1.0)
+    assert sum(f.seconds for f in profile.functions) + profile.overhead_seconds == pytest.approx(profile.call_seconds)
+    assert profile.overhead_seconds > 0
 
 
 def test_functions_come_by_their_time(profile):
@@ -48,22 +56,38 @@ def test_functions_come_by_their_time(profile):
     assert seconds == sorted(seconds, reverse=True)
 
 
-def test_overhead_is_what_a_call_takes_beyond_its_run(engine, monkeypatch):
-    """By a clock that stands still but for what is timed: 7 ms a call, 4 ms the run in it, kernels 1, 2 and 3 ms."""
-    now = 0.0
+class Machine:
+    """A clock that stands still but for what is timed: a call takes 3 ms around its code, 1, 2 and 3 ms in its steps.
+    ``delay(k)`` is what something else that runs takes from part number k, of all that ever ran."""
 
-    def taking(seconds):
-        def run():
-            nonlocal now
-            now += seconds
+    STEPS = (1e-3, 2e-3, 3e-3)
 
-        return run
+    def __init__(self, delay=lambda part: 0.0, python=0.0):
+        self.now, self.parts, self.delay, self.python = 0.0, 0, delay, python
 
-    monkeypatch.setattr(profile_module, "time", SimpleNamespace(perf_counter=lambda: now))
-    monkeypatch.setattr(profile_module, "measure_rates", lambda target, threads: RATES)
-    model, steps = engine.library.model, (1e-3, 2e-3, 3e-3)
-    made = measure_profile(model, 1, {"N": 32}, {}, taking(7e-3), taking(4e-3), lambda: steps)
-    assert made.call_seconds == pytest.approx(7e-3)
+    def take(self, seconds):
+        taken = seconds + self.delay(self.parts)
+        self.now, self.parts = self.now + taken, self.parts + 1
+        return taken
+
+    def call(self):
+        code = sum(map(self.take, self.STEPS))
+        self.take(3e-3)
+        return code
+
+    @property
+    def steps(self):
+        return [lambda seconds=seconds: self.take(seconds + self.python) for seconds in self.STEPS]
+
+    def profile(self, engine, monkeypatch):
+        monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(measuring, "measure_rates", lambda target, threads: RATES)
+        return measure_profile(engine.library.model, 1, {"N": 32}, {}, self.call, self.steps)
+
+
+def test_overhead_is_what_a_call_takes_beyond_its_code(engine, monkeypatch):
+    made = Machine().profile(engine, monkeypatch)
+    assert made.call_seconds == made.measured_seconds == pytest.approx(9e-3)
     assert made.overhead_seconds == pytest.approx(3e-3)
     product, softmax = sorted(made.functions, key=lambda f: "softmax" in f.name)
     assert (product.seconds, softmax.seconds) == (pytest.approx(3e-3), pytest.approx(3e-3))
@@ -71,8 +95,30 @@ def test_overhead_is_what_a_call_takes_beyond_its_run(engine, monkeypatch):
     assert product.gbps == pytest.approx(2 * 4 * (32 * 64 + 64 * 64 + 32 * 64) / 3e-3 / 1e9)
     least = 2 * max(product.operations / 2 / 100e9, product.traffic / 2 / 50e9)
     assert product.roof_fraction == pytest.approx(least / 3e-3)
-    faster = measure_profile(model, 1, {"N": 32}, {}, taking(4e-3), taking(4e-3), lambda: steps)
-    assert faster.overhead_seconds == pytest.approx(0.0)
+    assert "beside what else ran" not in str(made)
+
+
+def test_a_busy_machine_holds_up_calls_but_no_function(engine, monkeypatch):
+    """Every fifth part of what runs is held up by 20 ms: hardly any call is as fast as it could be."""
+    made = Machine(delay=lambda part: 20e-3 if part % 5 == 0 else 0.0).profile(engine, monkeypatch)
+    assert made.measured_seconds >= 20e-3
+    assert made.call_seconds == pytest.approx(9e-3)
+    assert [step.seconds for step in made.steps] == [pytest.approx(seconds) for seconds in Machine.STEPS]
+    assert made.overhead_share == pytest.approx(1 / 3)
+    assert "9.00 ms a call, " in str(made)
+    assert "beside what else ran" in str(made)
+
+
+def test_a_machine_half_as_fast_in_every_other_round_still_adds_up(engine, monkeypatch):
+    made = Machine(delay=lambda part: 3e-3 * (part // 70 % 2)).profile(engine, monkeypatch)
+    assert sum(f.share for f in made.functions) + made.overhead_share == pytest.approx(1.0)
+    assert all(0 < f.share < 1 for f in made.functions)
+
+
+def test_what_python_takes_to_call_a_step_is_no_time_of_its_function(engine, monkeypatch):
+    made = Machine(python=1e-3).profile(engine, monkeypatch)
+    assert made.call_seconds == pytest.approx(9e-3)
+    assert [step.seconds for step in made.steps] == [pytest.approx(6e-3 * part / 9e-3) for part in (2e-3, 3e-3, 4e-3)]
 
 
 def test_the_roofline_is_the_slower_of_computing_and_reading():
@@ -93,12 +139,54 @@ def test_measured_rates_are_those_of_a_computer():
     assert all(1e6 < bandwidth < 1e14 for _, bandwidth in rates.bandwidths)
 
 
-def test_the_table_names_functions_nodes_and_implementations(profile):
+def numbered(count):
+    """A profile of functions with long names, from milliseconds to next to nothing."""
+    steps = tuple(
+        StepProfile(
+            f"fused_nn_winograd_conv2d_add_relu_{k}",
+            f"symbol_{k}",
+            "winograd_conv2d.tiled",
+            (f"/layer{k}/conv{k}/Conv", f"/layer{k}/relu{k}/Relu"),
+            (1, 64, 112, 112),
+            1.2345e-2 / 17**k,
+            10**9 // 17**k,
+            10**6 // 17**k,
+            1e-2 / 17**k,
+            "compute",
+        )
+        for k in range(count)
+    )
+    return Profile("model", 2, 0.2, 1e-5, RATES, steps)
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_the_table_fits_the_width_and_cuts_no_number(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    made = numbered(6)
+    lines = str(made).splitlines()
+    assert max(map(len, lines)) <= columns
+    first = next(line for line in lines if line.startswith("12.3 ms"))
+    assert re.match(r"12\.3 ms   94\.0%     81\.0  0\.0810  81\.0%  compute  fused_nn", first)
+    assert all("…" not in line[:48] for line in lines)
+    assert ("winograd_conv2d.tiled" in first) == (columns == 140)
+
+
+def test_the_table_has_functions_shapes_nodes_the_engine_and_the_sum(profile, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     text = str(profile)
     for function in profile.functions:
         assert function.name in text
         assert function.implementation in text
-    assert "around the kernels" in text
+    assert "2 calls, 32×64" in text
+    assert "engine" in text
+    assert re.search(r"100\.0% .* a call", text)
+
+
+def test_a_function_that_took_no_time_has_no_rates():
+    step = StepProfile("f", "f", "copy", (), (), 0.0, 10, 10, 1e-9, "memory")
+    (function,) = Profile("model", 1, 0.0, 0.0, RATES, (step,)).functions
+    assert (function.gflops, function.roof_fraction, function.share) == (0.0, 0.0, 0.0)
+    assert "scalar" in str(Profile("model", 1, 0.0, 0.0, RATES, (step,)))
 
 
 def test_json_has_every_number(profile):
@@ -116,12 +204,12 @@ def test_the_chrome_trace_lays_the_steps_end_to_end(profile):
     assert all(event["ph"] == "X" for event in events)
 
 
-def test_the_chart_has_a_bar_a_function_and_escapes_names():
+def test_the_chart_has_a_bar_a_function_and_one_of_the_engine_and_escapes_names():
     x = lw.var("<x>", (4, 4))
     library = lw.compile(lw.Function([x], lw.nn.relu(x), "a<b&c"), jobs=1)
     root = ET.fromstring(lw.Engine(library, threads=1).profile([np.ones((4, 4), np.float32)]).svg())
     assert root.tag.endswith("svg")
-    assert sum(child.tag.endswith("}g") for child in root) == 1
+    assert sum(child.tag.endswith("}g") for child in root) == 2  # and one of the engine
 
 
 def test_origins_are_the_nodes_of_the_imported_model():
