@@ -36,11 +36,6 @@ def listed(items: Iterable[object], most: int = _LISTED) -> str:
     return ", ".join([*texts[:shown], *([f"… {left} more"] if left else [])])
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things: ``1 step``, ``2 steps``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 class BriefRepr:
     """A dataclass, made with ``repr=False``, whose ``repr`` has its fields, long ones cut."""
 

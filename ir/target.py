@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .brief import counted, listed, one_line
+from .brief import listed, one_line
 from .dtype import DType
 from .errors import TargetError
+from .quantities import count_text
 
 LLVM = "llvm"
 """The kind of the targets that are ours."""
@@ -87,7 +88,7 @@ class Target:
 
     def __repr__(self) -> str:
         kind = "" if self.kind == LLVM else f"{self.kind}, "
-        threads = f", {counted(self.threads, 'thread')}" if self.threads else ""
+        threads = f", {count_text(self.threads, 'thread')}" if self.threads else ""
         libs = f", {listed(self.libs, 60)}" if self.libs else ""
         return one_line(f"<Target {kind}{self.cpu}, {self.triple}, vectors of {self.vector_bits} bits{threads}{libs}>")
 

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, TypeAlias, TypeVar
 
-from ..ir.brief import counted, listed
+from ..ir.brief import listed
 from ..ir.errors import ScheduleError
 from ..ir.expr import Axis, Expr
+from ..ir.quantities import count_text
 from ..te.tensor import ComputeOp, Operation, Tensor
 from .index_map import index_map as parse_index_map
 from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of
@@ -72,7 +73,7 @@ class Schedule:
         return "\n".join([*warnings, nest_text(self.state)])
 
     def __repr__(self) -> str:
-        return f"Schedule of {listed(self.state.outputs)} ({counted(len(self.trace), 'step')})"
+        return f"Schedule of {listed(self.state.outputs)} ({count_text(len(self.trace), 'step')})"
 
     def _repr_html_(self) -> str:
         from .schedule_html import schedule_html  # it knows schedules

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, overload
 
-from ..ir.brief import counted, listed
+from ..ir.brief import listed
 from ..ir.errors import ScheduleError, TraceError
+from ..ir.quantities import count_text
 from .state import ScheduleState
 from .step import Step
 from .trace_json import read_steps, steps_text
@@ -38,7 +39,7 @@ class Trace(Sequence[Step]):
 
     def __repr__(self) -> str:
         steps = f": {listed(step.primitive for step in self.steps)}" if self.steps else ""
-        return f"<Trace of {counted(len(self.steps), 'step')}{steps}>"
+        return f"<Trace of {count_text(len(self.steps), 'step')}{steps}>"
 
     def then(self, *steps: Step) -> Trace:
         """The trace with further steps."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...codegen.extents import evaluate
 from ...codegen.model import CompiledModel, ModelStep, StepResult
-from ...ir.brief import BriefRepr, counted, one_line
+from ...ir.brief import BriefRepr, one_line
 from ...ir.errors import ModelError
-from ...ir.quantities import error_text
+from ...ir.quantities import count_text, error_text
 from ..arrays import Array
 
 TOLERANCE = 1e-4
@@ -74,7 +74,7 @@ class Comparison:
     def __repr__(self) -> str:
         outside = sum(not difference.within for difference in self.differences)
         found = f"{outside} beyond the tolerance" if outside else "all within the tolerance"
-        values = counted(len(self.differences), "value")
+        values = count_text(len(self.differences), "value")
         return f"<Comparison of {one_line(self.model, 80)}: {values}, {found}>"
 
     def __str__(self) -> str:
