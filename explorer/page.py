@@ -19,7 +19,21 @@ from string import Template
 from ..ir.errors import RuntimeArgumentError
 from .document import Document
 
-_SCRIPTS = ("links.js", "text_view.js", "roofline.js", "overview.js", "column.js", "explorer.js", "start.js")
+_SCRIPTS = (
+    "links.js",
+    "colours.js",
+    "highlight.js",
+    "row_layout.js",
+    "text_view.js",
+    "roofline.js",
+    "overview.js",
+    "column.js",
+    "address.js",
+    "remembered.js",
+    "search.js",
+    "explorer.js",
+    "start.js",
+)
 
 
 def page(document: Document) -> str:

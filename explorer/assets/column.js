@@ -7,11 +7,12 @@ class Column {
     this.root = element("section", "column");
     this.title = element("h2", "", title);
     this.count = element("span", "count");
+    this.found = element("span", "count found");
     this.choices = element("div", "choices");
     this.detail = element("div", "detail");
     this.views = Array.from({ length: views }, () => new TextView(on));
     const head = element("div", "head");
-    head.append(this.title, this.count, this.choices);
+    head.append(this.title, this.count, this.found, this.choices);
     this.root.setAttribute("aria-label", title);
     this.root.append(head, ...this.views.map((view) => view.root), this.detail);
   }
@@ -40,6 +41,13 @@ class Column {
     }
     this.count.textContent = total ? `${total} marked` : "";
     this.explain(active);
+  }
+
+  /** Says how many matches of the search are in the column, and gives their number. */
+  countFound() {
+    const total = this.views.reduce((sum, view) => sum + view.matches.length, 0);
+    this.found.textContent = total ? `${total} found` : "";
+    return total;
   }
 
   /** Says all of the verdict on the marked loop, where it is one of this column's. */

@@ -11,67 +11,36 @@ const KEYS = [
   ["d", "difference"],
   ["i", "LLVM IR"],
   ["c", "side by side"],
+  ["/", "search"],
+  ["w", "wrap lines"],
+  ["y", "copy link"],
   ["o", "times"],
   ["t", "dark, light"],
   ["esc", "clear"],
 ];
 const AMONG_SCHEDULES = ["[ ]", "c"]; // keys that do nothing where there is but one
-const STAGES = { steps: "Schedule", nest: "Loop nest", lowered: "Lowered", llvm: "LLVM IR", assembly: "Assembly" };
-const COLUMNS = ["Schedule", "Loop nest", "Passes", "LLVM IR", "Assembly"];
-/** What is chosen at first; the address names what differs. `stage` is shown side by side, `pane` is in front. */
-const FRESH = {
-  schedule: -1,
-  id: "",
-  line: 0,
-  step: 0,
-  pass: -1,
-  diff: 0,
-  llvm: 1,
-  stage: "",
-  overview: 1,
-  theme: "",
-  pane: 1,
-};
-
 class Explorer {
   constructor(data) {
     this.data = data;
     this.panes = readPanes(data);
     this.hovered = null;
     this.columns = [];
-    this.on = { hover: (selection) => this.hover(selection), pick: (selection) => this.pick(selection) };
-    this.readAddress();
+    this.wraps = recall("wrap") === "1";
+    this.on = {
+      hover: (selection) => this.hover(selection),
+      pick: (selection) => this.pick(selection),
+      copy: () => this.copyLink(),
+    };
+    this.search = new Search(document.querySelector("#search"), this);
+    this.state = readAddress(data, this.panes, location.hash.slice(1));
     this.showHead();
     this.listen();
     this.build();
   }
 
-  // What is chosen, and the address that keeps it.
-
-  readAddress() {
-    const given = new URLSearchParams(location.hash.slice(1));
-    const state = { ...FRESH };
-    for (const [name, fresh] of Object.entries(FRESH)) {
-      const text = given.get(name);
-      if (text !== null) state[name] = typeof fresh === "number" ? Math.trunc(Number(text)) || 0 : text;
-    }
-    if (!this.data.schedules[state.schedule]) state.schedule = this.data.schedules.length - 1;
-    const pane = this.panes.get(state.id);
-    if (!pane || !(state.line >= 1 && state.line <= pane.lines.length)) Object.assign(state, { id: "", line: 0 });
-    if (!Object.hasOwn(STAGES, state.stage)) state.stage = "";
-    if (!COLUMNS[state.pane]) state.pane = FRESH.pane;
-    for (const name of ["diff", "overview"]) state[name] = state[name] ? 1 : 0;
-    const { passes, nests, llvm } = this.data.schedules[state.schedule];
-    if (!passes[state.pass]?.pane) state.pass = -1;
-    if (!nests[state.step]) state.step = 0;
-    if (!llvm[state.llvm]) state.llvm = FRESH.llvm;
-    this.state = state;
-  }
-
   writeAddress() {
-    const kept = Object.entries(this.state).filter(([name, value]) => value !== FRESH[name]);
-    this.address = new URLSearchParams(kept).toString();
-    history.replaceState(null, "", `#${this.address}`);
+    this.address = addressOf(this.data, this.panes, this.state);
+    keepAddress(this.address);
   }
 
   /** Changes what is chosen, and makes the columns anew. */
@@ -112,8 +81,11 @@ class Explorer {
     document.querySelector("#overview-button").setAttribute("aria-pressed", Boolean(state.overview));
     document.querySelector("#compare-button").setAttribute("aria-pressed", Boolean(state.stage));
     document.querySelector("#compare-button").hidden = data.schedules.length < 2;
+    document.querySelector("#wrap-button").setAttribute("aria-pressed", this.wraps);
+    this.loops = loopsOf(this.panes, this.schedule);
     if (state.stage) this.buildSideBySide();
     else this.buildStages();
+    this.search.refresh();
     this.mark();
     this.reveal();
     this.writeAddress();
@@ -122,7 +94,7 @@ class Explorer {
   /** The columns by their titles: those that are there already stay, so that their widths and places do. */
   arrange(titles) {
     if (titles.join("\n") !== this.columns.map((column) => column.name).join("\n")) {
-      const views = (title) => (title === "Schedule" && !this.state.stage ? 2 : 1);
+      const views = (title) => (["Schedule", "Assembly"].includes(title) && !this.state.stage ? 2 : 1);
       this.columns = titles.map((title) => new Column(title, views(title), this.on));
       const parts = this.columns.flatMap((column) => [column.root, makeResizer(column)]);
       document.querySelector("#columns").replaceChildren(...parts.slice(0, -1));
@@ -150,7 +122,9 @@ class Explorer {
         pick: () => this.set({ llvm: number }),
       })),
     );
-    this.show(assembly.views[0], schedule.assembly);
+    assembly.views[0].root.classList.add("definition");
+    this.show(assembly.views[0], schedule.model);
+    this.show(assembly.views[1], schedule.assembly);
     this.showTabs(COLUMNS.map((title, index) => [title, index === state.pane, () => this.set({ pane: index })]));
     this.columns.forEach((column, index) => column.root.classList.toggle("front", index === state.pane));
   }
@@ -190,9 +164,9 @@ class Explorer {
     const { state, data } = this;
     const columns = this.arrange(data.schedules.map((schedule) => schedule.name));
     data.schedules.forEach((schedule, number) => {
-      const { steps, nests, passes, llvm, assembly } = schedule;
-      const shown = { steps, nest: nests.at(-1), lowered: passes.at(-1).pane, llvm: llvm[state.llvm], assembly };
-      this.show(columns[number].views[0], shown[state.stage]);
+      const { steps, nests, passes, llvm, model, assembly } = schedule;
+      const shown = { steps, nest: nests.at(-1), lowered: passes.at(-1).pane, llvm: llvm[state.llvm], model, assembly };
+      this.show(columns[number].views[0], shown[state.stage], false, loopsOf(this.panes, schedule));
       columns[number].title.style.setProperty("--colour", colourOf(number));
       const text = `${schedule.seconds ? `${timeText(schedule.seconds)}, ` : ""}all stages`;
       const pick = () => this.set({ schedule: number, stage: "" });
@@ -214,10 +188,14 @@ class Explorer {
     replaceButtons(document.querySelector("#tabs"), buttons);
   }
 
-  /** Shows a pane in a view, unless it is there already. */
-  show(view, id, diff = false) {
-    if (view.pane?.id === id && view.diff === diff) return;
+  /** Shows a pane in a view, unless it is there already; without an id, hides the view. */
+  show(view, id, diff = false, loops = this.loops) {
+    view.root.hidden = !id;
+    view.wrap(this.wraps);
+    if (!id) view.hide();
+    if (!id || (view.pane?.id === id && view.diff === diff)) return;
     view.diff = diff;
+    view.loops = loops(this.panes.get(id));
     view.show(this.panes.get(id), rowsOf(this.panes, this.panes.get(id), diff));
   }
 
@@ -235,8 +213,8 @@ class Explorer {
     const again = selection && selection.id === this.state.id && selection.line === this.state.line;
     const { id, line } = again || !selection ? { id: "", line: 0 } : selection;
     this.forgetPlaces();
-    this.state.id = id;
-    this.state.line = line;
+    Object.assign(this.state, { id, line });
+    if (id && !this.state.stage) this.state.pane = COLUMN_OF[this.panes.get(id).role];
     const step = id && id === this.schedule.steps ? this.schedule.step_of[line - 1] : 0;
     if (step && !this.state.stage) this.set({ step });
     this.mark();
@@ -263,6 +241,7 @@ class Explorer {
   mark() {
     const active = this.hovered ?? this.pinned;
     const marks = marksOf(this.panes, active);
+    document.body.classList.toggle("marking", Boolean(active));
     for (const column of this.columns) column.mark(marks, active, this.pinned);
   }
 
@@ -276,7 +255,38 @@ class Explorer {
   }
 
   get views() {
-    return this.columns.flatMap((column) => column.views);
+    return this.columns.flatMap((column) => column.views).filter((view) => view.pane);
+  }
+
+  // The search, lines that are wrapped, links.
+
+  /** Goes to a match of the search, in front of the other columns if there is room for one only. */
+  showMatch(view, match) {
+    for (const other of this.views) if (other.current && other !== view) other.leaveMatch();
+    if (!view.isShown) this.set({ pane: this.columns.findIndex((column) => column.views.includes(view)) });
+    view.goToMatch(match);
+  }
+
+  /** Says of each column, and on its tab, how often the search finds its text there. */
+  showCounts() {
+    const tabs = this.state.stage ? [] : document.querySelectorAll("#tabs button");
+    this.columns.forEach((column, index) => {
+      const count = column.countFound();
+      if (tabs[index]) tabs[index].dataset.found = count || "";
+    });
+  }
+
+  toggleWrap() {
+    this.wraps = !this.wraps;
+    remember("wrap", this.wraps ? "1" : "0");
+    this.build();
+  }
+
+  /** Copies the address of the page as it is, which opens at the pinned line. */
+  async copyLink() {
+    if (!this.pinned) return;
+    await copyText(location.href);
+    for (const button of document.querySelectorAll(".link-button")) button.textContent = "copied";
   }
 
   // Keys.
@@ -285,15 +295,21 @@ class Explorer {
     document.querySelector("#overview-button").addEventListener("click", () => this.press("o"));
     document.querySelector("#compare-button").addEventListener("click", () => this.press("c"));
     document.querySelector("#theme-button").addEventListener("click", () => this.press("t"));
+    document.querySelector("#search-button").addEventListener("click", () => this.press("/"));
+    document.querySelector("#wrap-button").addEventListener("click", () => this.press("w"));
     document.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (this.press(event.key)) event.preventDefault();
+      const inField = event.target === this.search.field;
+      const wantsSearch = event.key === "f" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+      if (wantsSearch && !inField) this.search.open(); // in the field it is the browser's own search
+      else if (event.key === "F3" && this.search.isOpen) this.search.move(event.shiftKey ? -1 : 1);
+      else if (inField || event.ctrlKey || event.metaKey || event.altKey || !this.press(event.key)) return;
+      event.preventDefault();
     });
     addEventListener("beforeprint", () => this.views.forEach((view) => view.render(true)));
     addEventListener("afterprint", () => this.views.forEach((view) => view.render()));
     addEventListener("hashchange", () => {
       if (location.hash.slice(1) === this.address) return;
-      this.readAddress();
+      this.state = readAddress(this.data, this.panes, location.hash.slice(1));
       this.build();
     });
   }
@@ -319,7 +335,11 @@ class Explorer {
       c: () => this.data.schedules.length > 1 && this.set({ stage: state.stage ? "" : "nest" }),
       o: () => this.set({ overview: 1 - state.overview }),
       t: () => this.set({ theme: this.isDark() ? "light" : "dark" }),
-      Escape: () => this.clear(),
+      "/": () => this.search.open(),
+      w: () => this.toggleWrap(),
+      y: () => this.copyLink(),
+      Enter: () => this.pinPlace(),
+      Escape: () => (this.search.isOpen ? this.search.close() : this.clear()),
     }[key];
     if (!action) return false;
     this.hovered = null;
@@ -348,6 +368,12 @@ class Explorer {
     view.scroller.focus({ preventScroll: true });
   }
 
+  /** Pins the line that was gone to last. */
+  pinPlace() {
+    const { at, pane } = this.focused;
+    if (at) this.pick({ id: pane.id, line: at });
+  }
+
   movePane(by) {
     const { views } = this;
     const index = around(views.indexOf(this.focused) + by, views.length);
@@ -359,7 +385,7 @@ class Explorer {
   moveMark(by) {
     const view = this.focused;
     if (this.pinned) this.mark();
-    const top = Math.floor(view.scroller.scrollTop / ROW_HEIGHT);
+    const top = view.layout.rowAt(view.topLine);
     const pinned = view.pane.id === this.state.id ? this.state.line : 0;
     const found = view.markedBeside(view.at || pinned || view.rows[top]?.line || 0, by);
     if (found) view.goTo(found);

@@ -3,25 +3,11 @@
 const ROW_HEIGHT = 19;
 const MORE_ROWS = 12;
 const PRINTED_ROWS = 600;
+const MARGIN = 11; // how many characters wide is what stands before and behind the text of a row
+const LEAST_COLUMNS = 24;
 const LEAST_NOTE = 60;
 
-/** What stands out in a text, by the role of its pane: at most a comment, a keyword, a kind and a number. */
-const TOKENS = {
-  nest: /(?<quiet>#.*$)|(?<keyword>\b(?:for|in|if|else|while|def|let|assert)\b)|(?<kind>\b(?:vectorized|parallel|unrolled)\b)|(?<number>\b\d[\w.]*\b)/g,
-  steps: /(?<quiet>#.*$)|(?<keyword>\.\w+(?=\())|(?<kind>"[^"]*")|(?<number>\b\d[\w.]*\b)/g,
-  llvm: /(?<quiet>;.*$|, align \d+|![\w.]*|\b(?:nsw|inbounds|nuw|noalias|nocapture)\b)|(?<keyword>\b(?:define|ret|br|phi|load|store|call|declare)\b)|(?<kind><\d+ x \w+>)|(?<number>(?<=\s)-?\d[\w.+-]*)/g,
-  assembly: /(?<quiet>\s#.*$|^ +\..*$)|(?<keyword>^ +[a-z]\w*)|(?<kind>%[xyzk](?:mm)?\d+\b)|(?<number>\$-?\w+)/g,
-};
 const SIGN_CLASS = { " ": "same", "+": "added", "−": "removed", "⋯": "fold" };
-const tokensOf = (role) => TOKENS[{ compute: "nest", pass: "nest" }[role] ?? role];
-
-/** A line as it is shown: nests indented by two instead of four, operands of instructions below each other. */
-function display(text, role) {
-  if (role === "assembly") {
-    return text.replace(/^\t([^\t]+)\t/, (_, name) => `    ${name.padEnd(12)} `).replaceAll("\t", "    ");
-  }
-  return tokensOf(role) === TOKENS.nest ? text.replace(/^ +/, (indent) => indent.slice(indent.length / 2)) : text;
-}
 
 function element(name, className, text) {
   const made = document.createElement(name);
@@ -37,25 +23,17 @@ function replaceButtons(root, children) {
   root.querySelectorAll("button")[at]?.focus({ preventScroll: true });
 }
 
-/** Puts a text into an element, its tokens in spans. */
-function highlight(target, text, role) {
-  const tokens = tokensOf(role);
-  let end = 0;
-  for (const match of text.matchAll(tokens)) {
-    const [kind, token] = Object.entries(match.groups).find(([, found]) => found !== undefined);
-    target.append(text.slice(end, match.index), element("span", `t-${kind}`, token));
-    end = match.index + token.length;
-  }
-  target.append(text.slice(end));
-}
-
 class TextView {
-  /** `on.hover` and `on.pick` are called with the `id` of a pane and a `line` of it; hover also with null. */
+  /** `on.hover` and `on.pick` are called with the `id` of a pane and a `line` of it, hover also with null; `on.copy`
+   * copies a link to the pinned line. */
   constructor(on) {
     this.on = on;
     this.rows = [];
     this.marks = { own: new Set(), inner: new Set(), pinned: 0 };
-    this.at = 0; // the mark that was gone to last
+    this.at = 0; // the line that was gone to last
+    this.wraps = false;
+    this.finder = null;
+    this.matches = [];
     this.root = element("div", "text");
     this.scroller = element("div", "scroller");
     this.sheet = element("div", "sheet");
@@ -68,7 +46,7 @@ class TextView {
     this.scroller.addEventListener("pointermove", (event) => this.hover(this.rowAt(event)));
     this.scroller.addEventListener("pointerleave", () => on.hover(null));
     this.scroller.addEventListener("click", (event) => this.pick(this.rowAt(event)));
-    new ResizeObserver(() => this.render()).observe(this.scroller);
+    new ResizeObserver(() => this.resize()).observe(this.scroller);
   }
 
   get isShown() {
@@ -77,26 +55,66 @@ class TextView {
 
   show(pane, rows) {
     this.pane = pane;
-    this.rows = rows;
     this.at = 0;
-    this.rowOf = new Map(rows.map((row, index) => [row.line, index]));
-    const longest = rows.reduce((most, row) => Math.max(most, this.width(row)), 0);
     this.scroller.setAttribute("aria-label", pane.title);
-    this.sheet.style.height = `${rows.length * ROW_HEIGHT}px`;
-    this.root.style.setProperty("--rows", rows.length);
-    this.sheet.style.minWidth = `${longest}ch`;
     this.scroller.scrollTo(0, 0);
+    this.setRows(rows);
+    this.find(this.finder);
+  }
+
+  /** Shows no text, and takes no room. */
+  hide() {
+    Object.assign(this, { pane: null, rows: [], matches: [] });
+  }
+
+  setRows(rows) {
+    this.rows = rows;
+    this.rowOf = new Map(rows.map((row, index) => [row.line, index]));
+    this.texts = rows.map((row) => this.text(row));
+    this.longest = this.texts.reduce((most, text) => Math.max(most, text.length), 0);
+    this.search();
+    this.arrange();
+  }
+
+  /** Puts the rows in their places, long ones wrapped if that is wanted; the first one in sight stays. */
+  arrange() {
+    const first = this.layout?.rowAt(this.topLine) ?? 0;
+    this.layout = new RowLayout(this.texts, this.columns());
+    this.sheet.style.height = `${this.layout.lines * ROW_HEIGHT}px`;
+    this.sheet.style.minWidth = this.wraps ? "" : `${this.longest + MARGIN}ch`;
+    this.root.classList.toggle("wraps", this.wraps);
+    this.root.style.setProperty("--rows", this.layout.lines);
+    this.scroller.scrollTop = (this.layout.tops[first] ?? 0) * ROW_HEIGHT;
     this.render();
+    this.drawRuler();
+  }
+
+  /** How many characters of a text fit beside each other; 0 where texts are not wrapped, or cannot be seen. */
+  columns() {
+    const room = Math.floor(this.scroller.clientWidth / this.characterWidth()) - MARGIN;
+    return this.wraps && this.isShown ? Math.max(LEAST_COLUMNS, room) : 0;
+  }
+
+  wrap(wraps) {
+    if (wraps === this.wraps) return;
+    this.wraps = wraps;
+    if (this.pane) this.arrange();
+  }
+
+  resize() {
+    if (!this.pane) return;
+    if (this.columns() === this.layout.columns) this.render();
+    else this.arrange();
+  }
+
+  /** Which line is at the top, counted as in the layout. */
+  get topLine() {
+    return Math.floor(this.scroller.scrollTop / ROW_HEIGHT);
   }
 
   text(row) {
     if (row.sign === "⋯") return row.text;
     return display(row.line ? this.pane.lines[row.line - 1] : row.text, this.pane.role);
-  }
-
-  /** How many characters wide a row is, what stands before its text included. */
-  width(row) {
-    return this.text(row).length + 9;
   }
 
   /** Marks lines, and shows where they are along the ruler. */
@@ -110,10 +128,10 @@ class TextView {
   render(all = false) {
     if (!this.pane) return;
     this.all = all;
-    const { scrollTop, clientHeight } = this.scroller;
-    const first = all ? 0 : Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - MORE_ROWS);
-    const seen = Math.ceil(clientHeight / ROW_HEIGHT) + 2 * MORE_ROWS;
-    const last = Math.min(this.rows.length, all ? PRINTED_ROWS : first + seen);
+    const { layout, scroller } = this;
+    const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW_HEIGHT);
+    const first = all ? 0 : layout.rowAt(Math.max(0, this.topLine - MORE_ROWS));
+    const last = Math.min(this.rows.length, all ? PRINTED_ROWS : layout.rowAt(bottom + MORE_ROWS) + 1);
     const shown = [];
     for (let index = first; index < last; index++) shown.push(this.makeRow(index));
     const left = this.rows.length - last;
@@ -123,25 +141,50 @@ class TextView {
 
   makeRow(index) {
     const row = this.rows[index];
-    const made = element("div", `row ${SIGN_CLASS[row.sign]}`);
-    made.style.top = `${index * ROW_HEIGHT}px`;
+    const loop = this.loopAt(index);
+    const made = element("div", `row ${SIGN_CLASS[row.sign]}${loop < 0 ? "" : ` l${loop % LINK_COLOURS}`}`);
+    made.style.top = `${this.layout.tops[index] * ROW_HEIGHT}px`;
+    made.style.height = `${this.layout.heightOf(index) * ROW_HEIGHT}px`;
     made.line = row.line;
     made.setAttribute("role", "option");
-    made.append(element("span", "number", row.line || ""), element("span", "sign", row.sign));
+    made.append(element("span", "number", row.line || ""), this.makeLink(index, loop), element("span", "sign", row.sign));
     const code = element("code");
-    if (row.sign === "⋯") code.textContent = this.text(row);
-    else highlight(code, this.text(row), this.pane.role);
+    const text = this.texts[index];
+    const matches = this.matchesOf.get(index) ?? [];
+    if (row.sign === "⋯") code.textContent = text;
+    else highlight(code, text, this.pane.role, matches, this.current);
+    if (this.layout.heightOf(index) > 1) this.wrapCode(code, text);
     made.append(code);
     const note = this.pane.notes.get(row.line);
-    if (note?.brief) made.append(...this.makeNote(note, row));
+    if (note?.brief) made.append(...this.makeNote(note, text));
     this.decorate(made);
     return made;
   }
 
+  wrapCode(code, text) {
+    const indent = wrapIndent(text, this.layout.columns);
+    code.style.width = `calc(${this.layout.columns}ch + 2px)`; // lengths are rounded, so that the last letter may not fit
+    code.style.paddingLeft = `${indent}ch`;
+    code.style.textIndent = `${-indent}ch`;
+  }
+
+  /** The number of the loop that a row belongs to, -1 for none. */
+  loopAt(index) {
+    return this.loops?.[(this.rows[index]?.line ?? 0) - 1] ?? -1;
+  }
+
+  /** The colour of a row's loop; its letter stands in the first row of several. */
+  makeLink(index, loop) {
+    if (loop < 0) return element("span", "link");
+    const made = element("span", "link", this.loopAt(index - 1) === loop ? "" : loopLetter(loop));
+    made.title = `of loop ${loopLetter(loop)}`;
+    return made;
+  }
+
   /** The verdict on a loop, as wide as there is room beside its line; without room "!" where it costs, else nothing. */
-  makeNote(note, row) {
+  makeNote(note, text) {
     const costly = note.costs.length > 0;
-    const room = this.scroller.clientWidth - this.width(row) * this.characterWidth() - 20;
+    const room = this.scroller.clientWidth - (text.length + MARGIN) * this.characterWidth() - 20;
     const fits = this.all || room >= LEAST_NOTE;
     if (!fits && !costly) return [];
     const made = element("span", costly ? "note costly" : "note", fits ? note.brief : "!");
@@ -168,16 +211,31 @@ class TextView {
     made.classList.toggle("pinned", isPinned);
     made.classList.toggle("at", made.line > 0 && made.line === this.at);
     made.setAttribute("aria-selected", isPinned);
+    const button = made.querySelector(".link-button");
+    if (isPinned && !button) made.append(this.makeLinkButton());
+    if (!isPinned) button?.remove();
+  }
+
+  makeLinkButton() {
+    const button = element("button", "link-button", "copy link");
+    button.type = "button";
+    button.tabIndex = -1; // the key does the same
+    button.title = "copy a link that opens the page at this line (y)";
+    button.addEventListener("click", (event) => {
+      event.stopPropagation(); // which would free the line
+      this.on.copy();
+    });
+    return button;
   }
 
   drawRuler() {
-    this.ruler.hidden = this.rows.length * ROW_HEIGHT <= this.scroller.clientHeight;
+    const { tops, lines } = this.layout;
+    this.ruler.hidden = lines * ROW_HEIGHT <= this.scroller.clientHeight;
     const ticks = [];
-    const place = (kind, lines) => {
+    const place = (kind, indices) => {
       let from = -2;
       let tick = null;
-      for (const index of [...lines].map((line) => this.rowOf.get(line)).sort((a, b) => a - b)) {
-        if (index === undefined) continue;
+      for (const index of indices) {
         if (index !== from + 1) {
           tick = element("i", kind);
           tick.start = index;
@@ -186,18 +244,26 @@ class TextView {
         from = tick.end = index;
       }
     };
-    place("inner", this.marks.inner);
-    place("own", this.marks.own);
+    place("inner", this.indicesOf(this.marks.inner));
+    place("own", this.indicesOf(this.marks.own));
+    place("found", this.matchesOf.keys());
     for (const tick of ticks) {
-      tick.style.top = `${(100 * tick.start) / this.rows.length}%`;
-      tick.style.height = `max(2px, ${(100 * (tick.end - tick.start + 1)) / this.rows.length}%)`;
+      tick.style.top = `${(100 * tops[tick.start]) / lines}%`;
+      tick.style.height = `max(2px, ${(100 * (tops[tick.end + 1] - tops[tick.start])) / lines}%)`;
     }
     this.ruler.replaceChildren(...ticks);
   }
 
   /** The index of the row at a pointer, by its place: rows are made anew while the pointer stays. */
   rowAt(event) {
-    return Math.floor((event.clientY - this.sheet.getBoundingClientRect().top) / ROW_HEIGHT);
+    const line = Math.floor((event.clientY - this.sheet.getBoundingClientRect().top) / ROW_HEIGHT);
+    return line < this.layout.lines ? this.layout.rowAt(line) : -1;
+  }
+
+  /** The indices of the rows of lines, in order; of those that have a row. */
+  indicesOf(lines) {
+    const indices = [...lines].map((line) => this.rowOf.get(line)).filter((index) => index !== undefined);
+    return indices.sort((a, b) => a - b);
   }
 
   hover(index) {
@@ -214,13 +280,61 @@ class TextView {
 
   /** Shows the lines that a row stands for. */
   unfold(index) {
+    this.setRows(this.rows.toSpliced(index, 1, ...this.folded(index)));
+  }
+
+  /** The rows that a row stands for. */
+  folded(index) {
     const first = this.rows[index - 1].line + 1;
     const last = this.rows[index + 1].line - 1;
-    const lines = Array.from({ length: last - first + 1 }, (_, offset) => ({ line: first + offset, sign: " " }));
-    const { scrollTop } = this.scroller;
-    this.show(this.pane, this.rows.toSpliced(index, 1, ...lines));
-    this.scroller.scrollTop = scrollTop;
-    this.mark(this.marks);
+    return Array.from({ length: last - first + 1 }, (_, offset) => ({ line: first + offset, sign: " " }));
+  }
+
+  /** Finds what a regular expression matches, or nothing without one; what is folded and has matches is unfolded. */
+  find(finder) {
+    this.finder = finder;
+    if (!this.pane) return;
+    const isFound = (row) => this.text(row).search(finder) >= 0;
+    const isHidden = (row, at) => row.sign === "⋯" && this.folded(at).some(isFound);
+    if (finder && this.rows.some(isHidden)) {
+      this.setRows(this.rows.flatMap((row, at) => (isHidden(row, at) ? this.folded(at) : [row])));
+    } else {
+      this.search();
+      this.render();
+      this.drawRuler();
+    }
+  }
+
+  search() {
+    this.current = null;
+    this.matches = [];
+    this.matchesOf = new Map();
+    if (this.finder) this.texts.forEach((text, index) => this.findIn(text, index));
+  }
+
+  findIn(text, index) {
+    if (this.rows[index].sign === "⋯") return;
+    const found = [];
+    for (const { 0: part, index: start } of text.matchAll(this.finder)) {
+      if (part) found.push({ index, start, end: start + part.length });
+    }
+    if (found.length) this.matchesOf.set(index, found);
+    this.matches.push(...found);
+  }
+
+  /** Goes to a match: it is outlined, and scrolled to. */
+  goToMatch(match) {
+    this.current = match;
+    this.at = this.rows[match.index].line;
+    this.revealRows([match.index]);
+    this.render();
+    const mark = this.sheet.querySelector("mark.current");
+    if (!this.wraps) mark?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  leaveMatch() {
+    this.current = null;
+    this.render();
   }
 
   /** Outlines a line, and scrolls to it. */
@@ -232,17 +346,21 @@ class TextView {
 
   /** Scrolls to the first of the lines, unless one of them can be seen. */
   reveal(lines) {
-    const indices = [...lines].map((line) => this.rowOf.get(line)).filter((index) => index !== undefined);
+    this.revealRows(this.indicesOf(lines));
+  }
+
+  revealRows(indices) {
+    const { tops } = this.layout;
     const { scrollTop, clientHeight } = this.scroller;
-    const visible = (index) => index * ROW_HEIGHT >= scrollTop && (index + 1) * ROW_HEIGHT <= scrollTop + clientHeight;
+    const bottom = scrollTop + clientHeight;
+    const visible = (index) => tops[index] * ROW_HEIGHT >= scrollTop && tops[index + 1] * ROW_HEIGHT <= bottom;
     if (!indices.length || indices.some(visible)) return;
-    const first = indices.reduce((least, index) => Math.min(least, index));
-    this.scroller.scrollTop = Math.max(0, first * ROW_HEIGHT - clientHeight / 3);
+    this.scroller.scrollTop = Math.max(0, tops[indices[0]] * ROW_HEIGHT - clientHeight / 3);
   }
 
   /** The line `by` rows away from a line, over rows that have none; the first one in sight if it is not shown. */
   lineBeside(line, by) {
-    const top = Math.ceil(this.scroller.scrollTop / ROW_HEIGHT);
+    const top = this.layout.rowAt(Math.ceil(this.scroller.scrollTop / ROW_HEIGHT));
     let index = this.rowOf.has(line) && line ? this.rowOf.get(line) + by : top;
     while (this.rows[index] && !this.rows[index].line) index += by;
     return this.rows[index]?.line ?? line;

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from random import Random
 
@@ -248,6 +249,61 @@ def test_the_address_keeps_what_is_chosen(tab, product_page, open_page):
     assert inherited.complaints() == []
 
 
+def test_a_fragment_opens_the_page_at_a_line_with_what_it_marks(product_page, open_page):
+    fma = "explorer.panes.get(explorer.schedule.assembly).lines.findIndex((text) => text.includes('vfmadd')) + 1"
+    first = open_page(product_page)
+    line = first.evaluate(fma)
+    linked = open_page(product_page, fragment=f"#asm-{line}")
+    assert linked.evaluate("explorer.pinned") == {"id": "1/assembly", "line": line}
+    assert [text.strip()[:4] for text in marked(linked, "Loop nest")] == ["C[i_"]
+    assert linked.evaluate("location.hash") == f"#asm-{line}"
+    other = open_page(product_page, fragment="#nest-3&schedule=0", width=600, height=900)
+    assert other.evaluate("explorer.pinned.id") == other.evaluate("explorer.schedule.nests.at(-1)")
+    assert other.evaluate("explorer.schedule.name") == "naive"
+    narrow = open_page(product_page, fragment=f"#asm-{line}", width=600, height=900)
+    assert narrow.evaluate(SHOWN) == ["Assembly"], "a narrow window shows the pane of the line"
+    for wrong in ("#asm-0", "#asm-99999", "#nowhere-1", "#asm-x", "#toString-1", "#%E0-1"):
+        tab = open_page(product_page, fragment=wrong)
+        assert tab.evaluate("explorer.pinned") is None, wrong
+        assert tab.complaints() == []
+
+
+def test_every_pinned_line_has_an_address_that_leads_back_to_it(tab, product_page, open_page):
+    for ident in tab.evaluate("[...explorer.panes.keys()]"):
+        pinned = {"id": ident, "line": 1}
+        tab.evaluate(f"explorer.set({{ id: {ident!r}, line: 1 }})")
+        fragment = tab.evaluate("location.hash")
+        assert tab.evaluate(f"readAddress(explorer.data, explorer.panes, {fragment[1:]!r}).id") == ident
+        assert tab.evaluate("explorer.pinned") == pinned
+
+
+def test_a_link_to_the_pinned_line_is_copied_by_a_key_and_by_a_button(tab, product_page):
+    tab.evaluate("navigator.clipboard.writeText = async (text) => { globalThis.copied = text }")
+    tab.press("y")
+    assert tab.evaluate("globalThis.copied === undefined"), "there is no line to link to"
+    tab.click(row("Loop nest", "for r in range(24)"))
+    line = tab.evaluate("explorer.state.line")
+    tab.press("y")
+    assert tab.evaluate("copied") == f"{product_page.as_uri()}#nest-{line}"
+    tab.evaluate("globalThis.copied = ''")
+    tab.click("document.querySelector('.link-button')")
+    assert tab.evaluate("copied").endswith(f"#nest-{line}")
+    assert tab.evaluate("explorer.state.line") == line, "the line stays pinned"
+    assert tab.evaluate("document.querySelector('.link-button').textContent") == "copied"
+
+
+def test_a_page_inside_of_another_one_shows_without_an_address_or_a_store(product_page, open_page, tmp_path):
+    inner = escape(product_page.read_text(encoding="utf-8"))
+    frame = f"<script>explorer = 0</script><iframe sandbox='allow-scripts' srcdoc='{inner}'></iframe>"
+    (tmp_path / "frame.html").write_text(frame)
+    shown = open_page(tmp_path / "frame.html").sandbox()
+    shown.wait("globalThis.explorer?.state !== undefined")
+    shown.evaluate("explorer.press('w'), explorer.pick({ id: explorer.schedule.assembly, line: 7 })")
+    assert shown.evaluate("explorer.wraps")
+    assert shown.evaluate("explorer.address") == "asm-7"
+    assert shown.evaluate("document.querySelector('h1').textContent") == "product"
+
+
 def test_a_page_that_cannot_be_shown_says_so(product_page, open_page, tmp_path):
     text = product_page.read_text(encoding="utf-8")
     (tmp_path / "broken.html").write_text(text.replace('id="document">', 'id="document">broken'), encoding="utf-8")
@@ -427,9 +483,10 @@ def test_twenty_thousand_lines_of_assembly_open_at_once(product, open_page, tmp_
     assert tab.evaluate("explorer.panes.get(explorer.schedule.assembly).lines.length") >= 20_000
     assert tab.evaluate("performance.getEntriesByName('shown').length") == 1
     assert tab.evaluate("document.querySelectorAll('.row').length") < 1000
-    tab.evaluate(f"{column('Assembly')}.querySelector('.scroller').scrollTop = 19000 * ROW_HEIGHT")
+    assembly = "explorer.columns[4].views.at(-1)"
+    tab.evaluate(f"{assembly}.scroller.scrollTop = 19000 * ROW_HEIGHT")
     tab.settle()
-    tab.point(f"{column('Assembly')}.querySelectorAll('.row')[20]")
+    tab.point(f"{assembly}.sheet.children[20]")
     assert tab.evaluate("explorer.hovered.line") > 18_000
     slowest = tab.evaluate(
         "(() => { const start = performance.now(); explorer.mark(); return performance.now() - start })()"
