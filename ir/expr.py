@@ -49,6 +49,7 @@ from .buffer import Buffer
 from .dtype import BOOL, INDEX, DType, dtype
 from .errors import ExpressionError
 from .intern import Interned
+from .operators import Operator, Operators
 from .rounding import round_number
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ LogicalOp = Literal["and", "or"]
 MAX_LANES = 256
 
 
-class Operand:
+class Operand(Operators["ExprLike", "Expr"]):
     """What stands in an arithmetic expression: expressions, and axes, which convert to one."""
 
     __slots__ = ()
@@ -73,77 +74,18 @@ class Operand:
     def as_expr(self) -> Expr:
         """The expression this stands for."""
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return binary("+", self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return binary("+", other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return binary("-", self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return binary("-", other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return binary("*", self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return binary("*", other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return binary("/", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return binary("/", other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return binary("//", self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return binary("//", other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return binary("%", self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return binary("%", other, self)
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return bitwise("&", self, other)
-
-    def __rand__(self, other: ExprLike) -> Expr:
-        return bitwise("&", other, self)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return bitwise("|", self, other)
-
-    def __ror__(self, other: ExprLike) -> Expr:
-        return bitwise("|", other, self)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return bitwise("^", self, other)
-
-    def __rxor__(self, other: ExprLike) -> Expr:
-        return bitwise("^", other, self)
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return bitwise("<<", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> Expr:
-        return bitwise("<<", other, self)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return bitwise(">>", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> Expr:
-        return bitwise(">>", other, self)
-
-    def __pow__(self, other: ExprLike) -> Expr:
-        return power(self, other)
-
-    def __rpow__(self, other: ExprLike) -> Expr:
-        return power(other, self)
+    @staticmethod
+    def operate(op: Operator, a: ExprLike, b: ExprLike) -> Expr:
+        """What ``a op b`` stands for."""
+        match op:
+            case "+" | "-" | "*" | "/" | "//" | "%":
+                return binary(op, a, b)
+            case "<" | "<=" | ">" | ">=" | "==" | "!=":
+                return compare(op, a, b)
+            case "&" | "|" | "^" | "<<" | ">>":
+                return bitwise(op, a, b)
+            case "**":
+                return power(a, b)
 
     def __neg__(self) -> Expr:
         return Unary("-", self.as_expr())
@@ -172,18 +114,6 @@ class Operand:
         return compare("!=", self, other)
 
     __hash__ = object.__hash__
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return compare("<", self, other)
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return compare("<=", self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return compare(">", self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return compare(">=", self, other)
 
     def __bool__(self) -> bool:
         raise ExpressionError(
