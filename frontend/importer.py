@@ -241,7 +241,9 @@ class _Importer:
     def _finished(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
         made = with_inputs(current, args)
         if isinstance(made, Call):
-            folded = fold(made) or self.shapes.fold(made)
+            folded: Node | None = fold(made)
+            if folded is None:
+                folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
         self.final[made] = None
         return made

@@ -7,7 +7,8 @@
            | TupleGet(tuple, index)
            | Function(params, body)          a model; or, as a call's attribute, a branch or loop body
 
-Nodes are compared by identity. All carry their type: operators infer it when a call is made (``ops/``).
+Nodes are compared by identity. All carry their type: operators infer it when a call is made (``ops/``). Python's
+operators and numpy's functions make calls of them (``array_operators.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..ir.brief import one_line
 from ..ir.dtype import dtype
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from .array_operators import ArrayOperators
 from .types import FunctionType, TensorType, TupleType, Type, tensor_type
 
 
@@ -35,7 +37,7 @@ class OpBase:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class NodeBase:
+class NodeBase(ArrayOperators):
     """Base of all nodes."""
 
     type: Type = field(init=False)

@@ -26,8 +26,8 @@ class TraceError(ScheduleError):
         self.step = step
 
 
-class TypeInferenceError(LoopwrightError):
-    """The types of an operator's inputs do not fit together."""
+class TypeInferenceError(LoopwrightError, TypeError):
+    """The types of an operator's inputs do not fit together, or a graph node is asked for what it does not have."""
 
 
 class ModelError(LoopwrightError):
