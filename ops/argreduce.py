@@ -17,12 +17,15 @@ from ..lowering.schedule import Schedule
 from .arguments import axis_of, flag
 from .attrs import Attrs, attr
 from .condition import clause
+from .op_group import OpGroup
 from .reduce import fold_axes, reduced_shape
 from .registry import OpPattern, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from .rows import MAX, MIN, RowFold, fold_rows, long_rows, schedule_rows
 from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
+
+GROUP = OpGroup.REDUCTIONS
 
 _MANY = 1 << 31
 """From so many elements on, positions need 64 bits."""

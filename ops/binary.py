@@ -22,9 +22,12 @@ from .arguments import flag
 from .attrs import Attrs, attr, one_of
 from .broadcasting import read_broadcast
 from .layout_rule import register_layout_rule, same_layout
+from .op_group import OpGroup
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import INTEGER_KINDS, NUMBER_KINDS, broadcast_shapes, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.ELEMENTWISE
 
 ANY_KINDS = ("bool", *NUMBER_KINDS)
 NAMES = ("a", "b")

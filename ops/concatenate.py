@@ -16,9 +16,12 @@ from .arguments import axis_of, tensors_of
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .memory_view import RunsOfResult, register_memory_rule
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.PARTS
 
 
 @dataclass(frozen=True)

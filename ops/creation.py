@@ -14,9 +14,12 @@ from ..ir.errors import ExpressionError, TypeInferenceError
 from ..ir.expr import Expr, as_index
 from .arguments import integer, integer_list, real
 from .attrs import Attrs, all_non_negative, attr, positive
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.CREATION
 
 
 def _dtype_name(name: str) -> str | None:

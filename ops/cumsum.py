@@ -19,10 +19,13 @@ from ..ir.stmt import Stmt
 from .accumulate import accumulator
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from .rows import extent_of, unravel
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.REDUCTIONS
 
 ROWS = 4
 """Rows summed side by side: an addition takes about as many cycles. More would need the same places of the cache."""

@@ -16,9 +16,12 @@ from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int
 from .accumulate import narrowed, widened
 from .arguments import tensors_of
 from .attrs import Attrs, attr
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute, register_reduce_schedule
+
+GROUP = OpGroup.PRODUCTS
 
 
 @dataclass(frozen=True)

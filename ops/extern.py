@@ -18,8 +18,11 @@ from ..ir.dtype import dtype as as_dtype
 from ..ir.errors import TypeInferenceError
 from .arguments import integer_list, tensors_of
 from .attrs import Attrs, all_non_negative, attr, optional
+from .op_group import OpGroup
 from .registry import Argument, Op, OpPattern
 from .relations import tensor_argument
+
+GROUP = OpGroup.EXTERN
 
 
 def _is_function_name(name: str) -> str | None:

@@ -16,9 +16,12 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr, as_index, const_int
 from .arguments import axis_of
 from .attrs import Attrs, attr
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.PARTS
 
 
 @dataclass(frozen=True)

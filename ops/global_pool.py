@@ -21,6 +21,7 @@ from .accumulate import accumulator, widened
 from .attrs import Attrs, attr, positive
 from .condition import clause
 from .layout_rule import follow_layout, register_layout_rule
+from .op_group import OpGroup
 from .pattern_schedules import reduce_schedule
 from .pool import power_of_magnitude, root
 from .registry import Op, OpPattern, register_op
@@ -29,6 +30,8 @@ from .rows import MAX, SUM, Fold, RowFold, extent_of, unravel
 from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
+
+GROUP = OpGroup.POOLING
 
 LANES = 16
 

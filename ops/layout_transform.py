@@ -16,10 +16,13 @@ from ..lowering.schedule import Schedule
 from .attrs import Attrs, attr
 from .cost import elements
 from .layout_tiles import layout_tiles
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy
 from .tiling import schedule_around
+
+GROUP = OpGroup.SHAPES
 
 CYCLES_PER_ELEMENT = 1.1
 """Measured: an element is loaded and stored by itself."""

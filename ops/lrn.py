@@ -26,12 +26,15 @@ from .attrs import Attrs, attr, positive
 from .condition import clause
 from .cost import elements, moved
 from .layout_rule import follow_layout, register_layout_rule
+from .op_group import OpGroup
 from .pattern_schedules import reduce_schedule
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import OpStrategy, Tensors, register_strategy
 from .tiling import schedule_around
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
+
+GROUP = OpGroup.NORMALISATION
 
 MOST_NEIGHBOURS = 16
 """So many squares are added by one expression; more are left to a loop."""

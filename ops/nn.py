@@ -1,5 +1,7 @@
 """What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module."""
 
+import sys as _sys
+
 from .argreduce import argmax, argmin
 from .attention.attention import attention
 from .binary import (
@@ -45,6 +47,8 @@ from .matmul.packed import packed_matmul
 from .matmul.packed_bytes import packed_byte_matmul
 from .matmul.packed_pairs import packed_pair_matmul
 from .matmul.strassen import strassen_matmul
+from .nn_module import OperatorModule as _OperatorModule
+from .nn_module import tell_of_parameters as _tell_of_parameters
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
@@ -256,3 +260,7 @@ __all__ = [
     "where",
     "winograd_conv2d",
 ]
+
+_this = _sys.modules[__name__]
+_this.__class__ = _OperatorModule
+_tell_of_parameters(_this)

@@ -15,6 +15,7 @@ from ..lowering.schedule import Schedule
 from .accumulate import accumulator, widened
 from .arguments import axis_of, real
 from .attrs import Attrs, attr, one_of
+from .op_group import OpGroup
 from .reduce import Term, fold_axes
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
@@ -28,6 +29,8 @@ from .strategy import (
     register_strategy,
     schedule_default,
 )
+
+GROUP = OpGroup.NORMALISATION
 
 
 def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:

@@ -14,10 +14,13 @@ from ..ir.simplify import simplify
 from .arguments import integer_list, naming
 from .attrs import Attrs, all_non_negative, attr, one_of
 from .layout_rule import Held, follow_axes, register_layout_rule
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .slicing import END, strided_slice
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.PARTS
 
 
 @dataclass(frozen=True)

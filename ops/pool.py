@@ -26,6 +26,7 @@ from .attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from .condition import clause
 from .conv.flat import lanes_for
 from .layout_rule import follow_layout, register_layout_rule
+from .op_group import OpGroup
 from .pattern_schedules import reduce_schedule
 from .registry import Op, OpPattern, register_op
 from .relations import tensor_argument
@@ -42,6 +43,8 @@ from .window import (
     spatial_axes,
     window_shape,
 )
+
+GROUP = OpGroup.POOLING
 
 
 @dataclass(frozen=True)

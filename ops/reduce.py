@@ -23,11 +23,14 @@ from .attrs import Attrs, all_non_negative, attr
 from .binary import divide_element
 from .condition import clause
 from .layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
+from .op_group import OpGroup
 from .registry import Op, OpPattern, Relation, register_op
 from .relations import NUMBER_KINDS, normalize_axes, tensor_argument
 from .rows import MAX, MIN, PROD, SUM, Fold, RowFold, extent_of, fold_rows, long_rows, row_span, schedule_rows, unravel
 from .short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_default
+
+GROUP = OpGroup.REDUCTIONS
 
 Term = Callable[[tuple[Operand, ...]], Expr]
 """From the indices of an element to the value that is folded."""

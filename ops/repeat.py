@@ -13,10 +13,13 @@ from ..ir.expr import ZERO, Expr, as_index, const_int
 from ..ir.simplify import simplify
 from .arguments import axis_of, integer_list
 from .attrs import Attrs, all_non_negative, attr
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, tensor_argument
 from .reshape import RESHAPE, ReshapeAttrs, expand_dims
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.SHAPES
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,12 @@ from ..ir.simplify import simplify
 from .arguments import PerAxis, axes_of, flag, integer, integer_list, integers, naming
 from .attrs import Attrs, attr
 from .memory_view import RunOfArgument, register_memory_rule
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import normalize_axes, normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.SHAPES
 
 
 def _extents_or_rest(shape: tuple[int, ...]) -> str | None:

@@ -24,6 +24,7 @@ from .binary import add, multiply
 from .creation import full
 from .gather import take
 from .matmul.matmul import dense
+from .op_group import OpGroup
 from .relations import normalize_axis
 from .repeat import repeat
 from .resample import resample
@@ -31,6 +32,8 @@ from .select import where
 from .slicing import strided_slice
 from .transpose import transpose
 from .unary import cast
+
+GROUP = OpGroup.IMAGES
 
 Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
 Coordinates: TypeAlias = Literal[

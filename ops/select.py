@@ -12,9 +12,12 @@ from ..ir.errors import TypeInferenceError
 from .binary import maximum, minimum
 from .broadcasting import read_broadcast
 from .layout_rule import register_layout_rule, same_layout
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import broadcast_shapes, same_dtype, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.ELEMENTWISE
 
 NAMES = ("condition", "a", "b")
 

@@ -16,9 +16,12 @@ from .arguments import axis_of, integer_list, naming
 from .attrs import Attrs, attr
 from .layout_rule import Held, follow_axes, register_layout_rule
 from .memory_view import RunOfArgument, register_memory_rule
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import normalize_axis, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.PARTS
 
 END = (1 << 62) - 1
 """As an end: to the end of the axis, whatever its extent; minus it: to its beginning, for a negative step."""

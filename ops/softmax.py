@@ -19,11 +19,14 @@ from .accumulate import accumulator
 from .arguments import PerAxis, axes_of
 from .attrs import Attrs, all_non_negative, attr
 from .layout_rule import Held, follow_axes, moved_axes, register_layout_rule
+from .op_group import OpGroup
 from .reduce import fold_axes
 from .registry import OpPattern, register_op
 from .relations import FLOAT_KINDS, normalize_axes, tensor_argument
 from .rows import PEAK, SUM, fold_rows, innermost, long_rows, schedule_rows
 from .strategy import Compute, OpStrategy, Tensors, register_strategy
+
+GROUP = OpGroup.NORMALISATION
 
 
 @dataclass(frozen=True)

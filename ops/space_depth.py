@@ -23,6 +23,7 @@ from .condition import clause
 from .conv.flat import lanes_for
 from .cost import elements, moved
 from .layout_rule import follow_layout, register_layout_rule
+from .op_group import OpGroup
 from .pattern_schedules import injective_schedule
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
@@ -30,6 +31,8 @@ from .strategy import OpStrategy, Tensors, register_compute, register_strategy
 from .tiling import schedule_around
 from .transpose import MOST_INTERLEAVED, MOST_LANES
 from .window import axis_extents, checked_layout
+
+GROUP = OpGroup.SHAPES
 
 CYCLES_PER_ELEMENT = 10
 """Measured: of each element the place is worked out, with divisions, and it is loaded by itself."""

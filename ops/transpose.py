@@ -17,6 +17,7 @@ from ..lowering.schedule import Schedule
 from .arguments import axis_of, integer_list, naming
 from .attrs import Attrs, attr
 from .condition import clause
+from .op_group import OpGroup
 from .pattern_schedules import injective_schedule
 from .register_transpose import schedule_transposed, transposed
 from .registry import OpPattern, register_op
@@ -24,6 +25,8 @@ from .relations import tensor_argument
 from .reshape import flat, unflat
 from .strategy import OpStrategy, Tensors, register_strategy
 from .tiling import schedule_around
+
+GROUP = OpGroup.SHAPES
 
 MOST_LANES = 16
 """Of narrow elements, vectors are shorter than they could be: tiles of whole ones would be many instructions."""

@@ -12,9 +12,12 @@ from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
 from .arguments import flag, integer
 from .attrs import Attrs, attr
+from .op_group import OpGroup
 from .registry import OpPattern, register_op
 from .relations import tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.PARTS
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,12 @@ from ..ir.expr import Expr
 from .arguments import flag, real
 from .attrs import Attrs, attr, one_of
 from .layout_rule import register_layout_rule, same_layout
+from .op_group import OpGroup
 from .registry import Op, OpPattern, register_op
 from .relations import FLOAT_KINDS, INTEGER_KINDS, NUMBER_KINDS, tensor_argument
 from .strategy import Tensors, register_compute
+
+GROUP = OpGroup.ELEMENTWISE
 
 Element = Callable[[Expr, Any], Expr]
 """From an element and the attributes to the result's element."""

@@ -2,6 +2,9 @@
 queries in cache.
 """
 
+from ..op_group import OpGroup
 from . import attention
+
+GROUP = OpGroup.PRODUCTS
 
 __all__ = ["attention"]

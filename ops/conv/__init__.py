@@ -2,6 +2,9 @@
 the operators, the other files an implementation each.
 """
 
+from ..op_group import OpGroup
 from . import conv, strassen, transpose, winograd
+
+GROUP = OpGroup.CONVOLUTIONS
 
 __all__ = ["conv", "strassen", "transpose", "winograd"]

@@ -23,6 +23,7 @@ from ..accumulate import accumulator, is_byte, narrowed, product_dtype, widened
 from ..arguments import PerAxis, naming, per_axis
 from ..cost import elements, moved, multiplied
 from ..layout_rule import Held, LayoutUse, register_layout_rule
+from ..nn_module import with_options_of
 from ..registry import Op, OpPattern, register_op
 from ..relations import tensor_argument
 from ..row_reads import register_row_rule
@@ -261,18 +262,33 @@ def conv(
     return op(x, weight, attrs=attrs)
 
 
+@with_options_of(conv)
 def conv1d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
-    """``conv`` over one spatial axis: of an x that is [N, C, W], if ``data_layout`` does not say otherwise."""
+    """``conv`` over one spatial axis: of an x that is [N, C, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, w] the result is [N, K, W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
     return _conv_over(1, x, weight, options)
 
 
+@with_options_of(conv)
 def conv2d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
-    """``conv`` over two spatial axes: of an x that is [N, C, H, W], if ``data_layout`` does not say otherwise."""
+    """``conv`` over two spatial axes: of an x that is [N, C, H, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, h, w] the result is [N, K, H', W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
     return _conv_over(2, x, weight, options)
 
 
+@with_options_of(conv)
 def conv3d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
-    """``conv`` over three spatial axes: of an x that is [N, C, D, H, W], if ``data_layout`` does not say otherwise."""
+    """``conv`` over three spatial axes: of an x that is [N, C, D, H, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, d, h, w] the result is [N, K, D', H', W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
     return _conv_over(3, x, weight, options)
 
 

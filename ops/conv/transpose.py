@@ -24,6 +24,7 @@ from ...lowering.schedule import Schedule
 from ..accumulate import narrowed, widened
 from ..arguments import PerAxis, integer_list, naming, per_axis
 from ..attrs import Attrs, all_non_negative, all_positive, attr, positive
+from ..nn_module import with_options_of
 from ..registry import Op, OpPattern, register_op
 from ..relations import same_dtype, tensor_argument
 from ..strategy import OpStrategy, Tensors, register_strategy, schedule_default
@@ -343,18 +344,33 @@ def conv_transpose(
     return op(x, weight, attrs=attrs)
 
 
+@with_options_of(conv_transpose)
 def conv1d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
-    """``conv_transpose`` of an x that is [N, C, W]."""
+    """``conv_transpose`` of an x that is [N, C, W], and a weight that is [C, K / groups, w].
+
+    The result is [N, K, W']: W' = (W - 1) · strides + dilation · (w - 1) + 1 + output_padding - padding, which
+    is that of both ends.
+    """
     return _transpose_over(1, x, weight, options)
 
 
+@with_options_of(conv_transpose)
 def conv2d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
-    """``conv_transpose`` of an x that is [N, C, H, W]."""
+    """``conv_transpose`` of an x that is [N, C, H, W], and a weight that is [C, K / groups, h, w].
+
+    The result is [N, K, H', W']: W' = (W - 1) · strides + dilation · (w - 1) + 1 + output_padding - padding, which
+    is that of both ends.
+    """
     return _transpose_over(2, x, weight, options)
 
 
+@with_options_of(conv_transpose)
 def conv3d_transpose(x: Node, weight: Node, **options: Unpack[ConvTransposeOptions]) -> Call:
-    """``conv_transpose`` of an x that is [N, C, D, H, W]."""
+    """``conv_transpose`` of an x that is [N, C, D, H, W], and a weight that is [C, K / groups, d, h, w].
+
+    The result is [N, K, D', H', W']: W' = (W - 1) · strides + dilation · (w - 1) + 1 + output_padding - padding, which
+    is that of both ends.
+    """
     return _transpose_over(3, x, weight, options)
 
 

@@ -2,6 +2,9 @@
 ``strassen.py`` have the steps of the operators, the other files an implementation each, or what these share.
 """
 
+from ..op_group import OpGroup
 from . import batch_matmul, matmul, packed, packed_bytes, packed_pairs, strassen
+
+GROUP = OpGroup.PRODUCTS
 
 __all__ = ["batch_matmul", "matmul", "packed", "packed_bytes", "packed_pairs", "strassen"]

@@ -105,7 +105,7 @@ def test_the_four_phases():
     engine.set_input("x", X)
     engine.run()
     check([engine.get_output(k) for k in range(4)])
-    with pytest.raises(lw.RuntimeArgumentError, match="there is no output 4"):
+    with pytest.raises(lw.RuntimeArgumentError, match="small has no output 4; its outputs are output0"):
         engine.get_output(4)
     engine.set_input(0, X)
     with pytest.raises(lw.RuntimeArgumentError, match="call run first"):
