@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen.model import CompiledModel, TensorSpec
 from ..ir.errors import RuntimeArgumentError
+from ..ir.quantities import count_text
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
 from .tensor_specs import TensorSpecs
@@ -85,8 +86,8 @@ class Signature:
             alone = len(specs) == 1 and not _is_list(values)
             buffers = [values] if alone else self._listed(values, "outputs")
         if len(buffers) != len(specs):
-            counts = f"{_count(len(specs), 'output')}, {_listed(specs.names)}, found {_count(len(buffers), 'buffer')}"
-            raise RuntimeArgumentError(f"{self.name} gives {counts}")
+            wanted, found = count_text(len(specs), "output"), count_text(len(buffers), "buffer")
+            raise RuntimeArgumentError(f"{self.name} gives {wanted}, {_listed(specs.names)}, found {found}")
         where = [f"{self.name}: the buffer of output {name}" for name in specs.names]
         arrays = [_buffer(*each) for each in zip(buffers, specs, shapes, where, strict=True)]
         self._check_apart(arrays, inputs)
@@ -116,11 +117,11 @@ class Signature:
         )
 
     def _wrong_count(self, found: Sequence[object]) -> RuntimeArgumentError:
-        count, names = len(self._order), _listed(self._order)
+        wanted = f"{count_text(len(self._order), 'input')}, {_listed(self._order)}"
         hint = ""
         if any(isinstance(value, (bool, int, float, list, tuple)) for value in found):
             hint = "; a list is the inputs in order: numpy.array makes an array of numbers"
-        return RuntimeArgumentError(f"{self.name} takes {_count(count, 'input')}, {names}, found {len(found)}{hint}")
+        return RuntimeArgumentError(f"{self.name} takes {wanted}, found {len(found)}{hint}")
 
     def _wrong_names(self, values: Mapping[str, object], specs: TensorSpecs, what: str) -> RuntimeArgumentError:
         names = set(specs.names)
@@ -139,10 +140,6 @@ def _is_list(value: object) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _checked(value: object, spec: TensorSpec, where: str) -> Array:
