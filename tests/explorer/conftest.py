@@ -109,18 +109,6 @@ class Tab:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
 
-    def sandbox(self):
-        """The sandboxed frame in the page, which has a process of its own."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := [t for t in self._targets() if t["type"] == "iframe"]):
-            assert time.monotonic() < deadline, "the page has no sandbox"
-        target = found[0]["targetId"]
-        session = self._browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        return Tab(self._browser, target, session)
-
-    def _targets(self):
-        return self._browser.call("Target.getTargets")["targetInfos"]
-
     def evaluate(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from random import Random
 
@@ -290,18 +289,6 @@ def test_a_link_to_the_pinned_line_is_copied_by_a_key_and_by_a_button(tab, produ
     assert tab.evaluate("copied").endswith(f"#nest-{line}")
     assert tab.evaluate("explorer.state.line") == line, "the line stays pinned"
     assert tab.evaluate("document.querySelector('.link-button').textContent") == "copied"
-
-
-def test_a_page_inside_of_another_one_shows_without_an_address_or_a_store(product_page, open_page, tmp_path):
-    inner = escape(product_page.read_text(encoding="utf-8"))
-    frame = f"<script>explorer = 0</script><iframe sandbox='allow-scripts' srcdoc='{inner}'></iframe>"
-    (tmp_path / "frame.html").write_text(frame)
-    shown = open_page(tmp_path / "frame.html").sandbox()
-    shown.wait("globalThis.explorer?.state !== undefined")
-    shown.evaluate("explorer.press('w'), explorer.pick({ id: explorer.schedule.assembly, line: 7 })")
-    assert shown.evaluate("explorer.wraps")
-    assert shown.evaluate("explorer.address") == "asm-7"
-    assert shown.evaluate("document.querySelector('h1').textContent") == "product"
 
 
 def test_a_page_that_cannot_be_shown_says_so(product_page, open_page, tmp_path):

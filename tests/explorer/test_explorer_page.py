@@ -82,7 +82,8 @@ def test_the_page_works_in_the_frame_of_a_notebook_and_takes_its_theme(shown, br
     assert evaluate("document.querySelector('#subtitle').className") != "error"
     assert evaluate("matchMedia('(prefers-color-scheme: dark)').matches") == (theme == "dark")
     evaluate("explorer.press('ArrowDown')")
-    assert re.search(r"#.*line=\d", evaluate("location.href")), "its address keeps what is chosen"
+    assert re.search(r"#nest-\d+$", evaluate("location.href")), "its address keeps what is chosen"
+    assert evaluate("explorer.press('w') && explorer.wraps"), "without a store to remember that"
     browser.call("Target.closeTarget", targetId=target)
 
 
