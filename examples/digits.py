@@ -6,18 +6,14 @@ by squared Euclidean distance |x|² + |y|² - 2x·y; it predicts the digit. All 
 """
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.datasets import load_digits
-from sklearn.neighbors import NearestNeighbors
+from support.peers import Numbers, load_digits, nearest_neighbours
 from support.showing import compare_times, heading, hottest_loop, output_folder, short, show_code
-from threadpoolctl import threadpool_limits
 
 import loopwright as lw
 from loopwright import te
 
 folder = output_folder()
-pixels, digits = load_digits(return_X_y=True)
-pixels = pixels.astype(np.float32)
+pixels, digits = load_digits()
 n, features = pixels.shape
 
 target = lw.resolve_target("native")
@@ -75,37 +71,29 @@ show_code(f"The innermost loop in machine code, for {target.cpu}", hottest_loop(
 distance = np.empty(n, np.float32)
 neighbour = np.empty(n, np.int32)
 norms, transposed = (pixels**2).sum(axis=1), np.ascontiguousarray(pixels.T)
-search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(pixels)
 
 
-def with_numpy() -> NDArray[np.intp]:
+def with_numpy() -> Numbers:
     distances = norms[:, None] + norms[None, :] - 2 * (pixels @ transposed)
     np.fill_diagonal(distances, np.inf)
-    nearest: NDArray[np.intp] = distances.argmin(axis=1)
-    return nearest
-
-
-def with_scikit_learn() -> NDArray[np.intp]:
-    nearest: NDArray[np.intp] = search.kneighbors(return_distance=False)
-    return nearest[:, 0]
+    return np.asarray(distances.argmin(axis=1))
 
 
 kernel(pixels, distance, neighbour)
 assert np.array_equal(neighbour, with_numpy()), "numpy finds other neighbours"
-found = np.sum((pixels - pixels[with_scikit_learn()]) ** 2, axis=1)  # of several that are as near it may name another
-assert np.array_equal(distance, found), "scikit-learn finds nearer neighbours, or farther ones"
+found = pixels[nearest_neighbours(pixels)]  # of several that are as near, scikit-learn may name another
+assert np.array_equal(distance, np.sum((pixels - found) ** 2, axis=1)), "scikit-learn finds nearer ones, or farther"
 right = np.sum(digits[neighbour] == digits)
 print(f"{right} of {n} digits are recognised ({right / n:.2%}); numpy and scikit-learn agree.")
 print("Matmul, distances and argmin on one thread each; the rate is that of the matmul:")
-with threadpool_limits(1):
-    compare_times(
-        {
-            "loopwright": kernel.bind(pixels, distance, neighbour, threads=1),
-            "numpy": with_numpy,
-            "scikit-learn": with_scikit_learn,
-        },
-        operations=2 * n * n * features,
-    )
+compare_times(
+    {
+        "loopwright": kernel.bind(pixels, distance, neighbour, threads=1),
+        "numpy": with_numpy,
+        "scikit-learn": lambda: nearest_neighbours(pixels),
+    },
+    operations=2 * n * n * features,
+)
 
 page = lw.explore({"naive": naive, "tiled": s}, folder / "digits.html", name="nearest_digit")
 print(f"\n{short(page)} shows in a browser how both schedules become machine code.")

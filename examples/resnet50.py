@@ -9,14 +9,13 @@ import sys
 import time
 
 import numpy as np
-import onnx
 from support.light_models import with_random_weights
+from support.peers import in_onnxruntime
 from support.showing import (
     compare_times,
     heading,
     hottest_loop,
     innermost_nest,
-    one_thread_session,
     output_folder,
     short,
     show_code,
@@ -28,7 +27,7 @@ import loopwright as lw
 folder = output_folder()
 path, saved = folder / "resnet50.onnx", folder / "resnet50.lwlib"
 heading("ResNet-50: a model, compiled, checked and timed")
-onnx.save(with_random_weights("resnet50", intermediates=0), path)
+path.write_bytes(with_random_weights("resnet50", intermediates=0).SerializeToString())
 
 begin = time.perf_counter()
 library = lw.compile(path)
@@ -39,10 +38,10 @@ engine = lw.Engine(lw.load(saved), threads=1).init()
 loaded = time.perf_counter() - begin
 print(f"Compiled in {compiled:.1f} s; saved, it loads in {loaded:.1f} s.\n")
 
-session = one_thread_session(path)
+onnxruntime = in_onnxruntime(path)
 x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
-inputs = {session.get_inputs()[0].name: x}
-(ours,), (theirs,) = engine(x), session.run(None, inputs)
+(ours,) = engine(x)
+theirs = onnxruntime(x)
 error = np.abs(ours - theirs).max() / np.abs(theirs).max()
 assert error < 1e-4, f"the results differ by {error:.1e} of the largest element"
 
@@ -55,7 +54,7 @@ show_code("Its innermost loop in machine code", hottest_loop(assembly.text), 10)
 
 print(f"One image on one thread each; the results differ by {error:.0e} of the largest:")
 compare_times(
-    {"loopwright": lambda: engine(x), "onnxruntime": lambda: session.run(None, inputs)},
+    {"loopwright": lambda: engine(x), "onnxruntime": lambda: onnxruntime(x)},
     operations=sum(step.operations for step in profile.steps),
 )
 print(f"\n{short(path)} is the model,\n{short(saved)} what it was compiled to.")

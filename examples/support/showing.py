@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import onnxruntime
-
 import loopwright as lw
 
 WIDTH = shutil.get_terminal_size((80, 24)).columns
@@ -28,7 +26,7 @@ def output_folder() -> Path:
     return folder
 
 
-def short(path: str | Path) -> str:
+def short(path: str | os.PathLike[str]) -> str:
     """A path as short as it can be written from the current folder."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
@@ -96,12 +94,11 @@ def compare_times(contenders: Mapping[str, Callable[[], object]], operations: in
     They take turns, so that a busy moment of the machine hits all alike.
     """
     rounds = [{who: _seconds(call) for who, call in contenders.items()} for _ in range(ROUNDS)]
-    first = next(iter(contenders))
-    for who in contenders:
-        seconds = statistics.median(times[who] for times in rounds)
-        ratio = statistics.median(times[who] / times[first] for times in rounds)
+    medians = {who: statistics.median(times[who] for times in rounds) for who in contenders}
+    first, *_ = medians.values()
+    for number, (who, seconds) in enumerate(medians.items()):
         rate = f"{operations / seconds / 1e9:9.1f} GFLOP/s" if operations else ""
-        beside = "" if who == first else f"   {ratio:.2f} × the time"
+        beside = f"   {seconds / first:.2f} × the time" if number else ""
         print(f"  {who:<24} {duration(seconds):>8}{rate}{beside}", flush=True)
 
 
@@ -109,14 +106,6 @@ def duration(seconds: float) -> str:
     """Three significant digits, in milliseconds or microseconds."""
     value, unit = (seconds * 1e3, "ms") if seconds >= 1e-3 else (seconds * 1e6, "µs")
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
-
-
-def one_thread_session(path: Path) -> onnxruntime.InferenceSession:
-    """A model in onnxruntime, on one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # errors only
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _seconds(call: Callable[[], object]) -> float:
