@@ -13,6 +13,7 @@ from ..codegen.export.names import c_function_name
 from ..ir.quantities import bytes_text, count_text, seconds_text
 from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
+from .fill_shapes import with_shapes
 from .model_options import add_model_options
 from .program import compile_with_progress
 from .report import make_console
@@ -62,8 +63,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     _check_output(arguments.output, arguments.weights, arguments.alternatives)
     start = time.perf_counter()
-    library = compile_with_progress(
-        arguments, dict(arguments.shape), arguments.line_tables, arguments.alternatives, arguments.unfused
+    options = arguments.line_tables, arguments.alternatives, arguments.unfused
+    library = with_shapes(
+        arguments.model, dict(arguments.shape), lambda shapes: compile_with_progress(arguments, shapes, *options)
     )
     files = _write(library, arguments.output, arguments.weights)
     seconds, count = time.perf_counter() - start, len(library.functions)

@@ -7,9 +7,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from .. import ModelError, dump
-from ..compiler.dump import STAGES
-from .model_options import add_model_options, choices_of, saved_library, with_advice
+from .. import dump
+from ..compiler.dump import STAGES, StageText
+from .fill_shapes import GivenShapes, with_shapes
+from .model_options import add_model_options, choices_of, saved_library
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    subject = saved_library(arguments) or arguments.model
-    settings = arguments.target, dict(arguments.shape)
-    try:
-        texts = dump(subject, arguments.stage, arguments.function, *settings, **choices_of(arguments))
-    except ModelError as error:
-        raise with_advice(error) from error
+    library = saved_library(arguments)
+    if library is not None:
+        texts = dump(library, arguments.stage, arguments.function)
+    else:
+        texts = with_shapes(arguments.model, dict(arguments.shape), lambda shapes: _texts(arguments, shapes))
     if arguments.json:
         print(json.dumps([asdict(text) for text in texts], indent=2, ensure_ascii=False))
         return 0
@@ -45,3 +45,8 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(f"=== {text.symbol} ===\n{text.text}\n" for text in texts), end="")
     return 0
+
+
+def _texts(arguments: argparse.Namespace, shapes: GivenShapes) -> list[StageText]:
+    settings = arguments.stage, arguments.function, arguments.target, shapes
+    return dump(arguments.model, *settings, **choices_of(arguments))

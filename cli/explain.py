@@ -8,7 +8,8 @@ from pathlib import Path
 
 from .. import Explanation, FusionReport, ModelError, explain, fusion_report
 from ..runtime.section_file import is_section_file
-from .model_options import add_model_options, choices_of, saved_library, with_advice
+from .fill_shapes import with_shapes
+from .model_options import add_model_options, choices_of, saved_library
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    try:
-        report = _fusion(arguments) if arguments.fusion else _explanation(arguments)
-    except ModelError as error:
-        raise with_advice(error) from error
+    report = _fusion(arguments) if arguments.fusion else _explanation(arguments)
     print(json.dumps(report.to_json(), indent=2, ensure_ascii=False) if arguments.json else report)
     return 0
 
@@ -43,12 +41,18 @@ def _explanation(arguments: argparse.Namespace) -> Explanation:
     library = saved_library(arguments)
     if library is not None:
         return explain(library)
-    settings = arguments.target, dict(arguments.shape)
-    return explain(arguments.model, *settings, **choices_of(arguments))
+    return with_shapes(
+        arguments.model,
+        dict(arguments.shape),
+        lambda shapes: explain(arguments.model, arguments.target, shapes, **choices_of(arguments)),
+    )
 
 
 def _fusion(arguments: argparse.Namespace) -> FusionReport:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    settings = dict(arguments.shape), arguments.target
-    return fusion_report(arguments.model, *settings, **choices_of(arguments))
+    return with_shapes(
+        arguments.model,
+        dict(arguments.shape),
+        lambda shapes: fusion_report(arguments.model, shapes, arguments.target, **choices_of(arguments)),
+    )

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import Engine, ModelError, RuntimeArgumentError, Schedule, TargetError, function_schedules, resolve_target
+from .. import Engine, RuntimeArgumentError, Schedule, TargetError, function_schedules, resolve_target
 from ..explorer.explore import document
 from ..explorer.page import write_page
 from ..explorer.summary import summary
+from .fill_shapes import with_shapes
 from .inputs import add_input_options
-from .model_options import add_model_options, choices_of, saved_library, with_advice
+from .model_options import add_model_options, choices_of, saved_library
 from .program import open_program
 from .progress import Tasks, progress_shown
 from .report import hottest_function
@@ -109,10 +110,11 @@ def _model_subject(arguments: argparse.Namespace, tasks: Tasks) -> _Subject:
         name = hottest_function(program.library, seconds).symbol
         shapes = {s.name: tuple(e if isinstance(e, int) else None for e in s.shape) for s in program.library.inputs}
     tasks(f"finding the schedules of {name}")
-    try:
-        schedules = function_schedules(arguments.model, name, arguments.target, shapes, **choices_of(arguments))
-    except ModelError as error:
-        raise with_advice(error) from error
+    schedules = with_shapes(
+        arguments.model,
+        shapes,
+        lambda known: function_schedules(arguments.model, name, arguments.target, known, **choices_of(arguments)),
+    )
     return _Subject(name, schedules)
 
 

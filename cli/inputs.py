@@ -15,6 +15,7 @@ import numpy as np
 from .. import RuntimeArgumentError
 from ..codegen.model import TensorSpec
 from ..runtime.arrays import Array
+from .model_inputs import ModelInput, inputs_text
 
 RANDOM = "random"
 _HEADER = (SyntaxError, tokenize.TokenError, TypeError, LookupError, ArithmeticError, RecursionError)
@@ -52,17 +53,16 @@ def _asked(text: str) -> Asked:
     return Asked(name, source)
 
 
-def read_inputs(asked: Sequence[Asked], names: Sequence[str]) -> dict[str, Array]:
+def read_inputs(asked: Sequence[Asked], inputs: Sequence[ModelInput]) -> dict[str, Array]:
     """The arrays that files give, by the name of their input. Raises ``RuntimeArgumentError`` for other names, and for
     files that cannot be read."""
     arrays: dict[str, Array] = {}
+    names = {i.name for i in inputs}
     for about in asked:
         found = dict(_read(about))
         for name in found or [about.name]:
             if name and name not in names:
-                raise RuntimeArgumentError(
-                    f"the model has no input {name!r}; its inputs are {', '.join(names) or 'none'}"
-                )
+                raise RuntimeArgumentError(f"--input: the model has no input {name!r}; {inputs_text(inputs)}")
         arrays |= found
     return arrays
 

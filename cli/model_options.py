@@ -6,9 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TypedDict, get_args
 
-from .. import Library, ModelError, RuntimeArgumentError, load
+from .. import Library, RuntimeArgumentError, load
 from ..codegen.options import Arithmetic
 from ..runtime.section_file import is_section_file
+
+OPEN = "?"
+"""What stands for an extent that the model leaves open, and that is to stay so."""
 
 
 class Choices(TypedDict):
@@ -19,9 +22,6 @@ class Choices(TypedDict):
     batch_invariant: bool
 
 
-ADVICE = "\n(on the command line: --shape NAME=1,3,224,224)"
-
-
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """``--shape``, ``--target``, ``--records``, ``--arithmetic`` and ``--batch-invariant``."""
     parser.add_argument(
@@ -30,7 +30,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_shape,
         metavar="NAME=1,3,224,224",
-        help="the shape of an input whose extents the model leaves open, repeatable",
+        help="the shape of an input, repeatable; ? for an extent that is to stay open. Where numbers are needed and "
+        "none are given, usual ones are taken, and told",
     )
     target = 'as in "native", which is the default, "x86-64-v3", "llvm -mcpu=… -mattr=…"'
     parser.add_argument("--target", help=target)
@@ -67,14 +68,11 @@ def choices_of(arguments: argparse.Namespace) -> Choices:
     )
 
 
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+def _shape(text: str) -> tuple[str, tuple[int | None, ...]]:
     name, equals, value = text.rpartition("=")
     extents = value.split(",") if value else []
-    if not equals or not name or not all(extent.isdecimal() for extent in extents):
-        raise argparse.ArgumentTypeError(f"{text!r} should be a name and extents, as in x=1,3,224,224")
-    return name, tuple(map(int, extents))
-
-
-def with_advice(error: ModelError) -> ModelError:
-    """The error, with the option that gives shapes where it asks for ``shapes=``."""
-    return ModelError(f"{error}{ADVICE if 'shapes=' in str(error) else ''}")
+    if not equals or not name or not all(extent.isdecimal() or extent == OPEN for extent in extents):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} should be a name and extents, as in x=1,3,224,224, or x={OPEN},3,224,224 for any batch"
+        )
+    return name, tuple(None if extent == OPEN else int(extent) for extent in extents)

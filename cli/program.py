@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
-
-from onnx import ModelProto
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
-from ..frontend.load import load_model
 from ..ir.quantities import bytes_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
+from .default_shapes import Shapes
+from .fill_shapes import GivenShapes, advised, inputs_of_file, library_shapes, model_shapes, tell
 from .inputs import add_input_options, complete, read_inputs
-from .model_options import add_model_options, choices_of, saved_library, with_advice
+from .model_inputs import ModelInput, check_shapes, inputs_of_library, inputs_text
+from .model_options import add_model_options, choices_of, saved_library
 from .progress import Tasks, progress_shown
-
-Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,28 +66,56 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
 
     ``batch`` is the first extent of inputs that leave it open. ``tasks`` shows the progress, if that is shown already.
     """
-    shapes: Shapes = dict(arguments.shape)
+    asked: GivenShapes = dict(arguments.shape)
     start = time.perf_counter()
     library = saved_library(arguments)
-    if library is not None:
-        seconds = time.perf_counter() - start
-        given = read_inputs(arguments.input, [spec.name for spec in library.inputs])
-        if batch is not None:
-            shapes = _batched({s.name: [*s.shape] for s in library.inputs if s.name not in given}, batch) | shapes
-        return Program(library, complete(given, library.inputs, shapes), seconds, False)
-    names, open_shapes = _inputs_of(arguments.model)
-    given = read_inputs(arguments.input, names)
+    seconds = time.perf_counter() - start
+    inputs = inputs_of_library(library) if library is not None else inputs_of_file(arguments.model)
+    check_shapes(arguments.model, inputs, asked)
+    given = read_inputs(arguments.input, inputs)
+    known: GivenShapes = {**{i.name: given[i.name].shape for i in inputs if i.is_open and i.name in given}, **asked}
     if batch is not None:
-        shapes = _batched(open_shapes, batch) | shapes
-    shapes = {name: given[name].shape for name in open_shapes if name in given} | shapes
+        _check_batch([i for i in inputs if i.name not in known])
+    if library is not None:
+        shapes = library_shapes(library, inputs, known, batch)
+        tell(shapes, known)
+        return Program(library, complete(given, library.inputs, shapes), seconds, False)
+    shapes = model_shapes(arguments.model, inputs, known, batch)
+    tell(shapes, known)
     start = time.perf_counter()
-    library = compile_with_progress(arguments, shapes, tasks=tasks)
+    try:
+        library = compile_with_progress(arguments, {**known, **shapes, **_opened(inputs, asked, shapes)}, tasks=tasks)
+    except ModelError as error:
+        raise advised(error, inputs, asked) from error
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def _check_batch(inputs: Sequence[ModelInput]) -> None:
+    if not any(i.extents and not isinstance(i.extents[0], int) for i in inputs):
+        told = f": {inputs_text(inputs)}" if inputs else ""
+        raise RuntimeArgumentError(f"--batch needs an input whose first extent is open, and there is none{told}")
+
+
+def _opened(inputs: Sequence[ModelInput], asked: GivenShapes, shapes: Shapes) -> GivenShapes:
+    """The shapes to compile for, where some extents were asked to stay open: with them all of the same name."""
+    names = {
+        extent
+        for i in inputs
+        for extent, number in zip(i.extents or (), asked.get(i.name, ()), strict=False)
+        if number is None
+    }
+    return {
+        i.name: tuple(
+            None if extent in names else number for extent, number in zip(i.extents, shapes[i.name], strict=True)
+        )
+        for i in inputs
+        if i.extents is not None and i.name in shapes
+    }
 
 
 def compile_with_progress(
     arguments: argparse.Namespace,
-    shapes: Mapping[str, tuple[int, ...]],
+    shapes: GivenShapes,
     line_tables: bool = False,
     alternatives: bool = False,
     unfused: Sequence[str] = (),
@@ -98,50 +123,13 @@ def compile_with_progress(
 ) -> Library:
     """Compile the model that the arguments name. The progress shows by ``tasks``, else as a bar, on a terminal only."""
     with progress_shown(piped=False) if tasks is None else nullcontext(tasks) as begin:
-        try:
-            return compile(
-                arguments.model,
-                arguments.target,
-                shapes,
-                progress=begin("compiling"),
-                **choices_of(arguments),
-                line_tables=line_tables,
-                alternatives=alternatives,
-                unfused=unfused,
-            )
-        except ModelError as error:
-            raise with_advice(error) from error
-
-
-def _inputs_of(model: Path) -> tuple[list[str], dict[str, list[Any]]]:
-    """The names of a model's inputs, and the shapes of those that leave extents open. Its weights are not read."""
-    proto, _ = load_model(model, mapped=True)
-    return [value.name for value in _fed(proto)], _open_shapes(proto)
-
-
-def _fed(proto: ModelProto) -> list[Any]:
-    """The inputs that are given at run time: early versions list initializers as inputs too."""
-    constants = {initializer.name for initializer in proto.graph.initializer}
-    return [i for i in proto.graph.input if i.name not in constants]
-
-
-def _open_shapes(proto: ModelProto) -> dict[str, list[Any]]:
-    """The shapes of inputs with open extents, which are None or a name; of inputs without any shape, nothing."""
-    shapes = {}
-    for value in _fed(proto):
-        declared = value.type.tensor_type
-        extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in declared.shape.dim]
-        if not declared.HasField("shape") or any(not isinstance(extent, int) for extent in extents):
-            shapes[value.name] = extents
-    return shapes
-
-
-def _batched(shapes: Mapping[str, list[Any]], batch: int) -> Shapes:
-    """The shapes with ``batch`` for their first extent, where that is open and the others are numbers."""
-    found: Shapes = {}
-    for name, extents in shapes.items():
-        if extents and not isinstance(extents[0], int) and all(isinstance(e, int) for e in extents[1:]):
-            found[name] = (batch, *extents[1:])
-    if not found:
-        raise RuntimeArgumentError("--batch needs an input whose first extent is open, and no other")
-    return found
+        return compile(
+            arguments.model,
+            arguments.target,
+            shapes,
+            progress=begin("compiling"),
+            **choices_of(arguments),
+            line_tables=line_tables,
+            alternatives=alternatives,
+            unfused=unfused,
+        )

@@ -34,7 +34,16 @@ from .registry import find_converter, version_of
 from .shape_values import ShapeValues
 from .structure import check_graph, order_nodes, producers_of
 from .support import check_body, check_form, check_supported, opset_imports
-from .tensors import Symbols, bind_dimensions, check_size, check_type_size, element_type, tensor_value, value_type
+from .tensors import (
+    Symbols,
+    bind_dimensions,
+    check_size,
+    check_type_size,
+    declared_extent,
+    element_type,
+    tensor_value,
+    value_type,
+)
 
 
 def from_onnx(
@@ -92,8 +101,8 @@ def _check_sizes(graph: GraphProto) -> None:
         kind = value.type.tensor_type
         if value.type.HasField("tensor_type") and kind.elem_type != TensorProto.UNDEFINED:
             where = f"value {value.name!r}"
-            check_size([d.dim_value for d in kind.shape.dim if d.HasField("dim_value")],
-                       element_type(kind.elem_type, where), where)  # fmt: skip
+            extents = [extent for dim in kind.shape.dim if isinstance(extent := declared_extent(dim), int)]
+            check_size(extents, element_type(kind.elem_type, where), where)
 
 
 @dataclass(slots=True)

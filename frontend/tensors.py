@@ -84,12 +84,11 @@ def value_type(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape
 def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape) -> None:
     """Enter the extents that are given of named dimensions in ``symbols``."""
     for dim, extent in zip(_declared(proto, where).shape.dim, given, strict=False):
-        if dim.dim_param and extent is not None:
-            bound = symbols.setdefault(dim.dim_param, as_index(extent))
+        name = declared_extent(dim)
+        if isinstance(name, str) and extent is not None:
+            bound = symbols.setdefault(name, as_index(extent))
             if const_int(bound) != extent:
-                raise ModelError(
-                    f"{where}: the shapes given make dimension {dim.dim_param!r} both {bound} and {extent}"
-                )
+                raise ModelError(f"{where}: the shapes given make dimension {name!r} both {bound} and {extent}")
 
 
 def _declared(proto: TypeProto, where: str) -> Any:
@@ -100,12 +99,21 @@ def _declared(proto: TypeProto, where: str) -> Any:
     return proto.tensor_type
 
 
-def _extent(dim: TensorShapeProto.Dimension, position: int, symbols: Symbols) -> Expr | int:
+def declared_extent(dim: TensorShapeProto.Dimension) -> int | str | None:
+    """An extent as declared: a number, the name of a dimension, or None. Paddle's exporter writes -1 or a question mark
+    for any number."""
     if dim.WhichOneof("value") == "dim_value":
-        return int(dim.dim_value)
-    if not dim.dim_param:
+        return int(dim.dim_value) if dim.dim_value != -1 else None
+    return dim.dim_param if dim.dim_param not in ("", "?") else None
+
+
+def _extent(dim: TensorShapeProto.Dimension, position: int, symbols: Symbols) -> Expr | int:
+    extent = declared_extent(dim)
+    if isinstance(extent, int):
+        return extent
+    if extent is None:
         return index_var(f"dim{position}")
-    found = symbols.setdefault(dim.dim_param, index_var(dim.dim_param))
+    found = symbols.setdefault(extent, index_var(extent))
     return number if (number := const_int(found)) is not None else found
 
 

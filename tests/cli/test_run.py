@@ -128,10 +128,6 @@ def test_open_extents_come_from_shapes_or_from_arrays(open_path, tmp_path, capsy
     assert "float32[6, 5]" in capsys.readouterr().out
 
 
-def test_without_the_shape_of_an_open_input_the_error_says_which_option_gives_it(open_path, capsys):
-    assert "--shape x=" in failure(capsys, open_path)
-
-
 def test_a_model_that_is_no_file_or_garbage_is_an_error(tmp_path, capsys):
     assert "nothing.onnx cannot be read" in failure(capsys, tmp_path / "nothing.onnx")
     (tmp_path / "garbage.onnx").write_bytes(b"\x93NUMPY garbage")

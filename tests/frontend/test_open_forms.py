@@ -141,6 +141,15 @@ def test_an_extent_of_minus_one_stays_open():
     assert fixed.inputs[0].shape == ("n", 4)
 
 
+def test_extents_that_are_declared_as_minus_one_or_a_question_mark_are_open_each_for_itself():
+    made = model([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, [-1, 3, "?", "?"])}, ["y"])
+    library = lw.compile(made, target=TARGET, jobs=1)
+    assert [isinstance(extent, str) for extent in library.inputs[0].shape] == [True, False, True, True]
+    assert len(set(library.inputs[0].shape)) == 4
+    fixed = lw.compile(made, target=TARGET, shapes={"x": (1, 3, 4, 5)}, jobs=1)
+    assert fixed.inputs[0].shape == (1, 3, 4, 5)
+
+
 # Empty images
 
 

@@ -1,0 +1,104 @@
+"""Have numbers for the extents that a model leaves open, where a subcommand cannot do without: ones that it accepts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from .. import Library, LoopwrightError, ModelError, from_onnx
+from ..frontend.load import load_model
+from ..runtime.dimensions import make_plan
+from .default_shapes import Shapes, candidate_shapes, shape_options
+from .model_inputs import ModelInput, check_shapes, inputs_of_graph
+
+GivenShapes: TypeAlias = Mapping[str, Sequence[int | None]]
+Result = TypeVar("Result")
+
+
+def inputs_of_file(path: Path) -> list[ModelInput]:
+    """Those of an ONNX model; its weights are not read."""
+    proto, _ = load_model(path, mapped=True)
+    return inputs_of_graph(proto.graph)
+
+
+def model_shapes(path: Path, inputs: Sequence[ModelInput], given: GivenShapes, batch: int | None = None) -> Shapes:
+    """The shapes of all inputs that leave extents open: as given, and else usual ones that the model accepts."""
+    return _first_accepted(
+        candidate_shapes(inputs, given, batch), lambda shapes: from_onnx(path, {**given, **shapes}, mapped=True)
+    )
+
+
+def library_shapes(
+    library: Library, inputs: Sequence[ModelInput], given: GivenShapes, batch: int | None = None
+) -> Shapes:
+    """The same for the inputs of a library."""
+
+    def check(shapes: Shapes) -> None:
+        found = {spec.name: tuple(e for e in spec.shape if isinstance(e, int)) for spec in library.inputs} | shapes
+        make_plan(library.model, [found[spec.name] for spec in library.inputs])
+
+    return _first_accepted(candidate_shapes(inputs, given, batch), check)
+
+
+def with_shapes(path: Path, given: GivenShapes, attempt: Callable[[GivenShapes], Result]) -> Result:
+    """What ``attempt`` gives for a model with the shapes given; where that fails, and does not where no extent is open,
+    with usual ones, which are told. An extent that is given as open stays so."""
+    inputs = inputs_of_file(path)
+    check_shapes(path, inputs, given)
+    try:
+        return attempt(given)
+    except ModelError as error:
+        shapes = {} if _stays_open(given) else model_shapes(path, inputs, given)
+        if not shapes or shapes == given or not _accepts(path, shapes):
+            raise advised(error, inputs, given) from error
+    tell(shapes, given)
+    return attempt({**given, **shapes})
+
+
+def advised(error: ModelError, inputs: Sequence[ModelInput], given: GivenShapes) -> ModelError:
+    """The error, with the option that gives shapes where it asks for ``shapes=``."""
+    if "shapes=" not in str(error):
+        return error
+    options = [shape_options(next(candidate_shapes(inputs, given)))]
+    options += [f"--shape {i.name}=…, with as many extents as it is to have" for i in inputs if i.extents is None]
+    return ModelError(f"{error}\n(on the command line: {' '.join(filter(None, options))})")
+
+
+def tell(shapes: Shapes, given: GivenShapes) -> None:
+    """Say on the standard error which extents were filled in: the options that do the same."""
+    chosen = {name: shape for name, shape in shapes.items() if given.get(name) != shape}
+    if chosen:
+        print(f"loopwright: extents that are open are taken as {shape_options(chosen)}", file=sys.stderr)
+
+
+def _stays_open(given: GivenShapes) -> bool:
+    return any(None in shape for shape in given.values())
+
+
+def _accepts(path: Path, shapes: Shapes) -> bool:
+    try:
+        from_onnx(path, shapes, mapped=True)
+    except LoopwrightError:
+        return False
+    return True
+
+
+def _first_accepted(candidates: Iterable[Shapes], check: Callable[[Shapes], object]) -> Shapes:
+    """The first that ``check`` takes; the first of all, whose error says most, where it takes none."""
+    first: Shapes = {}
+    problem = ""
+    for k, shapes in enumerate(candidates):
+        if not shapes:
+            break
+        try:
+            check(shapes)
+        except LoopwrightError as error:
+            if k == 0:
+                first, problem = shapes, str(error)
+            elif k == 1 and str(error) == problem:  # the extents are others, and it is the same
+                break
+        else:
+            return shapes
+    return first
