@@ -13,7 +13,7 @@ from ..ir.html.view import styled
 from .document import Document
 from .page import page, write_page
 
-_HEIGHT = 640
+_HEIGHT = 720
 """Pixels that a page takes in a notebook; its lower edge can be dragged."""
 
 

@@ -11,6 +11,8 @@ from ...ir.html.view import view
 from .report import CODE_COLUMNS, VectorReport, code_rows
 
 _WHOLE = "print(report)"
+_INDENT = "\N{NO-BREAK SPACE}" * 4
+"""Other spaces are lost where a cell of a table is put on a page anew, as nbconvert does."""
 
 
 def report_html(report: VectorReport) -> str:
@@ -23,7 +25,7 @@ def report_parts(report: VectorReport) -> Iterator[Markup]:
     for line in (*([report.note] if report.note else []), *report.warnings):
         yield element("div", line, class_="lw-cost")
     rows = (
-        (inline_code("    " * loop.depth + loop.header), _verdict(loop.became, loop.costs)) for loop in report.loops
+        (inline_code(_INDENT * loop.depth + loop.header), _verdict(loop.became, loop.costs)) for loop in report.loops
     )
     yield table((Column("loop"), Column("became")), rows, _WHOLE)
     if report.code:
