@@ -22,7 +22,7 @@ def graph_html(node: Node) -> str:
         "inputs": ", ".join(f"{param.name}: {param.type}" for param in node.params),
         "outputs": ", ".join(_outputs(node)),
         "calls": f"{calls}",
-        "constants": f"{len(constants)}, {bytes_text(sum(value.nbytes for value in constants))}" if constants else "",
+        "constants": f"{len(constants)} ({bytes_text(sum(value.nbytes for value in constants))})" if constants else "",
     }
     return view(f"Graph {node.name}", facts(known), text)
 

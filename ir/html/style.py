@@ -1,7 +1,8 @@
 """The style of views. All rules are about what is inside of a view, so that nothing else on the page changes.
 
 JupyterLab and VS Code say by an attribute or a class whether they are dark, and have variables for their colours and
-fonts. On another page ``light-dark`` goes by the scheme that the page itself has chosen.
+fonts. On another page ``light-dark`` goes by the scheme that the page itself has chosen. A rule that names the class
+twice outweighs what JupyterLab says of all tables, lists and code.
 """
 
 STYLE = """
@@ -27,7 +28,7 @@ STYLE = """
 .loopwright-view { color-scheme: dark; }
 .loopwright-view .lw-title { margin: 2px 0 6px; font-weight: 600; overflow-wrap: anywhere; }
 .loopwright-view .lw-code, .loopwright-view .lw-scroll { margin-block: 4px; overflow-x: auto; }
-.loopwright-view code.lw-inline, .loopwright-view .lw-code pre {
+.loopwright-view.loopwright-view code.lw-inline, .loopwright-view.loopwright-view .lw-code pre {
   margin: 0; padding: 0; border: 0; background: none; color: inherit; font: 12px/1.5 var(--lw-code);
   white-space: pre;
 }
@@ -40,21 +41,23 @@ STYLE = """
 .loopwright-view details > :not(summary) { margin-left: 14px; }
 .loopwright-view .lw-code > details > :not(summary) { margin-left: 0; }
 .loopwright-view summary { display: list-item; cursor: pointer; }
-.loopwright-view .lw-facts {
+.loopwright-view.loopwright-view .lw-facts {
   display: grid; grid-template-columns: max-content 1fr; gap: 1px 14px; margin-block: 4px; padding: 0;
 }
-.loopwright-view .lw-facts dt {
+.loopwright-view.loopwright-view .lw-facts dt {
   float: none; width: auto; margin: 0; color: var(--lw-dim); font-weight: 400; white-space: nowrap;
 }
-.loopwright-view .lw-facts dd { float: none; width: auto; margin: 0; overflow-wrap: anywhere; }
-.loopwright-view .lw-table { margin: 0; border: 0; border-collapse: collapse; color: inherit; font-size: inherit; }
-.loopwright-view .lw-table tbody tr:nth-child(n) { background: none; }
-.loopwright-view .lw-table th, .loopwright-view .lw-table td {
+.loopwright-view.loopwright-view .lw-facts dd { float: none; width: auto; margin: 0; overflow-wrap: anywhere; }
+.loopwright-view.loopwright-view .lw-table {
+  margin: 0; border: 0; border-collapse: collapse; color: inherit; font-size: inherit;
+}
+.loopwright-view.loopwright-view .lw-table tbody tr:nth-child(n) { background: none; }
+.loopwright-view.loopwright-view .lw-table th, .loopwright-view.loopwright-view .lw-table td {
   max-width: 36em; padding: 2px 16px 2px 0; border: 0; border-bottom: 1px solid var(--lw-line);
   text-align: left; vertical-align: baseline; white-space: normal; overflow-wrap: break-word;
 }
-.loopwright-view .lw-table th { color: var(--lw-dim); font-weight: 400; white-space: nowrap; }
-.loopwright-view .lw-table .lw-number {
+.loopwright-view.loopwright-view .lw-table th { color: var(--lw-dim); font-weight: 400; white-space: nowrap; }
+.loopwright-view.loopwright-view .lw-table .lw-number {
   text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums;
 }
 .loopwright-view .lw-share {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ...ir.html.table import Column, facts, share_bar, table
+from ...ir.html.markup import Markup, element, joined
+from ...ir.html.table import Column, facts, share_bar, shortened, table
 from ...ir.html.view import view
-from ...ir.quantities import bytes_text, count_text, digits, rate_text, seconds_text, share_text
-from .profile import FunctionProfile, Profile
+from ...ir.quantities import bytes_text, digits, rate_text, seconds_text, share_text
+from .profile import OVERHEAD, FunctionProfile, Profile
 
 _COLUMNS = (
-    Column("function"),
-    Column("calls", numeric=True),
+    Column("function, output and nodes"),
     Column("time", numeric=True),
     Column("share", numeric=True),
     Column("GFLOP/s", numeric=True),
@@ -17,27 +17,26 @@ _COLUMNS = (
     Column("roof", numeric=True),
     Column("bound"),
     Column("implementation"),
-    Column("nodes"),
 )
 
 
 def profile_html(profile: Profile) -> str:
-    """The functions, those first that take the longest, beside what the engine does around them."""
+    """The functions, those first that take the longest, what the engine does around them, and a call, their sum."""
     memories = (f"{rate_text(rate, 'B/s')} of {bytes_text(size)}" for size, rate in profile.rates.bandwidths)
-    known = {
-        "a call": seconds_text(profile.call_seconds),
-        "around the functions": f"{seconds_text(profile.overhead_seconds)}: checks, new outputs, Python",
+    machine = {
         "the machine gives": rate_text(profile.rates.operations, "FLOP/s"),
         "and reads": ", ".join(memories),
     }
-    title = f"Profile of {profile.model}, {count_text(profile.threads, 'thread')}"
-    return view(title, facts(known), table(_COLUMNS, map(_row, profile.functions), "print(profile)"))
+    unknown = ("",) * 5
+    overhead = (_named("engine", OVERHEAD), seconds_text(profile.overhead_seconds), share_bar(profile.overhead_share))
+    call = ("a call", seconds_text(profile.call_seconds), share_text(1.0))
+    rows = (*map(_row, profile.functions), (*overhead, *unknown), (*call, *unknown))
+    return view(f"Profile of {profile.title}", facts(machine), table(_COLUMNS, rows, "print(profile)"))
 
 
 def _row(function: FunctionProfile) -> tuple[str, ...]:
     return (
-        function.name,
-        str(function.calls),
+        _named(function.name, function.about),
         seconds_text(function.seconds),
         share_bar(function.share),
         digits(function.gflops),
@@ -45,5 +44,9 @@ def _row(function: FunctionProfile) -> tuple[str, ...]:
         share_text(function.roof_fraction),
         function.bound,
         function.implementation,
-        ", ".join(function.nodes),
     )
+
+
+def _named(name: str, about: str) -> Markup:
+    """A name with a line below it that says more."""
+    return joined((shortened(name), element("div", shortened(about), class_="lw-quiet")))

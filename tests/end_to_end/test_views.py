@@ -78,7 +78,7 @@ def test_a_graph_shows_its_inputs_outputs_and_lines():
     assert str(graph) in text
     assert "x: float32[4, 64]" in text
     assert "y: float32[4, 32]" in text
-    assert "1, 8.00 KiB" in text
+    assert "1 (8.00 KiB)" in text
     assert str(graph.body) in seen(graph.body).text
 
 
