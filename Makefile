@@ -36,7 +36,7 @@ test-hosts-all: $(VENV)/dev.stamp
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=.typecheck $(BIN)/mypy -p loopwright
+	$(BIN)/mypy -p loopwright
 	$(BIN)/lint-imports
 
 bench: $(VENV)/bench.stamp
@@ -53,7 +53,7 @@ fuzz: $(VENV)/dev.stamp
 	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 
 clean:
-	rm -rf .venv .venv-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist *.egg-info .src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp an extra: .venv/dev.stamp says that `pip install -e .[dev]` was done for the present pyproject.toml.

@@ -1,4 +1,4 @@
-"""examples/custom_operator.py: one file of less than 80 lines; right, and chosen by condition and by records."""
+"""examples/custom_operator.py: one file of less than 90 lines; right, and chosen by condition and by records."""
 
 import subprocess
 import sys

@@ -47,15 +47,18 @@ def package_files() -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory) -> Path:
-    """A folder with the sdist, and the wheel built out of that sdist.
-
-    The sources are copied first: a build leaves files in its folder, and picks up what an earlier one left.
-    """
-    sources = tmp_path_factory.mktemp("sources")
+def sources(tmp_path_factory) -> Path:
+    """A copy of the project: a build leaves files in its folder, and picks up what an earlier one left."""
+    copy = tmp_path_factory.mktemp("sources")
     for file in project_files():
-        (sources / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, sources / file)
+        (copy / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, copy / file)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def dist(sources, tmp_path_factory) -> Path:
+    """A folder with the sdist, and the wheel built out of that sdist."""
     out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(sources)]
     build = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
@@ -116,6 +119,18 @@ def test_every_module_imports_out_of_the_wheel(wheel, tmp_path):
     run = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == f"{loopwright.__version__} {tmp_path / 'loopwright' / '__init__.py'}"
+
+
+def test_an_editable_install_is_a_folder_on_the_path(sources, wheel, tmp_path):
+    """After the builds of `dist`, which the link that it makes is not to disturb."""
+    program = f"from setuptools.build_meta import build_editable; print(build_editable({str(tmp_path)!r}))"
+    run = subprocess.run([sys.executable, "-c", program], cwd=sources, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    with zipfile.ZipFile(tmp_path / run.stdout.splitlines()[-1]) as archive:
+        installed = [name for name in archive.namelist() if ".dist-info/" not in name]
+        (folder,) = (archive.read(name).decode().strip() for name in installed)
+    assert installed[0].endswith(".pth")
+    assert (Path(folder) / "loopwright").resolve() == sources
 
 
 def test_no_stray_module_stands_at_the_root():
