@@ -27,6 +27,10 @@ from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_
 
 GROUP = OpGroup.REDUCTIONS
 
+GROUP = OpGroup.REDUCTIONS
+
+GROUP = OpGroup.REDUCTIONS
+
 _MANY = 1 << 31
 """From so many elements on, positions need 64 bits."""
 

@@ -29,6 +29,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.ELEMENTWISE
 
+GROUP = OpGroup.ELEMENTWISE
+
+GROUP = OpGroup.ELEMENTWISE
+
 ANY_KINDS = ("bool", *NUMBER_KINDS)
 NAMES = ("a", "b")
 

@@ -23,6 +23,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.PARTS
 
+GROUP = OpGroup.PARTS
+
+GROUP = OpGroup.PARTS
+
 
 @dataclass(frozen=True)
 class ConcatenateAttrs(Attrs):

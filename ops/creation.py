@@ -21,6 +21,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.CREATION
 
+GROUP = OpGroup.CREATION
+
+GROUP = OpGroup.CREATION
+
 
 def _dtype_name(name: str) -> str | None:
     try:

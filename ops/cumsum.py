@@ -27,6 +27,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.REDUCTIONS
 
+GROUP = OpGroup.REDUCTIONS
+
+GROUP = OpGroup.REDUCTIONS
+
 ROWS = 4
 """Rows summed side by side: an addition takes about as many cycles. More would need the same places of the cache."""
 LANES = 32

@@ -23,6 +23,10 @@ from .strategy import Tensors, register_compute, register_reduce_schedule
 
 GROUP = OpGroup.PRODUCTS
 
+GROUP = OpGroup.PRODUCTS
+
+GROUP = OpGroup.PRODUCTS
+
 
 @dataclass(frozen=True)
 class EinsumAttrs(Attrs):

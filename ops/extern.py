@@ -24,6 +24,10 @@ from .relations import tensor_argument
 
 GROUP = OpGroup.EXTERN
 
+GROUP = OpGroup.EXTERN
+
+GROUP = OpGroup.EXTERN
+
 
 def _is_function_name(name: str) -> str | None:
     fits = all(part.isidentifier() for part in name.split("."))

@@ -33,6 +33,10 @@ from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 GROUP = OpGroup.POOLING
 
+GROUP = OpGroup.POOLING
+
+GROUP = OpGroup.POOLING
+
 LANES = 16
 
 

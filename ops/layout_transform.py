@@ -24,6 +24,10 @@ from .tiling import schedule_around
 
 GROUP = OpGroup.SHAPES
 
+GROUP = OpGroup.SHAPES
+
+GROUP = OpGroup.SHAPES
+
 CYCLES_PER_ELEMENT = 1.1
 """Measured: an element is loaded and stored by itself."""
 CYCLES_PER_CALL = 2000

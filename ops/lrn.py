@@ -36,6 +36,10 @@ from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 GROUP = OpGroup.NORMALISATION
 
+GROUP = OpGroup.NORMALISATION
+
+GROUP = OpGroup.NORMALISATION
+
 MOST_NEIGHBOURS = 16
 """So many squares are added by one expression; more are left to a loop."""
 VECTORS = 8

@@ -32,6 +32,10 @@ from .strategy import (
 
 GROUP = OpGroup.NORMALISATION
 
+GROUP = OpGroup.NORMALISATION
+
+GROUP = OpGroup.NORMALISATION
+
 
 def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
     """The arguments' types: floats all, the first of a least rank."""

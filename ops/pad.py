@@ -22,6 +22,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.PARTS
 
+GROUP = OpGroup.PARTS
+
+GROUP = OpGroup.PARTS
+
 
 @dataclass(frozen=True)
 class PadAttrs(Attrs):

@@ -46,6 +46,10 @@ from .window import (
 
 GROUP = OpGroup.POOLING
 
+GROUP = OpGroup.POOLING
+
+GROUP = OpGroup.POOLING
+
 
 @dataclass(frozen=True)
 class WindowAttrs(Attrs):

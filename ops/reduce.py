@@ -32,6 +32,10 @@ from .strategy import Compute, OpStrategy, Tensors, register_strategy, schedule_
 
 GROUP = OpGroup.REDUCTIONS
 
+GROUP = OpGroup.REDUCTIONS
+
+GROUP = OpGroup.REDUCTIONS
+
 Term = Callable[[tuple[Operand, ...]], Expr]
 """From the indices of an element to the value that is folded."""
 

@@ -21,6 +21,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.SHAPES
 
+GROUP = OpGroup.SHAPES
+
+GROUP = OpGroup.SHAPES
+
 
 @dataclass(frozen=True)
 class BroadcastToAttrs(Attrs):

@@ -23,6 +23,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.SHAPES
 
+GROUP = OpGroup.SHAPES
+
+GROUP = OpGroup.SHAPES
+
 
 def _extents_or_rest(shape: tuple[int, ...]) -> str | None:
     if not all(type(e) is int and e >= -1 for e in shape) or shape.count(-1) > 1:

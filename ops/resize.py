@@ -35,6 +35,10 @@ from .unary import cast
 
 GROUP = OpGroup.IMAGES
 
+GROUP = OpGroup.IMAGES
+
+GROUP = OpGroup.IMAGES
+
 Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
 Coordinates: TypeAlias = Literal[
     "half_pixel",

@@ -19,6 +19,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.ELEMENTWISE
 
+GROUP = OpGroup.ELEMENTWISE
+
+GROUP = OpGroup.ELEMENTWISE
+
 NAMES = ("condition", "a", "b")
 
 

@@ -23,6 +23,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.PARTS
 
+GROUP = OpGroup.PARTS
+
+GROUP = OpGroup.PARTS
+
 END = (1 << 62) - 1
 """As an end: to the end of the axis, whatever its extent; minus it: to its beginning, for a negative step."""
 

@@ -28,6 +28,10 @@ from .strategy import Compute, OpStrategy, Tensors, register_strategy
 
 GROUP = OpGroup.NORMALISATION
 
+GROUP = OpGroup.NORMALISATION
+
+GROUP = OpGroup.NORMALISATION
+
 
 @dataclass(frozen=True)
 class SoftmaxAttrs(Attrs):

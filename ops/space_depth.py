@@ -34,6 +34,10 @@ from .window import axis_extents, checked_layout
 
 GROUP = OpGroup.SHAPES
 
+GROUP = OpGroup.SHAPES
+
+GROUP = OpGroup.SHAPES
+
 CYCLES_PER_ELEMENT = 10
 """Measured: of each element the place is worked out, with divisions, and it is loaded by itself."""
 

@@ -28,6 +28,10 @@ from .tiling import schedule_around
 
 GROUP = OpGroup.SHAPES
 
+GROUP = OpGroup.SHAPES
+
+GROUP = OpGroup.SHAPES
+
 MOST_LANES = 16
 """Of narrow elements, vectors are shorter than they could be: tiles of whole ones would be many instructions."""
 

@@ -26,6 +26,10 @@ from .strategy import Tensors, register_compute
 
 GROUP = OpGroup.ELEMENTWISE
 
+GROUP = OpGroup.ELEMENTWISE
+
+GROUP = OpGroup.ELEMENTWISE
+
 Element = Callable[[Expr, Any], Expr]
 """From an element and the attributes to the result's element."""
 

@@ -19,6 +19,7 @@ from ..ir.brief import one_line
 from ..ir.errors import RuntimeArgumentError, TargetError
 from ..ir.memory import memory_errors
 from ..ir.memory import memory_limit as memory_limit_of
+from ..ir.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .dimensions import bind
@@ -108,7 +109,9 @@ class Engine:
     def __repr__(self) -> str:
         made = self._executors
         state = one_line("; ".join(map(str, made.executors)), 130) if made is not None else "not loaded"
-        return f"<Engine {one_line(self.library.model.name, 40)}, {len(self._configs)} executors: {state}>"
+        return (
+            f"<Engine {one_line(self.library.model.name, 40)}, {count_text(len(self._configs), 'executor')}: {state}>"
+        )
 
     def _repr_html_(self) -> str:
         executors = () if self._executors is None else self._executors.executors

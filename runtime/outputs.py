@@ -19,12 +19,15 @@ class Outputs(list[Array]):
     __slots__ = ("_positions",)
 
     def __init__(self, arrays: Iterable[Array], positions: Mapping[str, int]) -> None:
-        super().__init__(arrays)
+        list.__init__(self, arrays)  # at each call of an engine: `super()` takes three times as long
         self._positions = positions
 
     def keys(self) -> list[str]:
         """The names of the outputs, in order."""
         return list(self._positions)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._positions if isinstance(key, str) else super().__contains__(key)
 
     @overload
     def __getitem__(self, key: str | SupportsIndex) -> Array: ...

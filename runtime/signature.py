@@ -37,6 +37,8 @@ class Signature:
         """
         if type(values) is list or type(values) is tuple:
             found: list[Any] = list(values)
+        elif type(values) is np.ndarray and len(self._order) == 1:
+            found = [values]
         elif isinstance(values, (dict, Mapping)):
             if values.keys() != self._names:
                 raise self._wrong_names(values, self.inputs, "inputs")
@@ -135,7 +137,7 @@ class Signature:
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
 def _listed(names: Sequence[str]) -> str:

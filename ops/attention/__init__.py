@@ -7,4 +7,8 @@ from . import attention
 
 GROUP = OpGroup.PRODUCTS
 
+GROUP = OpGroup.PRODUCTS
+
+GROUP = OpGroup.PRODUCTS
+
 __all__ = ["attention"]

@@ -7,4 +7,8 @@ from . import conv, strassen, transpose, winograd
 
 GROUP = OpGroup.CONVOLUTIONS
 
+GROUP = OpGroup.CONVOLUTIONS
+
+GROUP = OpGroup.CONVOLUTIONS
+
 __all__ = ["conv", "strassen", "transpose", "winograd"]

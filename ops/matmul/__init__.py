@@ -7,4 +7,8 @@ from . import batch_matmul, matmul, packed, packed_bytes, packed_pairs, strassen
 
 GROUP = OpGroup.PRODUCTS
 
+GROUP = OpGroup.PRODUCTS
+
+GROUP = OpGroup.PRODUCTS
+
 __all__ = ["batch_matmul", "matmul", "packed", "packed_bytes", "packed_pairs", "strassen"]

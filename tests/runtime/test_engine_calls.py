@@ -85,6 +85,8 @@ def test_outputs_answer_their_names_and_stay_a_list(engine):
     assert outputs[-1] is outputs["total"] is total
     assert type(outputs[:1]) is list
     assert outputs.keys() == ["negative", "total"]
+    assert "total" in outputs
+    assert "x" not in outputs
     assert dict(outputs)["total"] is total
     for copied in (copy.copy(outputs), pickle.loads(pickle.dumps(outputs))):
         check(copied)
