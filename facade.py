@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from onnx import ModelProto
@@ -42,6 +42,7 @@ from .frontend import from_onnx
 from .graph.node import Call, Constant, Function, Node, Var
 from .graph.types import tensor_type
 from .ir.choices import check_flag, is_one_of
+from .ir.dtype import DType
 from .ir.errors import (
     BoundsError,
     CacheError,
@@ -187,9 +188,10 @@ def build(
         return Kernel(compiled.func, compiled.code, report)
 
 
-def var(name: str, shape: Sequence[ExprLike], dtype: str = "float32") -> Var:
+def var(name: str, shape: Sequence[ExprLike], dtype: str | DType | np.dtype[Any] | type[Any] = "float32") -> Var:
     """An input of a graph function; extents are numbers or ``te.var`` dimensions.
 
+    Graphs are made of it by ``lw.nn``, Python's operators and numpy's functions: ``np.tanh(x @ w) + 1``.
     Raises ``ExpressionError`` for an unknown dtype, ``TypeInferenceError`` for a negative extent.
     """
     return Var(name, tensor_type(shape, dtype))

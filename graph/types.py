@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+
 from ..ir.brief import one_line
 from ..ir.dtype import DType, dtype
 from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
@@ -162,7 +164,7 @@ def _given_shape(name: object, shape: object) -> GivenShape:
     return tuple(None if number == -1 else number for number in numbers)
 
 
-def tensor_type(shape: Sequence[ExprLike], kind: str | DType) -> TensorType:
+def tensor_type(shape: Sequence[ExprLike], kind: str | DType | np.dtype[Any] | type[Any]) -> TensorType:
     """A tensor type from extents (numbers or index expressions) and a dtype.
 
     Raises ``TypeInferenceError`` for a negative extent.

@@ -230,6 +230,8 @@ def test_nodes_tell_shape_and_dtype():
     assert (x.ndim, x.dtype) == (2, "bfloat16")
     assert (2 * x + 0.5).dtype == "bfloat16"
     assert x.T.shape == (3, n)
+    for kind in ("bfloat16", x.dtype, x.dtype.to_numpy()):
+        assert lw.var("like", x.shape, kind).type is x.type
 
 
 def test_nodes_are_keys_by_identity():
