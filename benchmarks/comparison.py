@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +21,10 @@ from report import append_history, print_results, row, svg_chart
 from results import BESIDE, OURS, Record, Result
 from rich.console import Console
 from roofline import REQUESTS, roof_of
-from rounds import Contender, Refused, alternate, ended
+
+from loopwright.runtime.contenders.rounds import Contender, alternate, ended, load_all
+from loopwright.runtime.contenders.stored_arrays import read_arrays
+from loopwright.runtime.measure.closeness import distance
 
 HERE = Path(__file__).resolve().parent
 NAMES = (OURS, "onnxruntime", "openvino", "torch", "numpy", "numba")
@@ -57,6 +60,10 @@ def measured_rates(roofline: Contender, rounds: int) -> dict[str, float]:
     return rates
 
 
+def contender_command(name: str, threads: int) -> list[str]:
+    return [sys.executable, str(HERE / "contender.py"), name, str(threads)]
+
+
 class Comparison:
     """The contenders with one number of threads; ``callers`` are the same once more, for what their calls take.
 
@@ -64,12 +71,11 @@ class Comparison:
     """
 
     def __init__(self, names: Sequence[str], threads: int, rounds: int, calls: int) -> None:
-        script = str(HERE / "contender.py")
         self.threads, self.rounds, self.calls = threads, rounds, calls
         self.contenders, self.callers = (
-            {n: Contender(script, [n, str(threads)], threads) for n in names} for _ in range(2)
+            {n: Contender(contender_command(n, threads), threads) for n in names} for _ in range(2)
         )
-        self.roofline = Contender(str(HERE / "roofline.py"), [str(threads)], threads)
+        self.roofline = Contender([sys.executable, str(HERE / "roofline.py"), str(threads)], threads)
         self.rates: dict[str, float] = {}
         self._efforts: dict[str, float] = {}
 
@@ -81,13 +87,14 @@ class Comparison:
         """All contenders on one case."""
         with tempfile.TemporaryDirectory() as folder:
             work = case.write(Path(folder))
-            ready, refused = self._load(self.contenders, folder)
+            ready, refused = load_all(self.contenders, folder)
+            refused = {name: reason.replace(folder, "") for name, reason in refused.items()}
             errors = {n: difference(Path(folder), n) for n in ready if n != OURS and OURS in ready}
             callers = self._load_callers(case, ready)
         roof = roof_of(self.rates, work.operations, work.read, work.written, self.threads)
         amount = self.roofline.load(roof.request)["work"]
         overheads = {f"{name} overhead": caller for name, caller in callers.items()}
-        refused |= alternate({**ready, **overheads, "roofline": self.roofline}, self.rounds, seed, self.calls)
+        refused |= alternate({**ready, **overheads, "roofline": self.roofline}, self.rounds, seed, self._measure)
         roof_seconds = roof.amount / (amount / self.roofline.median)
         seconds = {n: contender.median for n, contender in ready.items() if n not in refused}
         if case.overhead is not None:
@@ -113,22 +120,11 @@ class Comparison:
             return {}
         with tempfile.TemporaryDirectory() as folder:
             chosen_cases([case.overhead])[0].write(Path(folder))
-            callers, _ = self._load({n: self.callers[n] for n in ready}, folder)
+            callers, _ = load_all({n: self.callers[n] for n in ready}, folder)
         return callers
 
-    @staticmethod
-    def _load(contenders: Mapping[str, Contender], folder: str) -> tuple[dict[str, Contender], dict[str, str]]:
-        """All at once, since nothing is measured yet."""
-        ready, refused = {}, {}
-        with ThreadPoolExecutor(len(contenders) or 1) as pool:
-            loads = {name: pool.submit(contender.load, folder) for name, contender in contenders.items()}
-        for name, load in loads.items():
-            try:
-                load.result()
-                ready[name] = contenders[name]
-            except Refused as reason:
-                refused[name] = str(reason).replace(folder, "")
-        return ready, refused
+    def _measure(self, contender: Contender) -> None:
+        contender.measure(self.calls)
 
     def _gain(self, case: Measured, seconds: Mapping[str, float], peak: float | None) -> float | None:
         """How much faster ours is than the case it is against. That was measured at another time, when the machine may
@@ -162,16 +158,9 @@ def without_overhead(
 
 def difference(folder: Path, name: str) -> float:
     """How far a peer's outputs are from ours, the most, as a part of our largest finite value; infinities are equal."""
-    worst = 0.0
-    with np.load(folder / f"{OURS}.npz") as ours, np.load(folder / f"{name}.npz") as theirs:
-        for key in ours.files:
-            a, b = (np.asarray(x[key], np.float64) for x in (ours, theirs))
-            if a.shape != b.shape:
-                return float("inf")
-            differing, largest = a != b, abs(a[np.isfinite(a)]).max(initial=1e-30)
-            apart = float(abs(a[differing] - b[differing]).max(initial=0.0) / largest)
-            worst = max(worst, float("inf") if np.isnan(apart) else apart)
-    return worst
+    ours, theirs = (read_arrays(folder / f"{who}.npz") for who in (OURS, name))
+    pairs = ((theirs[key].astype(np.float64), ours[key].astype(np.float64)) for key in ours)  # integers may be rounded
+    return max((distance(*pair) for pair in pairs), default=0.0)
 
 
 def installed(names: Sequence[str]) -> Iterator[str]:

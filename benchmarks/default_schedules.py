@@ -8,14 +8,15 @@ medians is to stay below 3.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 
 import numpy as np
-from rounds import Contender, Facts, Run, alternate, ended, serve
 
 import loopwright as lw
 from loopwright import nn, te
 from loopwright.compiler.selection import select_implementation
+from loopwright.runtime.contenders.rounds import Contender, Facts, Run, alternate, ended, serve
 
 LIMIT = 3.0
 
@@ -110,7 +111,7 @@ def main() -> None:
     if options.contender:
         serve(lambda case: contender(case, options.contender == "hand"))
         return
-    pair = {kind: Contender(__file__, ["--contender", kind]) for kind in ("hand", "default")}
+    pair = {kind: Contender([sys.executable, __file__, "--contender", kind]) for kind in ("hand", "default")}
     with ended(pair.values()):
         for case in options.case or CASES:
             for each in pair.values():

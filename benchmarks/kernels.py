@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cases import Case, chosen_cases
-from comparison import HERE, NAMES, compare, option_parser
+from comparison import NAMES, compare, contender_command, option_parser
 from results import OURS
-from rounds import Contender, Refused, ended
+
+from loopwright.runtime.contenders.rounds import Contender, Refused, ended
 
 
 def compile_only(cases: Sequence[Case]) -> None:
     """Ours alone, unmeasured, so that a run after it finds all kernels in the cache."""
-    contender = Contender(str(HERE / "contender.py"), [OURS, "1"])
+    contender = Contender(contender_command(OURS, 1))
     with ended([contender]), tempfile.TemporaryDirectory() as folder:
         for case in cases:
             case.write(Path(folder))

@@ -20,7 +20,8 @@ from loopwright.ir.aligned import aligned
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 from fast_matmul import peak_kernel
-from rounds import Facts, Run, serve
+
+from loopwright.runtime.contenders.rounds import Facts, Run, serve
 
 PLACES = {"L2": 2**20, "L3": 2**24, "memory": 2**28}
 """The most bytes of a footprint that stays in the place between calls; each thread has an L2 of its own. The kernels

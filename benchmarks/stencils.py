@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from rounds import Contender, Facts, Refused, Run, alternate, ended, serve
+from loopwright.runtime.contenders.rounds import Contender, Facts, Refused, Run, alternate, ended, serve
 
 SHAPE = (2160, 3840)
 BORDERS = ("constant", "edge", "reflect", "wrap")
@@ -46,7 +46,8 @@ def contender(name: str, threads: int, case: str) -> tuple[Run, Facts]:
 
 def measure(case: str, rounds: int, threads: int) -> None:
     contenders = {
-        name: Contender(__file__, ["--contender", name, "--threads", str(threads)], threads) for name in CONTENDERS
+        name: Contender([sys.executable, __file__, "--contender", name, "--threads", str(threads)], threads)
+        for name in CONTENDERS
     }
     with ended(contenders.values()):
         samples = {}
@@ -61,7 +62,7 @@ def measure(case: str, rounds: int, threads: int) -> None:
             if np.abs(sample - samples["by hand"]).max() > TOLERANCE * scale:
                 print(f"{case}: {name} computes something else")
                 contenders.pop(name)
-        for name, reason in alternate(contenders, rounds, calls=1).items():
+        for name, reason in alternate(contenders, rounds, measure=lambda each: each.measure(1)).items():
             print(f"{case}: {name} left out: {reason}")
             contenders.pop(name)
         times = {name: each.median for name, each in contenders.items()}

@@ -1,83 +1,75 @@
-"""``loopwright bench model.onnx``: how long calls of a model take, and how that spreads."""
+"""``loopwright bench model.onnx``: how long calls of a model take, how that spreads, and what others take."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
-import numpy as np
-from rich import box
-from rich.table import Table
-
-from .. import Engine
+from .. import ModelError
+from ..ir.quantities import count_text, seconds_text
+from ..ir.table import print_table
+from ..runtime.contenders.beside import ROUNDS, Comparison, Rounds, require_packages
+from ..runtime.contenders.latency import Latency
+from ..runtime.contenders.latency_views import latency_chart, latency_notes, latency_table
+from ..runtime.contenders.peers import PEERS
+from ..runtime.section_file import is_section_file
 from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, open_program, threads_number
-from .report import make_console
-
-_PERCENTILES = (50, 90, 99)
-_LEAST_CALLS = 5
+from .report import make_console, write_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``bench``."""
     parser.description = (
-        "Call a compiled model again and again; print percentiles of its latency by numbers of threads."
+        "Call a compiled model again and again, in a process of its own; print percentiles of its latency by numbers "
+        "of threads. Other libraries take turns with it where they are named, each in its own process, only one of "
+        "which is awake at a time; their outputs are compared."
     )
-    parser.epilog = "example: loopwright bench model.onnx --threads 1 2 --batch 4 --seconds 5"
+    parser.epilog = "example: loopwright bench model.onnx --threads 1 2 --against onnxruntime openvino --svg bench.svg"
     add_program_options(parser)
+    parser.add_argument("--against", nargs="+", choices=tuple(PEERS), default=[], help="libraries to measure as well")
     parser.add_argument("--threads", type=threads_number, nargs="+", help="numbers of threads, measured in turn")
     parser.add_argument("--batch", type=_positive, help="the first extent of inputs that leave it open")
     parser.add_argument("--warmup", type=_seconds, default=0.5, metavar="SECONDS", help="not measured; default 0.5")
-    parser.add_argument("--seconds", type=_seconds, default=3.0, help="of calls, for each number of threads; default 3")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=3.0, help="of calls, for each contender and number of threads; default 3"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE.svg", help="write a bar chart")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    against = list(dict.fromkeys(arguments.against))
+    require_packages(against)
+    if against and is_section_file(arguments.model):
+        raise ModelError(f"{arguments.model} is a library: --against needs the model that it was made of")
     program = open_program(arguments, arguments.batch)
-    rows = []
-    for threads in arguments.threads or [default_threads()]:
-        engine = Engine(program.library, threads=threads)
-        _times(engine, program.inputs, arguments.warmup)
-        rows.append(_row(threads, _times(engine, program.inputs, arguments.seconds)))
+    rounds = Rounds(arguments.warmup, arguments.seconds)
+    with Comparison(program.library, program.inputs, arguments.model, against) as comparison:
+        groups = [comparison.measure(threads, rounds) for threads in arguments.threads or [default_threads()]]
+    if arguments.svg is not None:
+        write_text(arguments.svg, latency_chart(f"{arguments.model.name}: time of a call", groups))
     if arguments.json:
-        print(json.dumps({"model": str(arguments.model), "latencies": rows}, indent=2, ensure_ascii=False))
+        found = [each.to_json(group[0]) for group in groups for each in group]
+        print(json.dumps({"model": str(arguments.model), "latencies": found}, indent=2, ensure_ascii=False))
         return 0
-    console = make_console()
-    console.print(program.summary)
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in rows[0]:
-        table.add_column(name.replace("_", " "), justify="right")
-    for row in rows:
-        table.add_row(*(f"{value:.4g}" for value in row.values()))
-    console.print(table)
+    make_console().print(program.summary)
+    for group in groups:
+        _print_group(group, arguments.seconds)
     return 0
 
 
-def _times(engine: Engine, inputs: dict[str, Any], seconds: float) -> list[float]:
-    """Seconds of each of the calls that fit, and of some at least."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < _LEAST_CALLS or time.perf_counter() < end:
-        start = time.perf_counter()
-        engine(inputs)
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def _row(threads: int, times: list[float]) -> dict[str, float]:
-    percentiles = {f"p{p}_ms": float(np.percentile(times, p)) * 1e3 for p in _PERCENTILES}
-    return {
-        "threads": threads,
-        "calls": len(times),
-        "least_ms": min(times) * 1e3,
-        **percentiles,
-        "mean_ms": statistics.fmean(times) * 1e3,
-        "calls_per_second": 1 / statistics.fmean(times),
-    }
+def _print_group(group: Sequence[Latency], seconds: float) -> None:
+    turns = "contenders take turns in " if len(group) > 1 else ""
+    how = f"{turns}{ROUNDS} rounds, {seconds_text(seconds)} of calls each"
+    console = make_console()
+    console.print(f"\n{count_text(group[0].threads, 'thread')}; {how}\n")
+    print_table(console, latency_table(group))
+    for note in latency_notes(group):
+        console.print(note, markup=False)
 
 
 def _positive(text: str) -> int:

@@ -6,9 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from .. import Engine, RuntimeArgumentError
+from .. import Engine
 from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
+from .report import write_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +33,6 @@ def _run(arguments: argparse.Namespace) -> int:
     profile = engine.profile(program.inputs)
     for path, text in ((arguments.trace, profile.chrome_trace()), (arguments.svg, profile.svg())):
         if path is not None:
-            _write(path, text)
+            write_text(path, text)
     print(json.dumps(profile.to_json(), indent=2, ensure_ascii=False) if arguments.json else profile)
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RuntimeArgumentError(f"{path} cannot be written: {error.strerror}") from error

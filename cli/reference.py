@@ -12,7 +12,7 @@ import onnx
 from ..ir.errors import LoopwrightError
 from ..ir.quantities import error_text
 from ..runtime.arrays import Array
-from ..runtime.measure.compare import tolerance_of
+from ..runtime.measure.closeness import allowed_distance, distance
 from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 from ..runtime.measure.widened_model import exact_outputs
 
@@ -76,7 +76,7 @@ def check_outputs(
     if any(a.shape != b.shape for a, b in zip(outputs, exact, strict=True)):
         raise problem
     ours, theirs = (_furthest(found, exact) for found in (outputs, expected))
-    if not (ours <= theirs or all(_distance(a, b) <= _allowed(a) for a, b in zip(outputs, exact, strict=True))):
+    if not (ours <= theirs or all(distance(a, b) <= allowed_distance(a) for a, b in zip(outputs, exact, strict=True))):
         raise CheckError(
             f"{problem}. Beside float64 our largest error is {error_text(ours)}, that of {reference.who} "
             f"{error_text(theirs)}"
@@ -85,7 +85,7 @@ def check_outputs(
 
 
 def _furthest(outputs: Sequence[Array], expected: Sequence[Array]) -> float:
-    return max((_distance(a, b) for a, b in zip(outputs, expected, strict=True)), default=0.0)
+    return max((distance(a, b) for a, b in zip(outputs, expected, strict=True)), default=0.0)
 
 
 def largest_error(names: Sequence[str], outputs: Sequence[Array], expected: Sequence[Array], who: str) -> float:
@@ -104,7 +104,7 @@ def _error(name: str, output: Array, expected: Array, who: str) -> float:
     if output.shape != expected.shape or output.dtype != expected.dtype:
         ours, theirs = (f"{a.dtype}{list(a.shape)}" for a in (output, expected))
         raise CheckError(f"output {name} is {ours}, but {theirs} by {who}")
-    error, tolerance = _distance(output, expected), _allowed(output)
+    error, tolerance = distance(output, expected), allowed_distance(output)
     if output.dtype.kind in "iub" and error:
         wrong = np.count_nonzero(output != expected)
         raise CheckError(f"output {name} differs from {who}'s in {wrong} of {output.size} elements")
@@ -114,22 +114,3 @@ def _error(name: str, output: Array, expected: Array, who: str) -> float:
             f"{error_text(tolerance)} is allowed"
         )
     return error
-
-
-def _allowed(output: Array) -> float:
-    """The tolerance for an output: integers agree."""
-    return 0.0 if output.dtype.kind in "iub" else tolerance_of(output.dtype)
-
-
-def _distance(output: Array, expected: Array) -> float:
-    """The largest difference of any element, relative to the largest magnitude expected; inf where one of the two is
-    not finite. Of integers and bools, the share of elements that differ."""
-    if output.dtype.kind in "iub":
-        return float(np.mean(output != expected)) if output.size else 0.0
-    a, b = output.astype(np.float64), expected.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):  # infinities that do not agree
-        difference = np.where(same, 0.0, np.abs(a - b))
-    largest = float(difference.max(initial=0.0) / (scale or 1.0))
-    return largest if np.isfinite(largest) else np.inf

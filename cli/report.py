@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from .. import RuntimeArgumentError
 from ..codegen.model import CompiledFunction
 from ..ir.quantities import digits, seconds_text, share_text
 from ..ir.table import Name, lines_of, number_table, print_table
@@ -26,6 +28,14 @@ def make_console() -> Console:
     """The console on stdout; text in a pipe is not folded to the width of a terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file. Raises ``RuntimeArgumentError`` where that cannot be."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RuntimeArgumentError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def selection_json(library: Library, step_seconds: Sequence[float]) -> list[dict[str, Any]]:

@@ -1,15 +1,22 @@
-"""What a kernel's time is, once the overhead of its calls is taken off, and what gains are measured by."""
+"""What a kernel's time is, once the overhead of its calls is taken off, what gains are; and one real run."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from comparison import Comparison, difference, without_overhead
-from rounds import Contender
+
+from loopwright.runtime.contenders.rounds import Contender
+
+KERNELS = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels.py"
 
 
 def contender(*seconds):
-    made = Contender("none")
+    made = Contender(["none"])
     made.seconds = list(seconds)
     return made
 
@@ -47,3 +54,18 @@ def test_equal_infinities_are_no_difference_and_others_a_large_one(tmp_path, the
     np.savez(tmp_path / "loopwright.npz", y=np.array([4.0, -np.inf], np.float32))
     np.savez(tmp_path / "peer.npz", y=np.array(theirs, np.float32))
     assert difference(tmp_path, "peer") == apart
+
+
+def test_a_comparison_with_numpy_is_recorded(tmp_path):
+    path = tmp_path / "results.json"
+    options = ["--only", "matmul-small 8×8×8 run", "--peers", "numpy", "--threads", "1", "--rounds", "2"]
+    command = [sys.executable, str(KERNELS), *options, "--json", str(path), "--svg", str(tmp_path / "chart.svg")]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    results = json.loads(path.read_text())["results"]
+    assert [r["name"] for r in results] == ["1×1×1 run-time", "8×8×8 run-time"]
+    for result in results:
+        assert result["errors"] == {"numpy": pytest.approx(0, abs=1e-6)}
+        assert result["seconds"]["loopwright"] > 0
+        assert 0 < result["roof_seconds"] < 1e-3
+    assert (tmp_path / "chart.svg").read_text().startswith("<svg")

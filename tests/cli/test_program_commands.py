@@ -173,9 +173,35 @@ def test_bench_gives_percentiles_for_each_number_of_threads(folder, capsys):
     rows = json.loads(command(capsys, *line, "--json"))["latencies"]
     assert [row["threads"] for row in rows] == [1, 2]
     for row in rows:
+        assert row["contender"] == "loopwright"
         assert row["calls"] >= 5
         assert 0 < row["least_ms"] <= row["p50_ms"] <= row["p90_ms"] <= row["p99_ms"]
-    assert "p99 ms" in command(capsys, *line)
+    out = command(capsys, *line)
+    assert "p99" in out
+    assert "2 threads; 12 rounds" in out
+
+
+def test_bench_sets_other_libraries_beside_ours(folder, tmp_path, capsys):
+    needed_tools.module("onnxruntime")
+    line = ["bench", folder / "open.onnx", "--batch", 3, "--threads", 1, "--warmup", 0, "--seconds", 0]
+    line += ["--against", "onnxruntime", "--svg", tmp_path / "bench.svg"]
+    ours, theirs = json.loads(command(capsys, *line, "--json"))["latencies"]
+    assert (ours["contender"], theirs["contender"], theirs["agrees"]) == ("loopwright", "onnxruntime", True)
+    assert theirs["ratio"]["low"] <= theirs["ratio"]["median"] <= theirs["ratio"]["high"]
+    assert "onnxruntime, 1 thread" in (tmp_path / "bench.svg").read_text()
+    out = command(capsys, *line)
+    assert max(map(len, out.splitlines()[1:])) <= 80
+    assert re.search(r"onnxruntime +12 .*× \(.*–.*\)", out)
+
+
+def test_bench_against_others_needs_their_packages_and_the_model(folder, capsys, monkeypatch):
+    line = ["--warmup", 0, "--seconds", 0, "--against"]
+    needed_tools.module("onnxruntime")
+    assert "needs the model that it was made of" in failure(
+        capsys, "bench", folder / "small.lwlib", *line, "onnxruntime"
+    )
+    monkeypatch.setattr("loopwright.runtime.contenders.beside.find_spec", lambda name: None)
+    assert "pip install openvino" in failure(capsys, "bench", folder / "small.onnx", *line, "openvino")
 
 
 def test_a_batch_fills_first_extents_that_are_open(folder, capsys):
@@ -243,6 +269,7 @@ def test_dump_names_what_it_does_not_have(folder, capsys):
         ("compile", "m.onnx"),
         ("bench", "m.onnx", "--seconds", "-1"),
         ("bench", "m.onnx", "--batch", "0"),
+        ("bench", "m.onnx", "--against", "tvm"),
         ("bench", "m.onnx", "--warmup", "nan"),
         ("dump", "m.onnx", "--stage", "mir"),
         ("compare", "m.onnx", "--tolerance", "nan"),

@@ -1,20 +1,16 @@
-"""Contenders in processes of their own answer, refuse, may die, and never stay behind; and one real comparison."""
+"""Contenders in processes of their own answer, refuse, may die, and never stay behind."""
 
-import json
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from rounds import Contender, Refused, alternate, ended
 
-KERNELS = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels.py"
+from loopwright.ir.child_python import python_command
+from loopwright.runtime.contenders.rounds import Contender, Refused, alternate, ended, load_all
+
 SCRIPT = """
-import os, sys, threading, time
-sys.path.append({folder!r})
-import rounds
-from rounds import serve
+import os, threading, time
+from loopwright.runtime.contenders import rounds
+from loopwright.runtime.contenders.rounds import serve
 
 rounds.PAUSES = 30
 
@@ -35,17 +31,15 @@ def prepare(request):
         if request.startswith("awake"):
             until = time.monotonic() + float(request.split()[1])
             threading.Thread(target=stay_awake, args=[until], daemon=True).start()
-    return run, {{"asked": request}}
+    return run, {"asked": request}
 
 serve(prepare)
 """
 
 
 @pytest.fixture
-def contender(tmp_path):
-    script = tmp_path / "contender.py"
-    script.write_text(SCRIPT.format(folder=str(KERNELS.parent)))
-    return lambda: Contender(str(script))
+def contender():
+    return lambda: Contender(python_command(SCRIPT))
 
 
 def test_a_contender_answers_with_the_seconds_of_a_call(contender):
@@ -109,16 +103,32 @@ def test_no_process_stays_behind(contender):
     assert processes[0].poll() is not None
 
 
-def test_a_comparison_with_numpy_is_recorded(tmp_path):
-    path = tmp_path / "results.json"
-    options = ["--only", "matmul-small 8×8×8 run", "--peers", "numpy", "--threads", "1", "--rounds", "2"]
-    command = [sys.executable, str(KERNELS), *options, "--json", str(path), "--svg", str(tmp_path / "chart.svg")]
-    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
-    results = json.loads(path.read_text())["results"]
-    assert [r["name"] for r in results] == ["1×1×1 run-time", "8×8×8 run-time"]
-    for result in results:
-        assert result["errors"] == {"numpy": pytest.approx(0, abs=1e-6)}
-        assert result["seconds"]["loopwright"] > 0
-        assert 0 < result["roof_seconds"] < 1e-3
-    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+def test_a_round_of_single_calls_gives_the_seconds_of_each_and_counts_by_their_median(contender):
+    one = contender()
+    with ended([one]):
+        one.load("this")
+        one.warm_up(0)
+        assert (one.seconds, one.samples) == ([], [])
+        assert alternate({"one": one}, rounds=2, measure=lambda each: each.measure_each(0.02)) == {}
+        assert len(one.seconds) == 2
+        assert len(one.samples) >= 2
+        assert all(1e-3 <= seconds < 1 for seconds in one.samples)
+        one.load("this")
+        assert (one.seconds, one.samples) == ([], [])
+
+
+def test_those_that_refuse_to_load_are_told_with_their_reasons(contender):
+    one, other = contender(), contender()
+    with ended([one, other]):
+        assert load_all({"one": one, "other": other}, "this")[1] == {}
+        ready, refused = load_all({"one": one}, "refuse")
+        assert (ready, refused) == ({}, {"one": "ValueError: not this one"})
+
+
+def test_what_is_not_loaded_cannot_be_measured(contender):
+    one = contender()
+    with ended([one]):
+        with pytest.raises(Refused, match="ValueError"):
+            one.load("refuse")
+        with pytest.raises(Refused, match="nothing is loaded"):
+            one.measure()
