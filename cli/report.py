@@ -7,27 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
 from .. import RuntimeArgumentError
 from ..codegen.model import CompiledFunction
-from ..ir.quantities import digits, seconds_text, share_text
-from ..ir.table import Name, lines_of, number_table, print_table
-from ..runtime.arrays import Array
+from ..ir.quantities import seconds_text, share_text
+from ..ir.table import lines_of, number_table, print_table
 from ..runtime.library import Library
 from .shorten import hot_block, shorten
 
-PIPE_WIDTH = 160
 LOOP_LINES = 40
 LLVM_LINES = 24
 
 
 def make_console() -> Console:
-    """The console on stdout; text in a pipe is not folded to the width of a terminal."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    """The console on stdout: as wide as the terminal, or ``COLUMNS``, and 80 columns elsewhere."""
+    return Console(highlight=False)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -62,24 +58,6 @@ def print_selection(console: Console, library: Library, step_seconds: Sequence[f
     print_table(console, table)
 
 
-def outputs_json(library: Library, outputs: Sequence[Array]) -> list[dict[str, Any]]:
-    """Shape, dtype, least, mean and largest element of each output; of those that are finite, if there are any."""
-    return [
-        {"output": spec.name, "dtype": str(spec.dtype), "shape": list(array.shape)} | _statistics(array)
-        for spec, array in zip(library.outputs, outputs, strict=True)
-    ]
-
-
-def print_outputs(console: Console, library: Library, outputs: Sequence[Array]) -> None:
-    """``outputs_json`` as a table."""
-    table = number_table(["output", "type"], ["least", "mean", "largest", "not finite"])
-    for spec, row in zip(library.outputs, outputs_json(library, outputs), strict=True):
-        kind = f"{spec.dtype}[{', '.join(map(str, spec.shape))}]"
-        numbers = (digits(row[name]) if name in row else "" for name in ("least", "mean", "largest"))
-        table.add_row(Name(spec.name), Name(kind), *numbers, str(row["not_finite"]))
-    print_table(console, table)
-
-
 def print_code(console: Console, library: Library, step_seconds: Sequence[float]) -> None:
     """The loop nest and LLVM IR of the function that most of the time goes to, shortened."""
     if not library.functions:
@@ -110,12 +88,3 @@ def _by_function(library: Library, step_seconds: Sequence[float]) -> tuple[dict[
         calls[step.function.symbol] += 1
         total[step.function.symbol] += seconds
     return calls, total
-
-
-def _statistics(array: Array) -> dict[str, float]:
-    values = array.astype(np.float64)
-    finite = values[np.isfinite(values)]
-    found: dict[str, float] = {"not_finite": int(values.size - finite.size)}
-    if finite.size:
-        found |= {"least": float(finite.min()), "mean": float(finite.mean()), "largest": float(finite.max())}
-    return found

@@ -20,7 +20,8 @@ from ..runtime.measure.onnx_reference import onnxruntime_installed
 from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 from .reference import CheckError, check_outputs, load_reference
-from .report import make_console, outputs_json, print_code, print_outputs, print_selection, selection_json
+from .report import make_console, print_code, print_selection, selection_json
+from .tensor_table import print_tensors, tensors_json
 
 RUN_SECONDS = 1.0
 LEAST_RUNS = 3
@@ -30,15 +31,20 @@ MAX_RUNS = 20
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
     parser.description = (
-        "Compile an ONNX model, or load a saved library, and run it; show the functions it became, the "
-        "implementations that serve them, its outputs, its latency, and the code that most of the time goes to."
+        "Compile an ONNX model, or load a saved library, and run it; show its inputs, its outputs, and its latency, "
+        "the least of several runs, beside that of onnxruntime where this is installed."
     )
     parser.epilog = "example: loopwright run model.onnx --input x=x.npy --output y.npz --check"
     add_program_options(parser)
     add_threads_option(parser)
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs to a file")
     parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or else onnx's evaluator")
-    parser.add_argument("--no-code", action="store_true", help="leave out the loop nest and LLVM IR")
+    parser.add_argument(
+        "--code",
+        action="store_true",
+        help="also show the functions that it became, the implementations that serve them, and the code of the "
+        "function that most of the time goes to",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
 
@@ -54,7 +60,6 @@ def _run(arguments: argparse.Namespace) -> int:
     outputs = engine(inputs)
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
-    step_seconds = engine.time_steps(inputs)
     ours = _least_seconds(lambda: engine(inputs))
     if arguments.json:
         checked = _checked(arguments, library, inputs, outputs, threads) if arguments.check else None
@@ -63,21 +68,24 @@ def _run(arguments: argparse.Namespace) -> int:
             "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
             "threads": threads,
             "latency_ms": ours * 1e3,
-            "functions": selection_json(library, step_seconds),
-            "outputs": outputs_json(library, outputs),
+            "functions": selection_json(library, engine.time_steps(inputs)),
+            "inputs": tensors_json("input", library.inputs, inputs.values()),
+            "outputs": tensors_json("output", library.outputs, outputs),
             "checked": checked,
         }
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return 0
     console.print(program.summary)
-    print_selection(console, library, step_seconds)
-    print_outputs(console, library, outputs)
+    fed, given = ((library.inputs, inputs.values()), (library.outputs, outputs))
+    print_tensors(console, {"input": zip(*fed, strict=True), "output": zip(*given, strict=True)})
     console.print(f"latency, {count_text(threads, 'thread')}: loopwright {seconds_text(ours)}", end="")
     if program.compiled:
         _compare(console, arguments, library, inputs, outputs, threads)
     else:
         console.print()
-    if not arguments.no_code:
+    if arguments.code:
+        step_seconds = engine.time_steps(inputs)
+        print_selection(console, library, step_seconds)
         print_code(console, library, step_seconds)
     return 0
 
@@ -105,7 +113,7 @@ def _compare(
         return
     if onnxruntime_installed():
         console.print(f", {reference.who} {seconds_text(_least_seconds(lambda: reference.run(inputs)))}", end="")
-    console.print(" (the least of several runs)")
+    console.print()
     if arguments.check:
         names = [s.name for s in library.outputs]
         checked = check_outputs(arguments.model, names, outputs, inputs, reference)

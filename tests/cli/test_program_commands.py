@@ -107,7 +107,7 @@ def test_run_takes_a_saved_library_and_several_inputs_from_one_file(folder, tmp_
     x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
     np.savez(tmp_path / "inputs.npz", x=x)
     out = tmp_path / "out.npz"
-    line = ["--input", tmp_path / "inputs.npz", "--output", out, "--no-code"]
+    line = ["--input", tmp_path / "inputs.npz", "--output", out]
     assert "loaded in" in command(capsys, "run", folder / "small.lwlib", *line)
     with np.load(out) as written:
         np.testing.assert_allclose(written["y"].sum(axis=1), np.ones(4), rtol=1e-5)

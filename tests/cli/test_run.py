@@ -63,34 +63,55 @@ def failure(capsys, *arguments):
     return err
 
 
-def test_it_shows_functions_their_implementations_outputs_latency_and_code(path, capsys):
+def test_it_shows_inputs_outputs_and_latency(path, capsys):
     assert command(path, "--threads", 1) == 0
     out = capsys.readouterr().out
     library = lw.compile(small_model())
     assert f"{len(library.functions)} fused functions" in out
-    for function in library.functions:
-        assert function.name in out
-    assert "matmul." in out
-    assert "float32[4, 5]" in out
-    assert "int64[4]" in out
+    rows = {tuple(line.split()[:2]): line for line in out.splitlines()}
+    assert "float32[4, 8]" in rows["input", "x"]
+    assert "float32[4, 5]" in rows["output", "y"]
+    assert "int64[4]" in rows["output", "file"]
     assert "latency, 1 thread: loopwright " in out
-    assert "Loop nest of fused_" in out
-    assert "LLVM IR" in out
-    assert "\x1b" not in out
-
-
-def test_code_can_be_left_out(path, capsys):
-    assert command(path, "--no-code") == 0
-    out = capsys.readouterr().out
-    assert "fused functions" in out
     assert "Loop nest" not in out
     assert "LLVM IR" not in out
+
+
+def test_statistics_are_those_of_numpy(path, tmp_path, capsys):
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    x[0, 0] = np.inf
+    np.save(tmp_path / "x.npy", x)
+    assert command(path, "--input", f"x={tmp_path / 'x.npy'}") == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("input")]
+    finite = x[np.isfinite(x)]
+    least, mean, largest, odd = map(float, row.split()[-4:])
+    np.testing.assert_allclose([least, mean, largest], [finite.min(), finite.mean(), finite.max()], rtol=0.01)
+    assert odd == 1
+
+
+def test_functions_their_implementations_and_code_are_shown_where_asked(path, capsys):
+    assert command(path, "--code") == 0
+    out = capsys.readouterr().out
+    for function in lw.compile(small_model()).functions:
+        assert function.name in out
+    assert "matmul." in out
+    assert "Loop nest of fused_" in out
+    assert "LLVM IR" in out
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_it_fits_the_width_and_has_no_colours_in_a_pipe(path, tmp_path, columns):
+    line = [sys.executable, "-m", "loopwright", "run", str(path)]
+    environment = {name: text for name, text in os.environ.items() if name != "FORCE_COLOR"} | {"COLUMNS": columns}
+    done = subprocess.run(line, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment, timeout=600)
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= int(columns)
 
 
 def test_outputs_are_written_by_name_and_are_those_of_the_reference(path, tmp_path, capsys):
     x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    assert command(path, "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "out.npz", "--no-code") == 0
+    assert command(path, "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "out.npz") == 0
     y, largest = ReferenceEvaluator(small_model()).run(None, {"x": x})
     with np.load(tmp_path / "out.npz") as written:
         assert sorted(written) == ["file", "y"]
@@ -104,7 +125,7 @@ def test_outputs_can_be_checked(path, capsys, monkeypatch, installed):
         needed_tools.module("onnxruntime")
     for module in ("run", "reference"):
         monkeypatch.setattr(f"loopwright.cli.{module}.onnxruntime_installed", lambda: installed)
-    assert command(path, "--check", "--no-code") == 0
+    assert command(path, "--check") == 0
     who = "onnxruntime" if installed else "onnx's reference evaluator"
     assert f"checked: the largest difference from {who}" in capsys.readouterr().out
 
@@ -113,7 +134,7 @@ def test_a_check_fails_where_the_error_is_ours(path, capsys, monkeypatch):
     right = run.load_reference
     wrong = Reference(lambda inputs: [np.full((4, 5), 7, np.float32), np.zeros(4, np.int64)], "an oracle")
     monkeypatch.setattr(run, "load_reference", lambda path, threads: wrong)
-    assert command(path, "--check", "--no-code") == 0
+    assert command(path, "--check") == 0
     assert "beside float64 our largest error is" in capsys.readouterr().out
     monkeypatch.setattr(run.Engine, "__call__", lambda engine, inputs: wrong.run(inputs))
     monkeypatch.setattr(run, "load_reference", right)
@@ -122,9 +143,9 @@ def test_a_check_fails_where_the_error_is_ours(path, capsys, monkeypatch):
 
 def test_open_extents_come_from_shapes_or_from_arrays(open_path, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.ones((6, 8), np.float32))
-    assert command(open_path, "--shape", "x=3,8", "--no-code") == 0
+    assert command(open_path, "--shape", "x=3,8") == 0
     assert "float32[3, 5]" in capsys.readouterr().out
-    assert command(open_path, "--input", f"x={tmp_path / 'x.npy'}", "--no-code") == 0
+    assert command(open_path, "--input", f"x={tmp_path / 'x.npy'}") == 0
     assert "float32[6, 5]" in capsys.readouterr().out
 
 
@@ -169,7 +190,7 @@ def test_usage_errors_end_with_2(path, capsys, arguments):
 
 
 def test_progress_shows_on_a_terminal_and_not_in_a_pipe(path, tmp_path):
-    line = [sys.executable, "-m", "loopwright", "run", str(path), "--no-code"]
+    line = [sys.executable, "-m", "loopwright", "run", str(path)]
     piped = subprocess.run(line, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert piped.stderr == ""
     terminal, end = pty.openpty()
