@@ -12,6 +12,11 @@ from ..ir.target import Target
 FULL_RATE = 2
 """How many vectors cores multiply and add in a cycle at most. Tiles are chosen for these, also where a core does fewer
 (``Target.fma_per_cycle``): what does not keep back the fast ones does not keep back others."""
+LOADS_PER_CYCLE = 2
+SECOND_CACHE_CYCLES = 1.5
+"""Of a vector that comes from the second cache."""
+SUM_CYCLES = 4.0
+"""How long a sum waits for the last one that was added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
     A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (``rate`` a
     cycle); vectors come from the second cache, one in a cycle and a half; a sum waits four cycles for the last one.
     """
-    return max(rows * vectors / rate, (rows + vectors) / 2, 1.5 * vectors, 4.0)
+    loads = (rows + vectors) / LOADS_PER_CYCLE
+    return max(rows * vectors / rate, loads, SECOND_CACHE_CYCLES * vectors, SUM_CYCLES)
 
 
 def register_tile(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...ir.brief import BriefRepr, listed, one_line
 from ...ir.stmt import LoopKind
+from .assembly import Instruction
 from .x86 import Counts
 
 
@@ -35,7 +36,9 @@ class LoopReport(BriefRepr):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CodeLoop(BriefRepr):
-    """A loop of the machine code, and the loop of the schedule that it comes from. ``tail``: a copy for the borders."""
+    """A loop of the machine code, and the loop of the schedule that it comes from, by its ``id``, its ``name``, and its
+    number in the nest (``origin``, 0 if unknown). ``tail``: a copy for the borders. ``instructions`` are its own, in
+    order, those of loops inside it apart."""
 
     id: str
     name: str
@@ -43,6 +46,8 @@ class CodeLoop(BriefRepr):
     innermost: bool
     tail: bool
     code: Counts
+    origin: int = 0
+    instructions: tuple[Instruction, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -74,7 +74,9 @@ class _Reporter:
             loop = self.nest.loops.get(code.source.number) if code.source else None
             name, number = (loop.name, loop.id) if loop else ("", "")
             tail = code.source is not None and code.source.is_border
-            yield CodeLoop(number, name, code.function.removesuffix(".body"), code.innermost, tail, code.counts)
+            origin = code.source.number if code.source is not None else 0
+            function = code.function.removesuffix(".body")
+            yield CodeLoop(number, name, function, code.innermost, tail, code.counts, origin, code.machine.own)
 
     # Vectorized loops.
 

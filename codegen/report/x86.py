@@ -20,6 +20,10 @@ _ONE_LANE = re.compile(r"v?p?(insert(ps|[bwdq])|extr(act(ps)|[bwdq]))|v?mov[hl]p
 _MEMORY = re.compile(r"\(%|\(,|\(%rip")
 _MASK = re.compile(r"\{%k[1-7]\}")
 _READS_LAST = re.compile(r"cmp|test|v?u?comis|vp?test|kortest|bt")
+_NO_ACCESS = re.compile(r"lea[lq]|nop\w*|prefetch\w*|call\w*|j\w+")
+_WRITES_ONLY = re.compile(
+    r"k?mov\w*|v?p?mov\w*|vp?extr\w+|p?extr\w+|vextract\w+|vcvtps2ph|vp?compress\w+|vp?scatter\w+|set\w+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,21 @@ def _is_call(instruction: Instruction) -> bool:
 
 def uses_frame_pointer(instructions: Iterable[Instruction]) -> bool:
     return any(i.name == "movq" and i.operands == ("%rsp", "%rbp") for i in instructions)
+
+
+def reads_memory(instruction: Instruction) -> bool:
+    """Whether an instruction loads something; those that change what is in memory load it, too."""
+    if _NO_ACCESS.fullmatch(instruction.name) or not instruction.operands:
+        return False
+    *given, last = instruction.operands
+    changes_last = _MEMORY.search(last) is not None and not (given and _WRITES_ONLY.fullmatch(instruction.name))
+    return changes_last or any(_MEMORY.search(operand) for operand in given)
+
+
+def stores_memory(instruction: Instruction) -> bool:
+    if _NO_ACCESS.fullmatch(instruction.name) or _READS_LAST.match(instruction.name) or not instruction.operands:
+        return False
+    return _MEMORY.search(instruction.operands[-1]) is not None
 
 
 def _kinds(instruction: Instruction, frame_pointer: bool) -> Iterable[str]:
