@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ..runtime.measure.machine_rates import MachineRates
+from .machine_model import LoopPrediction
 
-Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly"]
+Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly", "model"]
 """What kind of text a pane has. Of compute, nest and pass, what is indented below a line belongs to it."""
 
 RateUnit: TypeAlias = Literal["GFLOP/s", "Gop/s"]
@@ -61,8 +62,9 @@ class PassEntry:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:
-    """A schedule, by the ids of its panes. ``nests`` are the one before the first step and that after each; ``step_of``
-    has for each line of ``steps`` the number of its step, from 1, or 0. ``seconds`` is None if not measured."""
+    """A schedule, by the ids of its panes; ``model`` is empty where no machine model reads the code. ``nests`` are the
+    one before the first step and that after each; ``step_of`` has for each line of ``steps`` the number of its step,
+    from 1, or 0. ``predictions`` are what the pane of the model says. ``seconds`` is None if not measured."""
 
     name: str
     compute: str
@@ -72,6 +74,8 @@ class ScheduleEntry:
     passes: tuple[PassEntry, ...]
     llvm: tuple[str, ...]
     assembly: str
+    model: str = ""
+    predictions: tuple[LoopPrediction, ...] = ()
     seconds: float | None = None
 
 
@@ -112,7 +116,7 @@ class Document:
             "title": self.title,
             "subtitle": self.subtitle,
             "panes": [_pane_json(pane, by_id) for pane in self.panes],
-            "schedules": [asdict(schedule) for schedule in self.schedules],
+            "schedules": [_entry_json(schedule) for schedule in self.schedules],
             "peers": [asdict(peer) for peer in self.peers],
             **self.roofline_json(),
         }
@@ -127,6 +131,11 @@ class Document:
     def _machine_json(self, machine: MachineRates) -> dict[str, Any]:
         least = machine.least_seconds(self.work.operations, self.work.bytes) if self.work else 0.0
         return {"operations": machine.operations, "bandwidths": machine.bandwidths, "least_seconds": least}
+
+
+def _entry_json(entry: ScheduleEntry) -> dict[str, Any]:
+    """The entry without its predictions, which the page shows as the text of a pane."""
+    return asdict(replace(entry, predictions=()))
 
 
 def _pane_json(pane: Pane, by_id: Mapping[str, Pane]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """From the stages of a schedule to the panes of the page: each line knows those of another pane that it comes from.
 
 computes ← nest without steps ← nest after each step; below the last of these: the trace, and each pass;
-below the lowered module: LLVM IR and assembly
+below the lowered module: LLVM IR and assembly; below the nest, what a machine model says of its loops
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..codegen.report.x86 import Counts
 from ..ir.quantities import seconds_text
 from .document import Note, Pane, PassEntry, Role, ScheduleEntry
 from .linked_text import LinkedText
+from .model_text import model_lines
 from .stages import Provenance
 
 LOWERED = "lowered"
@@ -47,7 +48,7 @@ def schedule_panes(stages: Provenance, name: str, number: int) -> tuple[Schedule
     """The panes of a schedule, and its entry in the document, of which it is schedule ``number``."""
     made = _PanesOf(stages, f"{number}/")
     start, steps = made.start(), made.steps()
-    nests, passes, machine = made.nests(start), made.passes(), made.machine()
+    nests, passes, machine, model = made.nests(start), made.passes(), made.machine(), made.model()
     entry = ScheduleEntry(
         name,
         f"{number}/compute",
@@ -57,8 +58,10 @@ def schedule_panes(stages: Provenance, name: str, number: int) -> tuple[Schedule
         made.entries,
         tuple(pane.id for pane in machine[:-1]),
         machine[-1].id,
+        model[0].id if model else "",
+        stages.predictions,
     )
-    return entry, [made.compute(), start, steps, *nests, *passes, *machine]
+    return entry, [made.compute(), start, steps, *nests, *passes, *machine, *model]
 
 
 class _PanesOf:
@@ -138,6 +141,15 @@ class _PanesOf:
             Pane(f"{self.prefix}{name}", role, title, text.lines, lowered, tuple(map(_one, text.sources)))
             for name, role, title, text in texts
         ]
+
+    def model(self) -> list[Pane]:
+        """What a machine model predicts; no pane where it reads no code of this target."""
+        if self.stages.target.arch != "x86_64":
+            return []
+        rows = list(model_lines(self.stages.predictions))
+        origins = tuple(_one(self.line_of.get(origin)) for _, origin in rows)
+        name = f"{self.prefix}model"
+        return [Pane(name, "model", "Machine model", tuple(text for text, _ in rows), self._nest, origins)]
 
     @property
     def _nest(self) -> str:

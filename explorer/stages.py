@@ -29,6 +29,7 @@ it; ``made_of`` are the loops that it was split or fused from, and ``became`` th
 of an input has the stages that read it.
 ``statements[origin].around`` are the origins of the loops around, outermost first.
 ``statements[origin].report`` is the vector report's verdict on the loop.
+``predictions`` say what an iteration of each innermost loop of the machine code takes by a machine model.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from ..lowering.trace_python import python_steps
 from ..te.tensor import Tensor
 from .linked_text import LinkedText, link_computes, link_function, link_machine_text, link_module, link_nest
 from .loop_history import TracedLoop, loop_history
+from .machine_model import LoopPrediction, predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Provenance:
     first_stages: Mapping[str, tuple[str, ...]]
     statements: Mapping[int, NestStatement]
     report: VectorReport
+    predictions: tuple[LoopPrediction, ...]
 
 
 def provenance(
@@ -139,6 +142,7 @@ def provenance(
         history.first_stages,
         _statements(nest, loops, report),
         report,
+        predictions(report, resolved),
     )
 
 

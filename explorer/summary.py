@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from .document import Document, Note, ScheduleEntry
+from .machine_model import LoopPrediction
 
 
 def summary(shown: Document) -> dict[str, Any]:
     """The schedules and peers of a page with their times as JSON values; what was not measured is None.
 
     ``rate`` is in ``work.rate_unit``; ``of_roofline`` is the least time that the machine could take by that measured.
+    ``innermost`` are the predictions for the innermost loops of the machine code.
     """
     return {
         "title": shown.title,
         "about": shown.subtitle,
         **shown.roofline_json(),
         "schedules": [
-            {"name": entry.name, **_speed(shown, entry.seconds), "loops": _loops(shown, entry)}
+            {
+                "name": entry.name,
+                **_speed(shown, entry.seconds),
+                "loops": _loops(shown, entry),
+                "innermost": [_innermost(found) for found in entry.predictions],
+            }
             for entry in shown.schedules
         ],
         "peers": [{"name": peer.name, **_speed(shown, peer.seconds)} for peer in shown.peers],
@@ -48,4 +56,15 @@ def _loop(note: Note) -> dict[str, Any]:
         "became": note.text,
         "costs": list(note.costs),
         "code": note.code,
+    }
+
+
+def _innermost(found: LoopPrediction) -> dict[str, Any]:
+    return {
+        "loop": found.name,
+        "cycles": found.cycles,
+        "bottleneck": found.bottleneck,
+        "bounds": {bound.of: bound.cycles for bound in found.bounds},
+        "left_out": list(found.beyond),
+        "llvm_mca": asdict(found.mca),
     }

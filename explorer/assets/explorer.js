@@ -122,7 +122,7 @@ class Explorer {
         pick: () => this.set({ llvm: number }),
       })),
     );
-    assembly.views[0].root.classList.add("definition");
+    assembly.views[0].root.classList.add("definition", "model");
     this.show(assembly.views[0], schedule.model);
     this.show(assembly.views[1], schedule.assembly);
     this.showTabs(COLUMNS.map((title, index) => [title, index === state.pane, () => this.set({ pane: index })]));

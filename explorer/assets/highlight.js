@@ -5,7 +5,7 @@ const TOKENS = {
   nest: /(?<quiet>#.*$)|(?<keyword>\b(?:for|in|if|else|while|def|let|assert)\b)|(?<kind>\b(?:vectorized|parallel|unrolled)\b)|(?<number>\b\d[\w.]*\b)/g,
   steps: /(?<quiet>#.*$)|(?<keyword>\.\w+(?=\())|(?<kind>"[^"]*")|(?<number>\b\d[\w.]*\b)/g,
   llvm: /(?<quiet>;.*$|, align \d+|![\w.]*|\b(?:nsw|inbounds|nuw|noalias|nocapture)\b)|(?<keyword>\b(?:define|ret|br|phi|load|store|call|declare)\b)|(?<kind><\d+ x \w+>)|(?<number>(?<=\s)-?\d[\w.+-]*)/g,
-  model: /(?<quiet>^ +\(.*)|(?<keyword>\bbound by .*)|(?<kind>\bllvm-mca\b)|(?<number>\b\d[\d.]*\b)/g,
+  model: /(?<quiet>^ +\(.*)|(?<keyword>(?<=^loop .*: )\D+(?=, \d))|(?<kind>\bllvm-mca\b)|(?<number>\b\d[\d.]*\b)/g,
   assembly: /(?<quiet>\s#.*$|^ +\..*$)|(?<keyword>^ +[a-z]\w*)|(?<kind>%[xyzk](?:mm)?\d+\b)|(?<number>\$-?\w+)/g,
 };
 const tokensOf = (role) => TOKENS[{ compute: "nest", pass: "nest" }[role] ?? role];

@@ -99,7 +99,7 @@ def test_clicking_a_loop_marks_what_it_came_from_and_what_it_became(tab):
     assert sum(re.match(r" *C_reg\[\d\] = C_reg", line) is not None for line in marked(tab, "Passes", "inner")) == 4
     assert any("phi" in line for line in marked(tab, "LLVM IR"))
     assert sum("llvm.fma" in line for line in all_marked(tab, "LLVM IR", "inner")) == 4
-    assert any(re.match(r" +(j|cmp|inc|add)", line) for line in marked(tab, "Assembly"))
+    assert any(re.match(r"\t(j|cmp|inc|add)", line) for line in all_marked(tab, "Assembly", "own"))
     assert any("vfmadd231ps" in line for line in marked(tab, "Assembly", "inner"))
     assert sum("vfmadd231ps" in line for line in all_marked(tab, "Assembly", "inner")) == 8
     tab.press("Escape")
@@ -107,6 +107,8 @@ def test_clicking_a_loop_marks_what_it_came_from_and_what_it_became(tab):
 
 
 def test_an_instruction_leads_back_to_its_statement(tab):
+    tab.evaluate(f"{row('Assembly', 'vfmadd231ps')}.scrollIntoView({{ block: 'center' }})")
+    tab.settle()
     tab.point(row("Assembly", "vfmadd231ps"))
     assert [line.strip()[:4] for line in marked(tab, "Loop nest")] == ["C[i_"]
     assert all("C_reg" in line for line in marked(tab, "Passes"))
@@ -201,6 +203,19 @@ def test_n_and_p_go_from_mark_to_mark(tab):
     assert tab.evaluate(f"[...{passes}.marks.own, ...{passes}.marks.inner].includes({passes}.at)")
     tab.press("Escape")
     assert tab.evaluate(at) == 0
+
+
+def test_the_machine_model_stands_above_the_assembly_and_is_linked(tab):
+    model = f"{column('Assembly')}.querySelectorAll('.sheet')[0]"
+    first = f"{model}.querySelector('.row')"
+    assert tab.evaluate(f"{first}.querySelector('code').textContent") == "loop r: fma, latency, 4.0 cycles an iteration"
+    tab.click(first)
+    assert [line.strip() for line in marked(tab, "Loop nest")] == ["for r in range(24):"]
+    assert tab.evaluate("location.hash") == "#model-1"
+    tab.press("c")
+    tab.evaluate("[...document.querySelectorAll('#tabs button')].find((b) => b.innerText === 'Machine model').click()")
+    heads = tab.evaluate("[...document.querySelectorAll('.column .row:first-child code')].map((c) => c.textContent)")
+    assert heads == ["loop r: latency, 4.0 cycles an iteration", "loop r: fma, latency, 4.0 cycles an iteration"]
 
 
 def test_keys_choose_step_pass_difference_and_llvm(tab):

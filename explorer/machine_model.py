@@ -1,0 +1,87 @@
+"""What a machine model predicts for the innermost loops of the machine code: cycles an iteration, and what bounds them.
+
+The model is that by which register tiles are chosen and products cost (``lowering/register_tile.py``), applied to the
+instructions that a loop has in the end; what such tiles have little of, stores and other instructions, is added here.
+Beside it stands what ``llvm-mca`` says, where that is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..codegen.report.loop_work import LoopWork, loop_work
+from ..codegen.report.report import CodeLoop, VectorReport
+from ..ir.quantities import count_text
+from ..ir.target import Target
+from ..lowering.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
+from .llvm_mca import McaOpinion, Silence, ask_llvm_mca
+
+STORES_PER_CYCLE = 1
+INSTRUCTIONS_PER_CYCLE = 6
+"""What Zen 3, Golden Cove and later cores rename in a cycle; older ones of Intel 4."""
+MOST_LOOPS = 12
+"""Of so many loops there is a prediction: llvm-mca is asked about each by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The cycles that an iteration takes at least, by a part ``of`` the core, and ``why``: ``"fma"``, ``"load"``,
+    ``"store"``, ``"latency"`` or ``"front end"``."""
+
+    of: str
+    cycles: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPrediction:
+    """The prediction for a loop of the machine code, which comes from the loop of the nest with this ``origin``.
+    ``cycles`` are those of an iteration, the most of all ``bounds``. ``beyond`` names what the model leaves out;
+    ``mca`` is llvm-mca's opinion, or why there is none."""
+
+    origin: int
+    name: str
+    instructions: int
+    bounds: tuple[Bound, ...]
+    beyond: tuple[str, ...]
+    mca: McaOpinion | Silence
+
+    @property
+    def bottleneck(self) -> str:
+        """What bounds it, as in ``"fma"``; several as in ``"load, store"``."""
+        return ", ".join(bound.of for bound in self.bounds if bound.cycles == self.cycles)
+
+    @property
+    def cycles(self) -> float:
+        return max(bound.cycles for bound in self.bounds)
+
+
+def predictions(report: VectorReport, target: Target) -> tuple[LoopPrediction, ...]:
+    """Those for the innermost loops of a report, without copies for borders, in the order of the machine code. Only the
+    code of x86-64 is read."""
+    loops = [loop for loop in report.code if loop.innermost and not loop.tail and loop.origin]
+    return tuple(_prediction(loop, target) for loop in loops[:MOST_LOOPS])
+
+
+def _prediction(loop: CodeLoop, target: Target) -> LoopPrediction:
+    work = loop_work(loop.instructions)
+    opinion = ask_llvm_mca(loop.instructions, target)
+    return LoopPrediction(loop.origin, loop.name, work.instructions, tuple(bounds(work, target)), work.beyond, opinion)
+
+
+def bounds(work: LoopWork, target: Target) -> Iterator[Bound]:
+    """What an iteration takes at least, for each part of a core."""
+    full = work.widest if work.bits == target.vector_bits else 0  # two of all others are done in a cycle
+    rate = target.fma_per_cycle if full else FULL_RATE
+    products = full / target.fma_per_cycle + (work.arithmetic - full) / FULL_RATE
+    yield Bound("fma", products, f"{count_text(work.arithmetic, 'product or sum', 'products or sums')}, {rate} a cycle")
+    yield _rated("load", work.loads, "load", LOADS_PER_CYCLE)
+    yield _rated("store", work.stores, "store", STORES_PER_CYCLE)
+    chain = f"{count_text(work.chain, 'step')} from a sum to itself in the next iteration, {SUM_CYCLES:g} cycles each"
+    yield Bound("latency", work.chain * SUM_CYCLES, chain if work.chain else "no sum goes on in the next iteration")
+    yield _rated("front end", work.instructions, "instruction", INSTRUCTIONS_PER_CYCLE)
+
+
+def _rated(of: str, count: int, thing: str, per_cycle: int) -> Bound:
+    return Bound(of, count / per_cycle, f"{count_text(count, thing)}, {per_cycle} a cycle")
