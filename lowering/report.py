@@ -12,7 +12,7 @@ from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt
 from .nest.realize import realize
-from .state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
+from .state import FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
 
 
 def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <-- here") -> str:
@@ -60,6 +60,8 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                     how = "split into"
                 case FuseRelation(outer, inner):
                     how = f"({stage.loops[outer].name} and {stage.loops[inner].name}) fused into"
+                case RoundUpRelation():
+                    how = "rounded up to"
                 case FactorRelation(stage=partial):
                     how = f"(rfactor) moved it to {partial}, and left"
                 case _:

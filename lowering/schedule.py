@@ -5,10 +5,13 @@ Mutable: ``Schedule.state`` and ``Schedule.trace`` advance with each primitive. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from ..ir.brief import listed
 from ..ir.errors import ScheduleError
@@ -32,6 +35,7 @@ from .primitives import (
     Reorder,
     ReverseComputeAt,
     RFactor,
+    RoundUp,
     SetScope,
     Split,
     StorageAlign,
@@ -137,14 +141,22 @@ class Schedule:
     def __deepcopy__(self, memo: object) -> Schedule:
         return self.copy()
 
-    def cache_read(self, tensor: StageLike, scope: str, readers: StageLike | Sequence[StageLike]) -> Tensor:
-        """Copy a tensor into memory of its own for one or several readers; gives the copy.
+    def cache_read(
+        self,
+        tensor: StageLike,
+        scope: str,
+        readers: StageLike | Sequence[StageLike],
+        pad: bool | float | str | None = None,
+    ) -> Tensor:
+        """Copy a tensor into memory of its own for one or several readers; gives the copy. ``pad`` is what the copy
+        holds beyond the ends of the tensor, where a reader is rounded up.
 
         See ``primitives/caching.py``.
         """
         source = self._stage(tensor)
         several = readers if isinstance(readers, Sequence) and not isinstance(readers, str) else [readers]
-        return self._make_tensor(CacheRead(source.name, scope, tuple(self._stage(r).name for r in several)))
+        names = tuple(self._stage(r).name for r in several)
+        return self._make_tensor(CacheRead(source.name, scope, names, _plain_pad(pad)))
 
     def cache_write(self, tensor: StageLike, scope: str) -> Tensor:
         """Compute a tensor in memory of its own, then copy it; gives what is computed. See ``primitives/caching.py``.
@@ -176,6 +188,12 @@ class Schedule:
 def _plain(number: T) -> T | int:
     """An integer of numpy as Python's; steps are JSON. All else as it is: the step judges it."""
     return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
+
+
+def _plain_pad(pad: Any) -> Any:
+    """Likewise of any number; those that are not finite, of which JSON has none, by name."""
+    plain = pad.item() if isinstance(pad, np.generic) else pad
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 class StageView:
@@ -227,6 +245,12 @@ class StageView:
         self._schedule.apply(Split(self.name, self.loop_id(loop), _plain(factor), _plain(nparts), tail))
         outer, inner = self._newest()
         return outer, inner
+
+    def round_up(self, loop: LoopLike, factor: int | None = None, to: int | None = None) -> LoopView:
+        """Let a loop run on to a multiple of ``factor``, or ``to`` an extent; gives it. See ``RoundUp``."""
+        self._schedule.apply(RoundUp(self.name, self.loop_id(loop), _plain(factor), _plain(to)))
+        (rounded,) = self._newest()
+        return rounded
 
     def tile(
         self, y: LoopLike, x: LoopLike, y_factor: int, x_factor: int, tail: Tail = "guard"

@@ -4,7 +4,7 @@
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized,
                     prefetches, notes)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
-               | FactorRelation(moved, loop, stage)
+               | RoundUpRelation(parent, rounded, factor | to) | FactorRelation(moved, loop, stage)
     place ::= Root | Inlined | At(stage, loop) | After(stage, loop) | Before(stage)
 
 A stage begins with one loop for each axis of its compute; a scan has its time loop, an extern none. Relations derive
@@ -38,7 +38,7 @@ class Loop:
     reduce: bool
 
 
-Tail: TypeAlias = Literal["guard", "mask", "peel", "shift"]
+Tail: TypeAlias = Literal["guard", "mask", "peel", "shift", "round_up"]
 """What becomes of the last tile of a split that does not divide its loop; ``primitives.Split`` tells."""
 
 
@@ -80,6 +80,24 @@ class FuseRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundUpRelation:
+    """``parent = rounded``, which runs on to a multiple of ``factor``, or ``to`` an extent."""
+
+    parent: str
+    rounded: str
+    factor: int | None
+    to: int | None
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        return (self.rounded,)
+
+
+@dataclass(frozen=True, slots=True)
 class FactorRelation:
     """The reduction loops ``moved`` went to another stage; ``loop`` runs over an axis of that stage's results."""
 
@@ -96,7 +114,7 @@ class FactorRelation:
         return (self.loop,)
 
 
-Relation: TypeAlias = SplitRelation | FuseRelation | FactorRelation
+Relation: TypeAlias = SplitRelation | FuseRelation | RoundUpRelation | FactorRelation
 
 
 @dataclass(frozen=True, slots=True)

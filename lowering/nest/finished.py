@@ -16,7 +16,7 @@ from ...ir.facts import prove
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, tensor_reads, walk
 from ...te.tensor import ComputeOp
-from ..state import After, FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
+from ..state import After, FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
 from .inference import Inference, Region
 from .loops import StageLoops
 from .nesting import is_inside
@@ -144,6 +144,8 @@ def _loop_spans(stage: Stage, loops: StageLoops, outside: frozenset[str]) -> dic
                     else:
                         whole = _all_of(loops, part)
                         spans[part] = whole if span.whole else Span(simplify(loops.values[part]), ONE, still=True)
+            case RoundUpRelation(parent, rounded):
+                spans[parent] = spans[rounded]
             case FactorRelation():
                 pass
             case _:

@@ -41,6 +41,8 @@ def whole(stage: Stage) -> Region:
 class Inference:
     """All that bound inference finds. ``bodies`` are those of the computes after inlining, ``reads`` who reads whom.
 
+    ``unguarded`` has, of each stage, the first loops of the axes that run on beyond their end without a condition.
+
     ``regions`` says what of each stage is computed where it is placed, ``memory`` for what its memory has room. That
     lives in the iterations of the loop named in ``homes``; without an entry there, all the time.
     """
@@ -51,6 +53,7 @@ class Inference:
     loops: Mapping[str, StageLoops]
     regions: Mapping[str, Region]
     memory: Mapping[str, Region]
+    unguarded: Mapping[str, frozenset[str]]
     facts: Facts
 
     def reduction(self, stage: Stage) -> Reduce | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -11,7 +11,8 @@ from ...ir.dtype import INDEX
 from ...ir.expr import ONE, ZERO, Expr, Var, const, const_int, maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
-from ..state import FactorRelation, FuseRelation, SplitRelation, Stage, Tail
+from ..state import FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Stage, Tail
+from .rounding import axis_behind, made_of, rounded_axes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,25 +59,14 @@ def ceildiv(a: Expr, b: Expr) -> Expr:
     return simplify(rounded_up)
 
 
-def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
-    """The loops of a stage whose axes (spatial, then reduction axes) have the given extents."""
-    extents = dict(zip(stage.axis_of, axis_extents, strict=True))
-    for relation in stage.relations:
-        match relation:
-            case SplitRelation(parent, outer, inner, factor, nparts, tail):
-                whole = extents[parent]
-                if factor is not None:
-                    extents[inner] = _tile_width(factor, whole, tail)
-                    extents[outer] = ceildiv(whole, extents[inner])
-                else:
-                    extents[outer] = const(nparts or 1, INDEX)
-                    extents[inner] = ceildiv(whole, extents[outer])
-            case FuseRelation(outer, inner, fused):
-                extents[fused] = simplify(extents[outer] * extents[inner])
-            case FactorRelation():
-                pass  # its loop runs over an axis
-            case _:
-                assert_never(relation)
+def derive_loops(stage: Stage, axis_extents: Sequence[Expr], unguarded: Collection[str] = frozenset()) -> StageLoops:
+    """The loops of a stage whose axes (spatial, then reduction axes) have the given extents.
+
+    The extents of axes that are rounded up come out longer. Terms of a reduction beyond the end are guarded then,
+    but along the axes in ``unguarded``, given by their first loops: there they are known to change no result.
+    """
+    given = dict(zip(stage.axis_of, axis_extents, strict=True))
+    extents = _extents(stage, given)
     variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
     values: dict[str, Expr] = {**variables}
     guards: list[Guard] = []
@@ -93,11 +83,68 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr]) -> StageLoops:
                 divisor = ONE if const_int(extents[inner]) == 0 else extents[inner]
                 values[outer] = values[fused] // divisor
                 values[inner] = values[fused] % divisor
+            case RoundUpRelation(parent, rounded):
+                values[parent] = values[rounded]
             case FactorRelation():
                 pass
             case _:
                 assert_never(relation)
+    for axis in sorted(rounded_axes(stage)):
+        if stage.loops[axis].reduce and axis not in unguarded and extents[axis] is not given[axis]:
+            guards.append(Guard(values[axis] < given[axis], reduce=True))
     return StageLoops(extents, variables, values, tuple(guards))
+
+
+def _extents(stage: Stage, given: Mapping[str, Expr]) -> dict[str, Expr]:
+    """The extents of all loops, past and present, from those of the axes."""
+    extents = dict(given)
+    for relation in stage.relations:
+        match relation:
+            case SplitRelation(parent, outer, inner, factor, nparts, tail):
+                whole = extents[parent]
+                if factor is not None:
+                    extents[inner] = _tile_width(factor, whole, tail)
+                    extents[outer] = ceildiv(whole, extents[inner])
+                else:
+                    extents[outer] = const(nparts or 1, INDEX)
+                    extents[inner] = ceildiv(whole, extents[outer])
+                if tail == "round_up":
+                    _lengthen(stage, extents, parent, simplify(extents[outer] * extents[inner]))
+            case FuseRelation(outer, inner, fused):
+                extents[fused] = simplify(extents[outer] * extents[inner])
+            case RoundUpRelation(parent, rounded, factor, to):
+                extents[rounded] = _rounded_up(extents[parent], factor, to)
+                _lengthen(stage, extents, parent, extents[rounded])
+            case FactorRelation():
+                pass  # its loop runs over an axis
+            case _:
+                assert_never(relation)
+    return extents
+
+
+def _rounded_up(extent: Expr, factor: int | None, to: int | None) -> Expr:
+    if factor is not None:
+        return simplify(ceildiv(extent, const(factor, INDEX)) * const(factor, INDEX))
+    return simplify(maximum(extent, const(to or 0, INDEX)))
+
+
+def _lengthen(stage: Stage, extents: dict[str, Expr], loop: str, extent: Expr) -> None:
+    """Make a loop longer, and those that it was made of; inside a tile it stays as it is, and is guarded."""
+    if axis_behind(stage, loop) is None:
+        return
+    extents[loop] = extent
+    for relation in made_of(stage, loop):
+        match relation:
+            case SplitRelation(parent, outer, inner):
+                extents[parent] = simplify(extents[outer] * extents[inner])
+            case FuseRelation(outer, inner, fused):
+                extents[outer] = ceildiv(extents[fused], extents[inner])
+            case RoundUpRelation(parent, rounded):
+                extents[parent] = extents[rounded]
+            case FactorRelation():
+                pass
+            case _:
+                assert_never(relation)
 
 
 def _tile_width(factor: int, whole: Expr, tail: Tail) -> Expr:

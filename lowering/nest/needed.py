@@ -10,11 +10,8 @@ from ...ir.expr import (
     ONE,
     TRUE,
     ZERO,
-    Compare,
     Expr,
-    IfThenElse,
     Select,
-    TensorRead,
     Var,
     const,
     const_int,
@@ -22,22 +19,23 @@ from ...ir.expr import (
     maximum,
     minimum,
 )
-from ...ir.facts import Facts, negate, prove
-from ...ir.relax import Limits, Range, lower_bounds, relax, upper_bounds
+from ...ir.facts import Facts, prove
+from ...ir.relax import Range, lower_bounds, upper_bounds
 from ...ir.simplify import simplify
-from ...ir.visit import Node, children, free_vars, substitute, tensor_reads, walk
+from ...ir.visit import free_vars, substitute, tensor_reads
 from ...te.tensor import ExternOp
-from ..passes.guards import conjuncts, margin_of
+from ..passes.guards import conjuncts
 from ..state import At, ScheduleState, Stage
 from .inference import Inference, Region, whole
 from .nesting import enclosing_loops
+from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions
 
 Box = list["Range | None"]
 """The bounds of each index; None where there are none."""
 
 
-def needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> Region:
-    """The box of the stage's elements that one iteration of the loop it is placed at reads.
+def needed(state: ScheduleState, stage: Stage, place: At, known: Inference, ends: tuple[Expr, ...]) -> Region:
+    """The box of the stage's elements that one iteration of the loop it is placed at reads, before these ends.
 
     Its size is the same in all iterations, and it may reach beyond the tensor: what lies outside is not computed.
     """
@@ -51,19 +49,18 @@ def needed(state: ScheduleState, stage: Stage, place: At, known: Inference) -> R
         own = [body for body in bodies if any(r.tensor in stage.tensors for r in tensor_reads(body))]
         if own:
             loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
-            readers.append(_Reader(stage, own, known.axis_values(reader), _loop_ranges(known, loops, fixed)))
+            readers.append(_Reader(stage, own, known.axis_values(reader), loop_ranges(known, loops, fixed)))
     if not readers:
         raise InternalError(f"stage {stage.name} is placed at a loop, but nothing reads it")
-    shape = stage.tensors[0].shape
-    facts = _loop_ranges(known, around, fixed).facts  # readers inside may run or not
+    facts = loop_ranges(known, around, fixed).facts  # readers inside may run or not
     box = _hull([found for reader in readers for found in reader.boxes()])
-    sides = [_steady_side(r, extent, facts, fixed) for r, extent in zip(box, shape, strict=True)]
+    sides = [_steady_side(r, extent, facts, fixed) for r, extent in zip(box, ends, strict=True)]
     if None in sides:
         possible = [found for reader in readers for found in reader.boxes_under_conditions()]
         box = _hull_of_possible(possible, facts)
         sides = [
             _steady_side(r, extent, facts, fixed) or _largest_side(r, extent, facts)
-            for r, extent in zip(box, shape, strict=True)
+            for r, extent in zip(box, ends, strict=True)
         ]
     found = [side for side in sides if side is not None]
     return Region(tuple(low for low, _ in found), tuple(extent for _, extent in found))
@@ -76,7 +73,7 @@ class _Reader:
     stage: Stage
     bodies: Sequence[Expr]
     values: Mapping[Var, Expr]
-    ranges: _LoopRanges
+    ranges: LoopRanges
 
     def boxes(self) -> Iterator[Box]:
         """What each read reads while the loops run, whether or not a condition keeps it from being made."""
@@ -88,10 +85,10 @@ class _Reader:
     def boxes_under_conditions(self) -> Iterator[tuple[Expr, Box]]:
         """The same, of reads that conditions allow. Each comes with a condition that holds wherever the read may be
         made while the loops run."""
-        for read, conditions in _reads_with_conditions(self.bodies):
+        for read, conditions in reads_with_conditions(self.bodies):
             if read.tensor in self.stage.tensors:
                 margins = [
-                    self._inside(m) for c in conditions for part in conjuncts(c) if (m := _margin(part)) is not None
+                    self._inside(m) for c in conditions for part in conjuncts(c) if (m := margin(part)) is not None
                 ]
                 ends = (self.ranges.box(margin) for margin in margins)
                 may = logical_and([end[1] >= ZERO for end in ends if end is not None])
@@ -101,88 +98,6 @@ class _Reader:
 
     def _inside(self, e: Expr) -> Expr:
         return simplify(substitute(e, self.values), self.ranges.facts)
-
-
-def _margin(condition: Expr) -> Expr | None:
-    """An expression that is >= 0 where the condition holds, if it is a comparison of indices."""
-    return margin_of(condition) if isinstance(condition, Compare) and condition.a.dtype.is_index else None
-
-
-def _reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead, tuple[Expr, ...]]]:
-    """The reads, each with the conditions of the choices that it is part of, once for each way to it."""
-    seen: set[tuple[int, tuple[Expr, ...]]] = set()
-    stack: list[tuple[Node, tuple[Expr, ...]]] = [(body, ()) for body in bodies]
-    while stack:
-        node, conditions = stack.pop()
-        if (id(node), conditions) in seen:
-            continue
-        seen.add((id(node), conditions))
-        if isinstance(node, TensorRead):
-            yield node, conditions
-        if isinstance(node, (IfThenElse, Select)):
-            stack += [(node.condition, conditions), (node.a, (*conditions, node.condition))]
-            stack.append((node.b, (*conditions, negate(node.condition))))
-        else:
-            stack += [(child, conditions) for child in children(node)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LoopRanges:
-    """Between what the variables of loops run; those of ragged loops are None where that is not known.
-
-    ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
-    for what is read inside of it only.
-    """
-
-    varying: Limits
-    ragged: Mapping[Var, Range | None]
-    facts: Facts
-
-    def box(self, index: Expr) -> Range | None:
-        """Bounds of an index while the loops run."""
-        ragged: dict[Var, Range] = {}
-        for var in free_vars(index):
-            if var in self.ragged:
-                ends = self.ragged[var]
-                if ends is None:
-                    return None
-                ragged[var] = ends
-        limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
-        return limits.relax(index)
-
-    def narrowed(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
-        """Bounds of an index where these margins are >= 0: one that moves with it, or against it, is a bound."""
-        if bounds is None:
-            return None
-        low, high = bounds
-        for margin in margins:
-            least, most = simplify(index - margin, self.facts), simplify(index + margin, self.facts)
-            low = low if self._varies(least) else maximum(low, least)
-            high = high if self._varies(most) else minimum(high, most)
-        return low, high
-
-    def _varies(self, e: Expr) -> bool:
-        return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
-
-
-def _loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> _LoopRanges:
-    """The ranges of the loops that a place is ``inside``, but for those that stand still, the ``fixed`` ones."""
-    loops = [(known.loops[stage.name], leaf) for stage, leaf in inside]
-    extents = {found.vars[leaf]: found.extents[leaf] for found, leaf in loops}
-    ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
-    facts, whole_loops = known.facts, {}
-    for var, extent in extents.items():
-        if var not in ragged:
-            facts = facts.with_range(var, ZERO, extent)
-            whole_loops[var] = (ZERO, simplify(extent - ONE))
-    widest = {
-        v: relax(simplify(extents[v] - ONE), whole_loops, facts) for v in extents if v in ragged and v not in fixed
-    }
-    return _LoopRanges(
-        Limits.of({v: r for v, r in whole_loops.items() if v not in fixed}, facts),
-        {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
-        facts,
-    )
 
 
 def _hull(boxes: Sequence[Box]) -> Box:

@@ -107,11 +107,13 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
     if not isinstance(stage.place, (At, After)):
         return []
     values, region = known.axis_values(stage), known.regions[stage.name]
+    first_loops = {axis.var: loop for loop, axis in stage.axis_of.items()}
     guards = []
     for dim, axis in enumerate(stage.compute.axis):
         if not region.is_whole(dim, axis.extent):
             value = values[axis.var]
-            ends = dict.fromkeys((axis.extent, *region.limits_of(dim)))
+            last = () if first_loops[axis.var] in known.unguarded[stage.name] else (axis.extent,)
+            ends = dict.fromkeys((*last, *region.limits_of(dim)))
             guards += [Guard(condition, reduce=False) for condition in (value >= ZERO, *(value < end for end in ends))]
     return guards
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ...ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const
@@ -12,12 +12,14 @@ from ...ir.simplify import simplify
 from ...ir.visit import rewrite, substitute, tensor_reads, walk
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from ..state import After, At, Inlined, ScheduleState, Stage, once
+from .beyond_ends import ends_read, unguarded_axes
 from .fences import fence_shared, fenced
 from .finished import finished, region_after
 from .inference import Inference, Region, whole
 from .loops import StageLoops, derive_loops
 from .needed import needed
 from .nesting import Reads, homes, reads_of
+from .rounding import rounded_axes, rounds_up
 from .scans import Steps, scan_of, steps_of
 
 
@@ -29,7 +31,8 @@ def infer(state: ScheduleState) -> Inference:
     loops: dict[str, StageLoops] = {}
     regions: dict[str, Region] = {}
     memory: dict[str, Region] = {}
-    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, _dimension_facts(state))
+    unguarded: dict[str, frozenset[str]] = {}
+    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, unguarded, _dimension_facts(state))
 
     steps = steps_of(state, bodies)
 
@@ -38,11 +41,13 @@ def infer(state: ScheduleState) -> Inference:
             return
         if isinstance(stage.place, After):
             add(state.stage(stage.place.stage))
-        region = _region(state, stage, known)
+        ends = ends_read(state, known, stage)
+        region = _region(state, stage, known, ends)
         if stage.name in steps and isinstance(stage.place, (At, After)):
             region = _at_steps(region, steps[stage.name], known)
-        regions[stage.name] = region
-        loops[stage.name] = _stage_loops(stage, region, bodies[stage.name])
+        unguarded[stage.name] = unguarded_axes(state, known, stage, ends)
+        loops[stage.name] = _stage_loops(stage, region, bodies[stage.name], unguarded[stage.name])
+        regions[stage.name] = _computed(stage, region, loops[stage.name])
 
     computed = [s for s in state.stages if s.name in bodies]
     for stage in reversed(computed):
@@ -63,9 +68,18 @@ def _memory(state: ScheduleState, known: Inference, stage: Stage) -> Region:
     return whole(stage) if spans is None else Region(tuple(s.low for s in spans), tuple(s.extent for s in spans))
 
 
+def _computed(stage: Stage, region: Region, loops: StageLoops) -> Region:
+    """A region as far as the loops of the stage go, some of which may be rounded up."""
+    if not rounded_axes(stage):
+        return region
+    extents = (loops.extents[loop] for loop, axis in stage.axis_of.items() if axis.kind == "spatial")
+    return replace(region, extents=tuple(extents))
+
+
 def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
-    """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers."""
-    if isinstance(stage.place, (At, After)):
+    """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers, if
+    these read no more than that."""
+    if isinstance(stage.place, (At, After)) or rounds_up(state):
         return infer(state).loops[stage.name]
     return _stage_loops(stage, whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 
@@ -84,14 +98,16 @@ def _known_extents(_: ScheduleState) -> dict[str, Mapping[str, Expr]]:
     return {}
 
 
-def _stage_loops(stage: Stage, region: Region, bodies: tuple[Expr, ...]) -> StageLoops:
+def _stage_loops(
+    stage: Stage, region: Region, bodies: tuple[Expr, ...], unguarded: Collection[str] = frozenset()
+) -> StageLoops:
     reduced = {axis.var: axis.extent for body in bodies if isinstance(body, Reduce) for axis in body.axes}
     of_region = iter(region.extents)
     extents = [
         next(of_region) if axis.kind == "spatial" else reduced.get(axis.var, axis.extent)
         for axis in stage.axis_of.values()
     ]
-    loops = derive_loops(stage, extents)
+    loops = derive_loops(stage, extents, unguarded)
     if not (isinstance(stage.op, ComputeOp) and stage.op.ragged_axes):
         return loops
     spatial = [(loop, axis) for loop, axis in stage.axis_of.items() if axis.kind == "spatial"]
@@ -161,17 +177,18 @@ def _dimension_facts(state: ScheduleState) -> Facts:
     return facts
 
 
-def _region(state: ScheduleState, stage: Stage, known: Inference) -> Region:
-    """What of a stage is computed where it is placed. Externs and scans are always computed whole."""
+def _region(state: ScheduleState, stage: Stage, known: Inference, ends: tuple[Expr, ...]) -> Region:
+    """What of a stage is computed where it is placed, of elements before these ends. Externs and scans are always
+    computed whole."""
     if not isinstance(stage.op, ComputeOp):
         return whole(stage)
     match stage.place:
         case At() as place:
-            return whole(stage) if scan_of(state, stage) is not None else needed(state, stage, place, known)
+            return whole(stage) if scan_of(state, stage) is not None else needed(state, stage, place, known, ends)
         case After() as place:
             return region_after(state, known, stage, place)
         case _:
-            return whole(stage)
+            return Region((ZERO,) * len(ends), ends)
 
 
 def _at_steps(region: Region, steps: Steps, known: Inference) -> Region:

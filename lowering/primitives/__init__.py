@@ -6,6 +6,7 @@ from .hints import Annotate, Prefetch
 from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot, ReverseComputeAt
 from .reduction import RFactor
+from .round_up import RoundUp
 from .storage import SetScope, StorageAlign, TransformLayout
 from .tensorize import Tensorize
 
@@ -22,6 +23,7 @@ __all__ = [
     "RFactor",
     "Reorder",
     "ReverseComputeAt",
+    "RoundUp",
     "SetScope",
     "Split",
     "StorageAlign",

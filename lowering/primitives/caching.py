@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import ClassVar
 
 from ...ir.build import index_var
-from ...ir.expr import ZERO, Axis, Expr, Reduce, TensorRead, Var
+from ...ir.dtype import DType
+from ...ir.errors import ExpressionError
+from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, TensorRead, Var, const, logical_and
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import scan_of, starting_place
@@ -16,6 +19,9 @@ from ..rules.placement import check_placements
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
 from ..step import Step
 from .storage import check_scope
+
+NOT_FINITE: Mapping[str, float] = {name: float(name) for name in ("inf", "-inf", "nan")}
+"""What ``pad`` calls numbers that JSON has none for."""
 
 
 def _copy_axes(op_axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -30,7 +36,9 @@ def _same_axes(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 class CacheRead(Step):
     """Copy a tensor into a stage of its own, which the named readers read instead.
 
-    Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it.
+    Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it, ``pad`` what it holds
+    beyond the ends of the tensor, where a reader is rounded up and so reads on: a number that the dtype can hold, or
+    ``"inf"``, ``"-inf"``, ``"nan"``. A copy without it has nothing there that could be read.
     Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
     compute_at places it; a copy of what depends on the state of a scan begins in its time loop.
 
@@ -47,6 +55,7 @@ class CacheRead(Step):
 
     scope: str
     readers: tuple[str, ...]
+    pad: bool | float | str | None = None
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         scope = check_scope(self.scope)
@@ -54,9 +63,11 @@ class CacheRead(Step):
         self._check(state, source)
         tensor = source.tensors[0]
         axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(tensor.shape))
-        copy = make_compute(
-            state.fresh_name(f"{source.name}.{self.scope}"), axes, (tensor[tuple(a.var for a in axes)],)
-        )
+        element: Expr = tensor[tuple(a.var for a in axes)]
+        if self.pad is not None and axes:
+            inside = logical_and([a.var < a.extent for a in axes])
+            element = IfThenElse(inside, element, self._padding(state, source, tensor.dtype))
+        copy = make_compute(state.fresh_name(f"{source.name}.{self.scope}"), axes, (element,))
         cache = replace(make_stage(copy.name, copy), scope=scope, place=starting_place(state, source))
         stages = []
         for stage in state.stages:
@@ -69,6 +80,17 @@ class CacheRead(Step):
         new = replace(state, stages=tuple(stages))
         check_placements(new, state, f"cache_read {source.name}")
         return new
+
+    def _padding(self, state: ScheduleState, source: Stage, kind: DType) -> Expr:
+        try:
+            number = NOT_FINITE.get(self.pad, self.pad) if isinstance(self.pad, str) else self.pad
+            return const(number, kind)  # type: ignore[arg-type]  # what is no number raises
+        except ExpressionError as error:
+            raise schedule_error(
+                state,
+                f"cannot cache_read {source.name} with pad={self.pad!r}: {error}",
+                f"Give a number that {kind} can hold, or one of {', '.join(map(repr, NOT_FINITE))}.",
+            ) from None
 
     def _check(self, state: ScheduleState, source: Stage) -> None:
         if len(source.tensors) != 1:

@@ -53,6 +53,8 @@ class Split(Step):
     - ``"shift"``: the last tile begins earlier, so that it ends where the loop ends: all tiles are full, and some
       elements are computed twice. Where the whole loop is shorter than one tile, the tile is as short; if the extent is
       symbolic, a test chooses a masked tile.
+    - ``"round_up"``: all tiles are full, the last one goes on beyond the end; ``RoundUp`` says what that asks of the
+      stage, and what is computed there.
 
     Preconditions: the loop stands, is serial, and no stage is computed at it. For ``"shift"``, it runs over a spatial
     axis, no reduction loop stands outside the outer loop, and neither that nor an inner loop around it is parallel or
@@ -93,6 +95,8 @@ class Split(Step):
         self._check_arguments(state)
         require_serial(state, stage, self.loop, "split")
         require_unattached(state, stage, self.loop, "split")
+        if self.tail == "round_up":
+            refuse_ragged(state, stage, [self.loop], "round up")
         parent = stage.loops[self.loop]
         outer = _new_loop(stage, 0, f"{parent.name}_outer", parent.reduce)
         inner = _new_loop(stage, 1, f"{parent.name}_inner", parent.reduce)

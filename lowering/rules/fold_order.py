@@ -11,7 +11,7 @@ from ...ir.expr import Binary, Call, Cast, Combiner
 from ...ir.visit import walk
 from ...te.reducer_laws import order_counterexample
 from ..report import schedule_error
-from ..state import FactorRelation, FuseRelation, ScheduleState, SplitRelation, Stage
+from ..state import FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
 
 
 def keeps_order(stage: Stage) -> bool:
@@ -27,6 +27,8 @@ def keeps_order(stage: Stage) -> bool:
                 if order[at + 1 : at + 2] != [inner]:
                     return False
                 order[at : at + 2] = [fused]
+            case RoundUpRelation(parent, rounded) if parent in order:
+                order[order.index(parent)] = rounded
     return order == [leaf for leaf in stage.leaves if stage.loops[leaf].reduce]
 
 

@@ -31,6 +31,11 @@ def apply_step(s, step):
             getattr(view, primitive)()
         case "vectorize" | "unroll" | "parallel":
             getattr(view, primitive)(loop)
+        case "round_up" | "split/round_up" if y % 4 and stage.is_compute:
+            with s.all_or_nothing():
+                round_up_copies(s, stage.name, which, x, y, number)
+        case "round_up":
+            view.round_up(loop, **{("factor", "to")[y % 2]: number})
         case _ if primitive.startswith("split/") and y == 7:
             view.tile(loop, named[(x + 1) % len(named)], number, 4, tail=primitive.removeprefix("split/"))
         case _ if primitive.startswith("split/"):
@@ -58,7 +63,7 @@ def apply_step(s, step):
         case "cache_read":
             source = stages[which % len(stages)]
             readers = [r.name for r in s.state.consumers(source)][: 1 + y % 2] or [others.name]
-            s.cache_read(source.name, ("local", "global")[number % 2], readers)
+            s.cache_read(source.name, ("local", "global")[number % 2], readers, pad=(None, None, *PADS)[(x + y) % 6])
         case "rfactor":
             reductions = [c for c in computed if any(loop.reduce for loop in c.loops.values())]
             chosen = reductions[which % len(reductions)] if reductions and number % 4 else stage
@@ -77,6 +82,24 @@ def apply_step(s, step):
             view.annotate(loop, key, False if key == "partition" else number)
         case _:
             raise AssertionError(f"apply_step does not know {primitive}")
+
+
+PADS = (0, 1, "nan", "-inf")
+
+
+def round_up_copies(s, name, which, x, y, number):
+    """Round up some loops of a stage; of an output those of its cache, and with copies of what it reads."""
+    if name in s.state.outputs:
+        name = s.cache_write(name, "global").op.name
+    for source in s.state.stage(name).op.inputs:
+        s.cache_read(s.state.stage_of(source).name, "global", [name], pad=PADS[(x + y) % 4] if which % 3 else 0)
+    leaves = list(s.state.stage(name).leaves)
+    for k, loop in enumerate(leaves):
+        if len(leaves) == 1 or (x + k) % 3 or not k:
+            if (y + k) % 2:
+                s[name].split(loop, number, tail="round_up")
+            else:
+                s[name].round_up(loop, number)
 
 
 LAYOUTS = (

@@ -39,6 +39,25 @@ TILED = """
 """
 
 
+PADDED = """
+    A.local: float32[6, 8] = allocate('local')
+    for ax0 in range(6):
+        for ax1 in range(8):
+            A.local[ax0, ax1] = A[ax0, ax1]
+    B: float32[6, 8] = allocate('local')
+    for i in range(6):
+        for j in range(8):
+            B[i, j] = A.local[i, j] + 1.0
+    for i_1 in range(6):
+        for j_1 in range(8):
+            C[i_1, j_1] = B[i_1, j_1] * 2.0
+"""
+
+
+def pad(s):
+    s.cache_read("A", "local", ["B"], pad=0)
+
+
 def inline(s):
     s["B"].compute_inline()
 
@@ -58,6 +77,24 @@ GOLDEN = {
                 if i_outer * 4 + i_inner < 6:
                     for j in range(8):
                         C[i_outer * 4 + i_inner, j] = (A[i_outer * 4 + i_inner, j] + 1.0) * 2.0
+        """,
+    ),
+    "round_up": (
+        pad,
+        lambda s: s["B"].round_up("B#0", factor=4),
+        PADDED,
+        """
+        A.local: float32[8, 8] = allocate('local')
+        for ax0 in range(8):
+            for ax1 in range(8):
+                A.local[ax0, ax1] = if_then_else(ax0 < 6, A[ax0, ax1], 0.0)
+        B: float32[8, 8] = allocate('local')
+        for i in range(8):
+            for j in range(8):
+                B[i, j] = A.local[i, j] + 1.0
+        for i_1 in range(6):
+            for j_1 in range(8):
+                C[i_1, j_1] = B[i_1, j_1] * 2.0
         """,
     ),
     "fuse": (

@@ -1,0 +1,161 @@
+"""What stages that are rounded up read beyond the ends of others. Part of bound inference.
+
+A stage that is read there is computed so far, too; which of these there may be, ``rules/rounding.py`` says. The terms
+of a reduction beyond its end run without a condition where they are proved to be the identity of the reducer, from the
+bodies of the stages that they read: as they are of copies that hold 0 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...ir.expr import ONE, ZERO, Axis, Expr, Reduce, TensorRead, Var, maximum
+from ...ir.facts import prove
+from ...ir.relax import Limits, Range
+from ...ir.simplify import simplify
+from ...ir.visit import Node, rewrite, substitute, walk
+from ...te.tensor import Tensor
+from ..passes.guards import conjuncts
+from ..state import ScheduleState, Stage
+from .inference import Inference
+from .nesting import enclosing_loops, readers_of
+from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions
+from .rounding import rounded_axes
+
+MOST_STAGES_READ_THROUGH = 4
+"""How many stages, one reading the next, a proof looks through."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadBeyond:
+    """A read that may leave its tensor along a dimension, since its reader is rounded up. ``bounds`` are those of the
+    index; None where they are not known."""
+
+    reader: Stage
+    read: TensorRead
+    dim: int
+    bounds: Range | None
+
+
+def ends_read(state: ScheduleState, known: Inference, stage: Stage) -> tuple[Expr, ...]:
+    """As far as a stage is read along each dimension: to the end of its tensor, or beyond it."""
+    ends = list(stage.tensors[0].shape)
+    for found in reads_beyond(state, known, stage):
+        if found.bounds is not None:
+            end = simplify(found.bounds[1] + ONE)
+            further = prove(end >= ends[found.dim], known.facts)
+            ends[found.dim] = end if further else simplify(maximum(end, ends[found.dim]), known.facts)
+    return tuple(ends)
+
+
+def reads_beyond(state: ScheduleState, known: Inference, source: Stage) -> Iterator[ReadBeyond]:
+    """The reads of a stage, or an input, that may go beyond the ends of its tensors."""
+    if not any(known.unguarded.values()):
+        return
+    for reader in readers_of(state, known.reads, source):
+        if known.unguarded.get(reader.name):  # what runs after its producer is met later, and not rounded up
+            yield from _of_reader(state, known, reader, source)
+
+
+def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: Stage) -> Iterator[ReadBeyond]:
+    unguarded = {reader.axis_of[loop].var for loop in known.unguarded[reader.name]}
+    found = {var: value for var, value in known.axis_values(reader).items() if var in unguarded}
+    ranges = _ranges(state, known, reader, unguarded)
+
+    def inside(e: Expr) -> Expr:
+        return simplify(substitute(e, found), ranges.facts)
+
+    for read, conditions in reads_with_conditions(known.bodies[reader.name]):
+        if read.tensor not in source.tensors:
+            continue
+        margins = [inside(m) for condition in conditions for m in _margins(condition)]
+        for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+            if unguarded.isdisjoint(v for v in walk(index) if isinstance(v, Var)):
+                continue
+            bounds = ranges.narrowed(ranges.box(inside(index)), inside(index), margins)
+            if bounds is None or not _within(bounds, extent, ranges):
+                yield ReadBeyond(reader, read, dim, bounds)
+
+
+def _margins(condition: Expr) -> Iterator[Expr]:
+    return (m for part in conjuncts(condition) if (m := margin(part)) is not None)
+
+
+def _within(bounds: Range, extent: Expr, ranges: LoopRanges) -> bool:
+    return prove(bounds[0] >= ZERO, ranges.facts) and prove(bounds[1] < extent, ranges.facts)
+
+
+def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: set[Var]) -> LoopRanges:
+    """Between what the loops around a stage's body run, and its axes, which guards keep within their ends."""
+    loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
+    ranges = loop_ranges(known, loops, set())
+    varying, ragged = dict(ranges.varying.ranges), dict(ranges.ragged)
+    facts = ranges.facts
+    for axis in _axes(known, reader):
+        if axis.var in unguarded:
+            continue
+        if any(isinstance(node, TensorRead) for node in (*walk(axis.min), *walk(axis.extent))):
+            ragged[axis.var] = None
+        else:
+            varying[axis.var] = (axis.min, simplify(axis.min + axis.extent - ONE))
+            facts = facts.with_range(axis.var, axis.min, axis.extent)
+    return LoopRanges(Limits.of(varying, facts), ragged, facts)
+
+
+def _axes(known: Inference, stage: Stage) -> tuple[Axis, ...]:
+    """The axes of a stage, those of its reduction as they are once inlined stages are put in."""
+    reduction = known.reduction(stage)
+    return (*stage.compute.axis, *(() if reduction is None else reduction.axes))
+
+
+def unguarded_axes(state: ScheduleState, known: Inference, stage: Stage, ends: tuple[Expr, ...]) -> frozenset[str]:
+    """The axes that need no condition beyond their end, by their first loops: of the spatial ones those that are
+    rounded up or read there, of a reduction's those along which the terms beyond the end change nothing."""
+    rounded = rounded_axes(stage)
+    found: set[str] = set()
+    spatial = iter(zip(ends, stage.tensors[0].shape, strict=True))
+    for loop, axis in stage.axis_of.items():
+        if axis.kind == "spatial":
+            end, extent = next(spatial)
+            if loop in rounded or end is not extent:
+                found.add(loop)
+        elif loop in rounded and _is_neutral_beyond(state, known, stage, axis):
+            found.add(loop)
+    return frozenset(found)
+
+
+def _is_neutral_beyond(state: ScheduleState, known: Inference, stage: Stage, axis: Axis) -> bool:
+    """Whether all terms of a reduction beyond the end of an axis are the identity."""
+    reduction = known.reduction(stage)
+    if reduction is None:
+        return False
+    own = next(a for a in reduction.axes if a.var is axis.var)
+    facts = known.facts.with_condition(axis.var >= own.min + own.extent)
+    for other in _axes(known, stage):
+        if other.var is not axis.var:
+            facts = facts.with_condition(other.var >= other.min)
+    terms = (simplify(_read_through(state, known, source), facts) for source in reduction.sources)
+    return all(term is e for term, e in zip(terms, reduction.combiner.identity, strict=True))
+
+
+def _read_through(state: ScheduleState, known: Inference, e: Expr) -> Expr:
+    """An expression in which the elements of stages that are no reductions stand as their bodies."""
+    for _ in range(MOST_STAGES_READ_THROUGH):
+        read_through = rewrite(e, lambda node: _body_of(state, known, node))
+        if read_through is e:
+            break
+        e = read_through
+    return e
+
+
+def _body_of(state: ScheduleState, known: Inference, node: Node) -> Expr | None:
+    if not (isinstance(node, TensorRead) and isinstance(node.tensor, Tensor)):
+        return None
+    source = state.stage_of(node.tensor)
+    body = known.bodies.get(source.name)
+    if not body or not source.is_compute or isinstance(body[0], Reduce):
+        return None
+    element = body[source.tensors.index(node.tensor)]
+    axes: Mapping[Var, Expr] = dict(zip((a.var for a in source.compute.axis), node.indices, strict=True))
+    return substitute(element, axes)

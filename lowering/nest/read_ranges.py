@@ -1,0 +1,97 @@
+"""Between what the indices of reads run, while loops do and where conditions allow. Part of bound inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir.expr import ONE, ZERO, Compare, Expr, IfThenElse, Select, TensorRead, Var, maximum, minimum
+from ...ir.facts import Facts, negate
+from ...ir.relax import Limits, Range, relax
+from ...ir.simplify import simplify
+from ...ir.visit import Node, children, free_vars, walk
+from ..passes.guards import margin_of
+from ..state import Stage
+from .inference import Inference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopRanges:
+    """Between what the variables of loops run; those of ragged loops are None where that is not known.
+
+    ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
+    for what is read inside of it only.
+    """
+
+    varying: Limits
+    ragged: Mapping[Var, Range | None]
+    facts: Facts
+
+    def box(self, index: Expr) -> Range | None:
+        """Bounds of an index while the loops run."""
+        ragged: dict[Var, Range] = {}
+        for var in free_vars(index):
+            if var in self.ragged:
+                ends = self.ragged[var]
+                if ends is None:
+                    return None
+                ragged[var] = ends
+        limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
+        return limits.relax(index)
+
+    def narrowed(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
+        """Bounds of an index where these margins are >= 0: one that moves with it, or against it, is a bound."""
+        if bounds is None:
+            return None
+        low, high = bounds
+        for margin in margins:
+            least, most = simplify(index - margin, self.facts), simplify(index + margin, self.facts)
+            low = low if self._varies(least) else maximum(low, least)
+            high = high if self._varies(most) else minimum(high, most)
+        return low, high
+
+    def _varies(self, e: Expr) -> bool:
+        return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
+
+
+def loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> LoopRanges:
+    """The ranges of the loops that a place is ``inside``, but for those that stand still, the ``fixed`` ones."""
+    loops = [(known.loops[stage.name], leaf) for stage, leaf in inside]
+    extents = {found.vars[leaf]: found.extents[leaf] for found, leaf in loops}
+    ragged = {v for v, e in extents.items() if any(n in extents or isinstance(n, TensorRead) for n in walk(e))}
+    facts, whole_loops = known.facts, {}
+    for var, extent in extents.items():
+        if var not in ragged:
+            facts = facts.with_range(var, ZERO, extent)
+            whole_loops[var] = (ZERO, simplify(extent - ONE))
+    widest = {
+        v: relax(simplify(extents[v] - ONE), whole_loops, facts) for v in extents if v in ragged and v not in fixed
+    }
+    return LoopRanges(
+        Limits.of({v: r for v, r in whole_loops.items() if v not in fixed}, facts),
+        {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
+        facts,
+    )
+
+
+def margin(condition: Expr) -> Expr | None:
+    """An expression that is >= 0 where the condition holds, if it is a comparison of indices."""
+    return margin_of(condition) if isinstance(condition, Compare) and condition.a.dtype.is_index else None
+
+
+def reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead, tuple[Expr, ...]]]:
+    """The reads, each with the conditions of the choices that it is part of, once for each way to it."""
+    seen: set[tuple[int, tuple[Expr, ...]]] = set()
+    stack: list[tuple[Node, tuple[Expr, ...]]] = [(body, ()) for body in bodies]
+    while stack:
+        node, conditions = stack.pop()
+        if (id(node), conditions) in seen:
+            continue
+        seen.add((id(node), conditions))
+        if isinstance(node, TensorRead):
+            yield node, conditions
+        if isinstance(node, (IfThenElse, Select)):
+            stack += [(node.condition, conditions), (node.a, (*conditions, node.condition))]
+            stack.append((node.b, (*conditions, negate(node.condition))))
+        else:
+            stack += [(child, conditions) for child in children(node)]

@@ -1,0 +1,291 @@
+"""Loops that are rounded up: full tiles without conditions, and no result that depends on what lies beyond the end."""
+
+import re
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.ir.stmt import If
+from loopwright.ir.verify import verify
+from loopwright.ir.visit import walk
+
+
+def product(n=10, m=20, k=7, dtype="float32"):
+    """A product of matrices, summed in a stage of its own: schedule, arguments, that stage."""
+    A, B = te.placeholder((n, k), dtype, name="A"), te.placeholder((k, m), dtype, name="B")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    s = lw.create_schedule(C)
+    return s, [A, B, C], s.cache_write(C, "global")
+
+
+def copies(s, args, total, pads=(0, 0)):
+    return [s.cache_read(T, "global", [total], pad=pad) for T, pad in zip(args, pads, strict=False) if pad is not None]
+
+
+def tiled(s, total, steps=4):
+    """Full tiles of 4 by 16, vectorized and unrolled, the terms by fours."""
+    i, j, r = s[total].loops
+    i_outer, i_inner = s[total].split(i, 4, tail="round_up")
+    j_outer, j_inner = s[total].split(j, 16, tail="round_up")
+    r_outer, r_inner = s[total].split(r, steps, tail="round_up")
+    s[total].reorder(i_outer, j_outer, r_outer, r_inner, i_inner, j_inner)
+    s[total].vectorize(j_inner)
+    s[total].unroll(i_inner)
+    return i_outer, j_outer
+
+
+def small(*shape, seed=0):
+    """Small whole numbers: every order of adding gives the same."""
+    return np.random.default_rng([seed, *shape]).integers(-8, 9, shape).astype(np.float32)
+
+
+def results(s, args, inputs, shape):
+    """What the interpreter and native code give."""
+    function = lw.lower(s, args, target="x86-64-v3")
+    verify(function)
+    interpreted, native = np.full(shape, -7, np.float32), np.full(shape, -7, np.float32)
+    lw.interpret(function)(*inputs, interpreted)
+    lw.build(s, args, target="native")(*inputs, native)
+    return interpreted, native
+
+
+def check_product(s, args, n=10, m=20, k=7, a=None):
+    a, b = small(n, k) if a is None else a, small(k, m, seed=1)
+    for found in results(s, args, (a, b), (n, m)):
+        np.testing.assert_array_equal(found, a @ b, err_msg=str(s))
+
+
+def nest_of(s, total):
+    """The lines of the nest that stores into a stage."""
+    text = str(s)
+    begin = text.index("\n", text.index(f"{total.op.name}: float32"))
+    *_, last = re.finditer(rf"{re.escape(total.op.name)}\[.*\] = ", text)
+    return text[begin : last.start()]
+
+
+def test_the_stage_that_sums_a_ragged_product_has_no_condition_and_no_mask():
+    s, args, total = product()
+    copies(s, args, total)
+    tiled(s, total)
+    assert "if" not in nest_of(s, total).replace("if_then_else", "")
+    function = lw.lower(s, args, target="x86-64-v4")
+    assert not any(isinstance(node, If) for node in walk(function.body))
+    lines = [line for line in str(function).splitlines() if f"{total.op.name}[" in line and " * " in line]
+    assert lines
+    assert not any(" where " in line for line in lines)
+    check_product(s, args)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 9])
+def test_open_extents_are_rounded_up_when_the_kernel_runs(n):
+    s, args, total = product(n=te.var("n"))
+    copies(s, args, total)
+    tiled(s, total)
+    assert "if" not in nest_of(s, total)
+    check_product(s, args, n=n)
+
+
+def test_what_lies_beyond_the_end_of_a_spatial_axis_reaches_no_result():
+    s, args, total = product(k=8)
+    copies(s, args, total, pads=(np.nan, float("inf")))
+    tiled(s, total)
+    assert "if" not in nest_of(s, total)
+    check_product(s, args, k=8)
+
+
+def test_terms_that_are_not_proved_to_change_nothing_are_tested_for():
+    """0 times what the other factor holds there is not 0 if that is infinite."""
+    s, args, total = product(n=12, m=16)
+    copies(s, args, total, pads=(0, np.inf))
+    tiled(s, total)
+    assert "if r_outer * 4 + r_inner < 7" in str(s)
+    check_product(s, args, n=12, m=16)
+
+
+def test_one_factor_that_is_an_input_keeps_the_condition_and_is_not_read_beyond_its_end():
+    s, args, total = product(n=12, m=16)
+    copies(s, args, total, pads=(0, None))
+    tiled(s, total)
+    assert "if r_outer * 4 + r_inner < 7" in str(s)
+    check_product(s, args, n=12, m=16)
+
+
+def test_the_largest_of_plain_reads_needs_the_least_value():
+    A = te.placeholder((10, 7), name="A")
+    r = te.reduce_axis((0, 7), name="r")
+    B = te.compute((10,), lambda i: te.max(A[i, r], axis=r), name="B")
+    for pad, tested in ((float("-inf"), False), (-1e30, True)):
+        s = lw.create_schedule(B)
+        s.cache_read(A, "global", [B], pad=pad)
+        s[B].split(s[B].loops[1], 4, tail="round_up")
+        assert ("if r_outer" in str(s)) is tested
+        a = -np.abs(small(10, 7)) - 1e30
+        for found in results(s, [A, B], [a], (10,)):
+            np.testing.assert_array_equal(found, a.max(axis=1))
+
+
+def test_a_reducer_of_pairs_leaves_out_the_terms_beyond_the_end():
+    A = te.placeholder((5, 7), name="A")
+    r = te.reduce_axis((0, 7), name="r")
+    moments = te.reducer("moments", lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda t: [te.const(0, k) for k in t])
+    S, Q = te.compute((5,), lambda i: moments((A[i, r], A[i, r] * A[i, r] + 1.0), axis=r), name="S")
+    s = lw.create_schedule([S, Q])
+    s.cache_read(A, "global", [S], pad=0)
+    s[S].split(s[S].loops[1], 4, tail="round_up")
+    assert "if r_outer" in str(s)
+    a, sums, squares = small(5, 7), np.empty(5, np.float32), np.empty(5, np.float32)
+    lw.interpret(lw.lower(s, [A, S, Q]))(a, sums, squares)
+    np.testing.assert_array_equal(sums, a.sum(1))
+    np.testing.assert_array_equal(squares, (a * a + 1).sum(1))
+
+
+def test_a_reducer_of_ones_own_whose_terms_are_the_identity_needs_no_test():
+    A = te.placeholder((7,), name="A")
+    r = te.reduce_axis((0, 7), name="r")
+    furthest = te.reducer("furthest", lambda a, b: (te.maximum(a[0], b[0]),), lambda t: [te.const(0, t[0])])
+    B = te.compute((), lambda: furthest((A[r] * A[r],), axis=r)[0], name="B")
+    s = lw.create_schedule(B)
+    s.cache_read(A, "global", [B], pad=0)
+    s[B].split(s[B].loops[0], 4, tail="round_up")
+    assert "if r_outer" not in str(s)
+    a = small(7)
+    for found in results(s, [A, B], [a], ()):
+        assert found == (a * a).max()
+
+
+@pytest.mark.parametrize("place", ["root", "at"])
+@pytest.mark.parametrize("layout", [None, "lambda i, j: (j // 16, i, j % 16)", "align"])
+def test_memory_has_room_for_the_rounded_box(place, layout):
+    s, args, total = product()
+    a, b = copies(s, args, total)
+    i_outer, j_outer = tiled(s, total)
+    if layout == "align":
+        s[b].storage_align(0, 16, 3)
+    elif layout is not None:
+        s[b].transform_layout(layout)
+        s[total].transform_layout("lambda i, j: (j, i)")
+    if place == "at":
+        s[a].compute_at(s[total], i_outer)
+        s[b].compute_at(s[total], j_outer)
+    check_product(s, args)
+
+
+def test_a_tile_computed_where_it_is_copied_has_no_condition():
+    s, args, total = product()
+    copies(s, args, total)
+    i, j = s[args[2]].loops
+    _, j_outer, _, _ = s[args[2]].tile(i, j, 4, 16)
+    s[total].compute_at(s[args[2]], j_outer)
+    tiled(s, total)
+    assert "if" not in nest_of(s, total)
+    check_product(s, args)
+
+
+def test_what_follows_is_computed_after_a_rounded_tile():
+    s, args, total = product()
+    copies(s, args, total)
+    _, j_outer = tiled(s, total)
+    s[args[2]].reverse_compute_at(s[total], j_outer)
+    check_product(s, args)
+
+
+def test_parts_parallel_loops_and_fused_loops_are_rounded_up():
+    s, args, total = product()
+    copies(s, args, total)
+    i, j, _ = s[total].loops
+    i_outer, _ = s[total].split(i, nparts=3, tail="round_up")
+    j_outer, _ = s[total].split(j, 8, tail="round_up")
+    assert "C.global: float32[12, 24]" in str(s)
+    s[total].parallel(i_outer)
+    outer, _ = s[total].split(j_outer, 2, tail="round_up")
+    s[total].unroll(outer)
+    assert "C.global: float32[12, 32]" in str(s)
+    check_product(s, args)
+
+
+def test_a_fused_loop_is_rounded_up_by_the_outer_one():
+    s, args, total = product()
+    copies(s, args, total)
+    i, j, _ = s[total].loops
+    s[total].split(s[total].fuse(i, j), 16, tail="round_up")
+    assert "C.global: float32[11, 20]" in str(s)
+    check_product(s, args)
+
+
+def test_rows_as_long_as_those_of_the_padded_source_are_one_contiguous_axis():
+    """A convolution along rows of 9 with a window of 3: outputs in rows of 9, too, so that i and j fuse."""
+    A, W = te.placeholder((5, 9), name="A"), te.placeholder((3,), name="W")
+    r = te.reduce_axis((0, 3), name="r")
+    B = te.compute((5, 7), lambda i, j: te.sum(A[i, j + r] * W[r], axis=r), name="B")
+    s = lw.create_schedule(B)
+    total = s.cache_write(B, "global")
+    s.cache_read(A, "global", [total], pad=0)
+    i, j, _ = s[total].loops
+    j = s[total].round_up(j, to=9)
+    s[total].vectorize(s[total].split(s[total].fuse(i, j), 8, tail="round_up")[1])
+    assert "C.global" not in str(s)
+    assert "B.global: float32[6, 9]" in str(s)
+    assert "if i_j" not in str(s)
+    a, w = small(5, 9), small(3, seed=1)
+    expected = sum(a[:, k : k + 7] * w[k] for k in range(3))
+    for found in results(s, [A, W, B], (a, w), (5, 7)):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_an_elementwise_stage_between_is_computed_as_far_as_it_is_read():
+    s, args, total = product(k=8)
+    (a, _) = copies(s, args, total)
+    twice = te.compute((10, 20), lambda i, j: args[2][i, j] * 2.0, name="D")
+    s = lw.create_schedule(twice)
+    total = s.cache_write(args[2], "global")
+    copies(s, args, total)
+    rows = s.cache_write(twice, "global")
+    tiled(s, total)
+    s[rows].split(s[rows].loops[0], 8, tail="round_up")
+    s[args[2]].compute_root()
+    assert "C: float32[16, 20]" in str(s)
+    assert "C.global: float32[16, 32]" in str(s)
+    a, b = small(10, 8), small(8, 20, seed=1)
+    for found in results(s, [*args[:2], twice], (a, b), (10, 20)):
+        np.testing.assert_array_equal(found, 2 * (a @ b))
+
+
+def test_an_inlined_copy_tests_each_read():
+    s, args, total = product()
+    a, b = copies(s, args, total)
+    tiled(s, total)
+    s[a].compute_inline()
+    s[b].compute_inline()
+    check_product(s, args)
+
+
+def test_rfactor_keeps_the_test_of_the_terms():
+    s, args, total = product()
+    copies(s, args, total)
+    _, r_inner = s[total].split(s[total].loops[2], 4, tail="round_up")
+    s.rfactor(total, r_inner)
+    check_product(s, args)
+
+
+def test_a_width_that_divides_changes_nothing():
+    s, args, total = product(n=8, m=16, k=8)
+    tiled(s, total)
+    assert not re.search(r"\bif\b", str(s))
+    check_product(s, args, n=8, m=16, k=8)
+
+
+def test_steps_are_kept_in_traces():
+    s, args, total = product()
+    copies(s, args, total, pads=(np.nan, float("-inf")))
+    s[total].round_up(s[total].loops[0], to=32)
+    s[total].round_up(s[total].loops[1], 8)
+    twin = lw.create_schedule(args[2])
+    twin.replay(lw.Trace.from_json(s.trace.to_json()))
+    assert str(twin) == str(s)
+    again = lw.create_schedule(args[2])
+    exec(str(s.trace), {"s": again})
+    assert str(again) == str(s)
+    assert 'pad="-inf"' in str(s.trace)
