@@ -11,6 +11,9 @@ from ..ir.html.table import Column, facts, share_bar, shortened, table
 from ..ir.html.view import MOST_BYTES, view
 from .library import Library
 
+_NEST_BYTES = MOST_BYTES // 16
+"""The most for one loop nest, so that several have room."""
+
 
 def library_html(library: Library) -> str:
     """Its inputs, outputs and target, a row for each function, and their loop nests, folded; those that take the
@@ -56,7 +59,7 @@ def _nests(functions: list[CompiledFunction]) -> Markup:
     """The loop nests, as many as have room in half of a view."""
     room, nests = MOST_BYTES // 2, []
     for function in functions:
-        nest = fold(shortened(function.name), code(function.loop_ir, "loops", "function.loop_ir"))
+        nest = fold(shortened(function.name), code(function.loop_ir, "loops", "function.loop_ir", _NEST_BYTES))
         room -= len(nest.encode())
         if room < 0:
             break

@@ -44,14 +44,14 @@ _TOKENS: dict[Language, re.Pattern[str]] = {
 }
 
 
-def code(text: str, language: Language, whole: str, open_lines: int = OPEN_LINES) -> Markup:
+def code(text: str, language: Language, whole: str, most_bytes: int = MOST_BYTES) -> Markup:
     """A text of several lines. ``whole`` is what a user types to see all of a text that is cut, as
     ``"print(kernel.assembly)"``."""
     lines = text.splitlines()
-    shown = list(_until_full(lines, language))
+    shown = list(_until_full(lines, language, most_bytes))
     left = len(lines) - len(shown)
     cut = element("div", f"… {left} more lines, in {whole}", class_="lw-cut") if left else Markup()
-    first = shown if len(shown) <= open_lines + FOLDED_LINES else shown[:open_lines]
+    first = shown if len(shown) <= OPEN_LINES + FOLDED_LINES else shown[:OPEN_LINES]
     rest = shown[len(first) :]
     folded = fold(f"{len(rest)} more lines", _block(rest)) if rest else Markup()
     return element("div", _block(first), folded, cut, class_="lw-code")
@@ -68,12 +68,12 @@ def inline_code(text: str, language: Language = "loops") -> Markup:
     return element("code", _coloured(text, language), class_="lw-inline")
 
 
-def _until_full(lines: Sequence[str], language: Language) -> Iterator[Markup]:
+def _until_full(lines: Sequence[str], language: Language, most_bytes: int) -> Iterator[Markup]:
     size = 0
     for line in lines:
         made = _coloured(line, language)
         size += len(made.encode())
-        if size > MOST_BYTES:
+        if size > most_bytes:
             return
         yield made
 

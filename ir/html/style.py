@@ -9,6 +9,7 @@ STYLE = """
 .loopwright-view {
   --lw-ink: var(--jp-content-font-color1, var(--vscode-editor-foreground, light-dark(#1d2126, #dde1e6)));
   --lw-dim: var(--jp-content-font-color2, var(--vscode-descriptionForeground, light-dark(#5a6169, #a9b1bb)));
+  --lw-page: var(--jp-layout-color0, var(--vscode-editor-background, Canvas));
   --lw-line: var(--jp-border-color2, var(--vscode-widget-border, light-dark(#dfdfda, #30343a)));
   --lw-bar: light-dark(#c6dcf5, #27496d);
   --lw-keyword: light-dark(#7a3e9d, #c39be0);
@@ -27,7 +28,8 @@ STYLE = """
 .vscode-high-contrast-light) .loopwright-view, html[theme="dark"] .loopwright-view, html[data-theme="dark"]
 .loopwright-view { color-scheme: dark; }
 .loopwright-view .lw-title { margin: 2px 0 6px; font-weight: 600; overflow-wrap: anywhere; }
-.loopwright-view .lw-code, .loopwright-view .lw-scroll { margin-block: 4px; overflow-x: auto; }
+.loopwright-view .lw-code { margin-block: 4px; overflow-x: auto; }
+.loopwright-view .lw-scroll { max-height: 480px; margin-block: 4px; overflow: auto; }
 .loopwright-view.loopwright-view code.lw-inline, .loopwright-view.loopwright-view .lw-code pre {
   margin: 0; padding: 0; border: 0; background: none; color: inherit; font: 12px/1.5 var(--lw-code);
   white-space: pre;
@@ -56,7 +58,9 @@ STYLE = """
   max-width: 36em; padding: 2px 16px 2px 0; border: 0; border-bottom: 1px solid var(--lw-line);
   text-align: left; vertical-align: baseline; white-space: normal; overflow-wrap: break-word;
 }
-.loopwright-view.loopwright-view .lw-table th { color: var(--lw-dim); font-weight: 400; white-space: nowrap; }
+.loopwright-view.loopwright-view .lw-table th {
+  position: sticky; top: 0; background: var(--lw-page); color: var(--lw-dim); font-weight: 400; white-space: nowrap;
+}
 .loopwright-view.loopwright-view .lw-table .lw-number {
   text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums;
 }

@@ -9,6 +9,7 @@ from .table import shortened
 MOST_BYTES = 200_000
 """Notebooks keep what they show in their file, so that a view must be small beside it."""
 
+_LEFT_OUT = "… the rest is left out, as it would be too long here: print has all"
 _ROOM_FOR_REST = 2_000 + len(STYLE)
 """Bytes for the style, the title and the note on what is left out."""
 
@@ -21,7 +22,7 @@ def view(title: str, *parts: Markup) -> str:
     for part in parts:
         room -= len(part.encode())
         if room < 0:
-            shown.append(element("div", "… the rest is left out: it would be too long here", class_="lw-cut"))
+            shown.append(element("div", _LEFT_OUT, class_="lw-cut"))
             break
         shown.append(markup(part))
     return styled(*shown)

@@ -167,7 +167,11 @@ def test_the_view_of_a_library_of_many_functions_says_what_it_leaves_out():
     step = library.model.steps[0]
     names = [f"function_{number}_" + "with_a_long_name_" * 5 for number in range(2000)]
     steps = tuple(replace(step, function=replace(step.function, name=name, symbol=name)) for name in names)
+    long = "x = 1\n" * 10_000
+    steps = (replace(steps[0], function=replace(steps[0].function, loop_ir=long)), *steps[1:])
     text = seen(lw.Library(replace(library.model, steps=steps))).text
+    assert re.search(r"… \d+ more lines, in function.loop_ir", text)
+    assert library.functions[0].loop_ir in text, "a long nest leaves room for others"
     assert re.search(r"… \d+ more rows, in library.functions", text)
     assert re.search(r"loop nests, \d+ of 2000; the others in library.functions", text)
 
