@@ -48,23 +48,25 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ModelError(f"{arguments.model} is a library: --against needs the model that it was made of")
     program = open_program(arguments, arguments.batch)
     rounds = Rounds(arguments.warmup, arguments.seconds)
+    groups = []
     with Comparison(program.library, program.inputs, arguments.model, against) as comparison:
-        groups = [comparison.measure(threads, rounds) for threads in arguments.threads or [default_threads()]]
+        if not arguments.json:
+            make_console().print(program.summary)
+        for threads in arguments.threads or [default_threads()]:
+            groups.append(comparison.measure(threads, rounds))
+            if not arguments.json:
+                _print_group(groups[-1], rounds)
     if arguments.svg is not None:
         write_text(arguments.svg, latency_chart(f"{arguments.model.name}: time of a call", groups))
     if arguments.json:
         found = [each.to_json(group[0]) for group in groups for each in group]
         print(json.dumps({"model": str(arguments.model), "latencies": found}, indent=2, ensure_ascii=False))
-        return 0
-    make_console().print(program.summary)
-    for group in groups:
-        _print_group(group, arguments.seconds)
     return 0
 
 
-def _print_group(group: Sequence[Latency], seconds: float) -> None:
+def _print_group(group: Sequence[Latency], rounds: Rounds) -> None:
     turns = "contenders take turns in " if len(group) > 1 else ""
-    how = f"{turns}{ROUNDS} rounds, {seconds_text(seconds)} of calls each"
+    how = f"{turns}{ROUNDS} rounds, {seconds_text(rounds.seconds)} of calls each"
     console = make_console()
     console.print(f"\n{count_text(group[0].threads, 'thread')}; {how}\n")
     print_table(console, latency_table(group))

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, product
 from typing import Any
 
-from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
-from rich.table import Table
 
 from ..codegen.host import resolve_target
 from ..frontend.registry import converted_versions
@@ -20,6 +18,7 @@ from ..graph.layout import Layout
 from ..graph.node import Call, Var
 from ..graph.types import tensor_type
 from ..ir.errors import LoopwrightError
+from ..ir.table import Name, number_table, print_table
 from ..ir.target import Target
 from ..ops import nn
 from ..ops.attrs import REQUIRED
@@ -230,14 +229,11 @@ def _rows(target: Target) -> list[dict[str, Any]]:
 
 
 def _print_table(console: Console, rows: Sequence[dict[str, Any]]) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("operator", no_wrap=True)
-    table.add_column("pattern", no_wrap=True)
-    table.add_column("level", justify="right")
-    table.add_column("what it gives")
-    table.add_column("implementations (priority)")
+    table = number_table(("operator and pattern",), ("level",), ("what it gives",))
+    table.columns[0].no_wrap = True
+    table.add_column("implementations (priority)", no_wrap=True)
     for row in rows:
-        listed = ", ".join(f"{name} ({priority})" for name, priority in row["implementations"].items())
-        texts = (row["operator"], row["pattern"], str(row["support_level"]), row["description"])
-        table.add_row(*map(escape, texts), listed)
-    console.print(table)
+        listed = [f"{name} ({priority})" for name, priority in row["implementations"].items()]
+        names = escape(f"{row['operator']}\n{row['pattern']}")
+        table.add_row(names, str(row["support_level"]), escape(row["description"]), Group(*map(Name, listed)))
+    print_table(console, table)

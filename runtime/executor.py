@@ -19,6 +19,7 @@ from ..codegen.model import slots_of
 from ..ir.aligned import aligned_empty
 from ..ir.buffer import ARENA_ALIGNMENT, PAGE_BYTES
 from ..ir.errors import OutOfMemoryError
+from ..ir.quantities import bytes_text
 from .arrays import Array, address_of, addresses_of
 from .dimensions import MAX_PLANS, Plan, Plans, Shape, plan_text
 from .executor_config import ExecutorConfig
@@ -66,7 +67,7 @@ class Executor:
     def __str__(self) -> str:
         cores = f" on cores {', '.join(map(str, self.config.cores))}" if self.config.cores else ""
         return (
-            f"{self.config.threads} threads{cores}, an arena of {self.arena_bytes} bytes, "
+            f"{self.config.threads} threads{cores}, an arena of {bytes_text(self.arena_bytes)}, "
             f"plans for {len(self._plans)} of at most {MAX_PLANS} sets of shapes"
         )
 
