@@ -76,15 +76,15 @@ def innermost_nest(loop_ir: str) -> str:
 def show_functions(library: lw.Library, profile: lw.Profile, limit: int = 5) -> None:
     """The fused functions that take the longest, with the shapes of their first input and of their output."""
     arguments = {function.symbol: function.arguments for function in library.functions}
-    rows = [("function", "first input → output", "time", "share")]
+    rows = [("time", "share", "function", "first input → output")]
     for row in profile.functions[:limit]:
         first, *_, last = arguments[row.symbol]
         shapes = " → ".join("×".join(map(str, spec.shape)) for spec in (first, last))
-        rows.append((row.name.removeprefix("fused_"), shapes, duration(row.seconds), f"{row.share:.0%}"))
+        rows.append((duration(row.seconds), f"{row.share:.0%}", row.name.removeprefix("fused_"), shapes))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(f"{len(profile.functions)} fused functions; those whose calls take the longest:")
-    for name, shapes, spent, share in rows:
-        print(cut(f"  {name:{widths[0]}}  {shapes:{widths[1]}}  {spent:>{widths[2]}}  {share:>{widths[3]}}"))
+    for spent, share, name, shapes in rows:
+        print(cut(f"  {spent:>{widths[0]}}  {share:>{widths[1]}}  {name:{widths[2]}}  {shapes}"))
     print(flush=True)
 
 

@@ -52,7 +52,7 @@ def test_digits_shows_its_schedule_beside_numpy_and_scikit_learn(tmp_path):
 
 def test_trained_digits_tells_functions_apart_by_shapes_and_keeps_its_model(tmp_path):
     lines = run_part("trained_digits", tmp_path, "onnxruntime", "scikit-learn")
-    functions = [line.rsplit("  ", 2)[0] for line in lines if " → " in line]
+    functions = [line.strip().split("  ", 2)[2] for line in lines if " → " in line]
     assert len(set(functions)) == len(functions) == 5  # with the heads of the columns
     assert (tmp_path / "new/demo/trained_digits.onnx").exists()
     assert any(line.startswith("new/demo/trained_digits.onnx") for line in lines)
