@@ -201,7 +201,7 @@ def test_threads_stay_on_cores_only_where_a_list_of_them_is_given(library):
 
 
 def test_memory_is_known_before_a_run(library, matrices):
-    use = lw.Engine(library, executors=2).memory()
+    use = lw.Engine(library, threads=1, executors=2).memory()
     assert use.outputs == 2 * 2 * 64
     assert use.code == sum(len(f.object) for f in library.functions) + len(library.model.entry_object)
     assert use.peak == use.weights + use.arena + use.code + use.outputs + use.kernels

@@ -1,5 +1,6 @@
 """How many threads are used by default: environment, affinity, cgroup quota."""
 
+import inspect
 import os
 
 import pytest
@@ -41,6 +42,13 @@ def test_an_invalid_number_of_threads_is_an_error(value):
         check_threads(value)
 
 
+@pytest.fixture
+def own_affinity(monkeypatch):
+    """The affinity mask is asked for, also where the tests describe another machine than the one at hand."""
+    monkeypatch.setattr(module, "granted_cpus", inspect.unwrap(module.granted_cpus))
+
+
+@pytest.mark.usefixtures("own_affinity")
 @pytest.mark.parametrize(("quota", "expected"), [(None, 3), (2.9, 2), (0.5, 1), (64.0, 3)])
 def test_affinity_and_quota_bound_each_other(monkeypatch, quota, expected):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4, 5}, raising=False)
@@ -48,6 +56,7 @@ def test_affinity_and_quota_bound_each_other(monkeypatch, quota, expected):
     assert default_threads() == expected
 
 
+@pytest.mark.usefixtures("own_affinity")
 def test_an_affinity_that_changes_is_noticed(monkeypatch):
     monkeypatch.setattr(module, "cgroup_quota", lambda: None)
     for cpus in ({0, 1, 2}, {1}):

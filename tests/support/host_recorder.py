@@ -16,7 +16,7 @@ import described_host
 import pytest
 
 CACHE_KEY, ASKS = "loopwright/asked", "asks"
-BRIEF_SECONDS = 1.0
+BRIEF_SECONDS = 0.1
 LACKED = "which this cpu lacks"
 """How the package's error ends for code that the machine, or the one that is described, has no instructions for."""
 
