@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..codegen.choice import CandidateReport, Choice
-from ..ir.html.code import fold, inline_code
-from ..ir.html.markup import Markup, element
+from ..ir.html.code import inline_code
+from ..ir.html.markup import Markup, element, fold
 from ..ir.html.table import Column, facts, shortened, table
 from ..ir.html.view import view
 from ..ir.quantities import count_text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.html.code import code, fold
+from ..ir.html.code import code
+from ..ir.html.markup import fold
 from ..ir.html.view import view
 from ..ir.quantities import count_text
 from .schedule import Schedule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..codegen.report.report_html import report_parts
 from ..ir.errors import LoopwrightError
-from ..ir.html.code import code, fold
-from ..ir.html.markup import Markup
+from ..ir.html.code import code
+from ..ir.html.markup import Markup, fold
 from ..ir.html.table import facts
 from ..ir.html.view import view
 from .kernel import Kernel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ..codegen.model import CompiledFunction, CompiledModel
-from ..ir.html.code import code, fold
-from ..ir.html.markup import Markup
+from ..ir.html.code import code
+from ..ir.html.markup import Markup, fold
 from ..ir.html.table import Column, facts, share_bar, shortened, table
 from ..ir.html.view import MOST_BYTES, view
 from .library import Library

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.html.code import fold, inline_code
-from ...ir.html.markup import Markup, element, joined
+from ...ir.html.code import inline_code
+from ...ir.html.markup import Markup, element, fold, joined
 from ...ir.html.table import Column, table
 from ...ir.html.view import view
 from .report import CODE_COLUMNS, VectorReport, code_rows

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from .markup import Markup, element, joined, markup
+from .markup import Markup, element, fold, joined, markup
 
 Language: TypeAlias = Literal["loops", "graph", "python", "llvm", "assembly"]
 
@@ -55,12 +55,6 @@ def code(text: str, language: Language, whole: str, most_bytes: int = MOST_BYTES
     rest = shown[len(first) :]
     folded = fold(f"{len(rest)} more lines", _block(rest)) if rest else Markup()
     return element("div", _block(first), folded, cut, class_="lw-code")
-
-
-def fold(summary: str, *parts: str, unfolded: bool = False) -> Markup:
-    """Parts that a click on their summary shows and hides."""
-    content = element("summary", summary), *parts
-    return element("details", *content, open="") if unfolded else element("details", *content)
 
 
 def inline_code(text: str, language: Language = "loops") -> Markup:

@@ -29,5 +29,11 @@ def element(name: str, *children: str, **attributes: str) -> Markup:
     >>> element("td", "a < b", class_="lw-number")
     '<td class="lw-number">a &lt; b</td>'
     """
-    given = "".join(f' {key.rstrip("_")}="{markup(value)}"' for key, value in attributes.items())
+    given = "".join(f' {key.rstrip("_")}="{markup(str(value))}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{joined(children)}</{name}>")
+
+
+def fold(summary: str, *parts: str, unfolded: bool = False) -> Markup:
+    """Parts that a click on their summary shows and hides."""
+    content = element("summary", summary), *parts
+    return element("details", *content, open="") if unfolded else element("details", *content)

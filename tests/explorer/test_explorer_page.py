@@ -97,3 +97,10 @@ def framed_page(browser):
             return browser.call("Target.attachToTarget", targetId=frame["targetId"], flatten=True)["sessionId"]
         assert time.monotonic() < deadline, "there is no frame"
         time.sleep(0.02)
+
+
+def test_a_function_is_told_how_far_the_page_is():
+    told = []
+    schedules = {"plain": double(), "again": double()}
+    lw.explore(schedules, target="x86-64-v3", measure=False, progress=lambda *part: told.append(part))
+    assert told == [(1, 2, "plain"), (2, 2, "again")]

@@ -4,8 +4,8 @@ import pytest
 from html_reader import Reader
 
 from loopwright.ir.html import code as code_module
-from loopwright.ir.html.code import code, fold, inline_code
-from loopwright.ir.html.markup import element
+from loopwright.ir.html.code import code, inline_code
+from loopwright.ir.html.markup import element, fold
 from loopwright.ir.html.style import STYLE
 from loopwright.ir.html.table import Column, facts, share_bar, table
 from loopwright.ir.html.view import MOST_BYTES, view
@@ -36,6 +36,7 @@ def test_text_is_never_markup():
 
 def test_attributes_are_escaped():
     assert element("p", title='a" onclick="b', class_="c") == '<p title="a&quot; onclick=&quot;b" class="c"></p>'
+    assert element("p", title=element("b", id="c")) == '<p title="&lt;b id=&quot;c&quot;&gt;&lt;/b&gt;"></p>'
 
 
 @pytest.mark.parametrize("language", ["loops", "graph", "python", "llvm", "assembly"])
