@@ -85,7 +85,7 @@ def test_without_options_it_prints_a_table(capsys):
 
 
 def test_in_80_columns_no_operator_and_no_priority_is_cut(capsys, monkeypatch):
-    monkeypatch.setattr("loopwright.cli.report.PIPE_WIDTH", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["ops"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
