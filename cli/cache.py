@@ -52,17 +52,24 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_folder_json(cache) | {"entries": [_entry_json(e) for e in entries]}, indent=2))
         return 0
-    table = number_table(["key", "kind", "name", "target"], ["size", "last used"])
+    table = number_table(["name"], ["size", "last used"])
+    table.add_column("target")
     for entry in entries:
         about = entry.about()
-        words = (about.kind, about.name, about.target) if about is not None else ("damaged", "", "")
-        table.add_row(*map(Name, (entry.key[:12], *words)), bytes_text(entry.size), _age(now - entry.used))
+        name, target = (about.name, _brief(about.target)) if about is not None else (f"damaged: {entry.key}", "")
+        table.add_row(Name(name), bytes_text(entry.size), _age(now - entry.used), Name(target))
     console = make_console()
     if entries:
         print_table(console, table)
     console.print(f"{_total(entries)} in {cache.folder}", markup=False, soft_wrap=True)
     _tell_of_distrust(cache)
     return 0
+
+
+def _brief(target: str) -> str:
+    """The processor and the system of a target, without its features, which fill lines."""
+    found = [re.search(rf"-{option}=(\S+)", target) for option in ("mcpu", "mtriple")]
+    return ", ".join(match[1] for match in found if match) or target
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import pytest
 from loopwright.cli import main
 from loopwright.codegen.cache import DiskCache
 from loopwright.codegen.cache_entry import About
+from loopwright.ir.quantities import bytes_text
 
 KEYS = {"conv": "0a" * 32, "relu": "1b" * 32, "sum": "1c" * 32}
 DAYS = {"conv": 40, "relu": 8, "sum": 0}
@@ -44,11 +45,24 @@ def damage(cache, name):
 def test_entries_are_listed_the_last_used_first(cache, capsys):
     assert main(["cache", "ls"]) == 0
     *rows, total = [line for line in capsys.readouterr().out.splitlines() if "fused" in line or "entries" in line]
-    assert [row.split()[1:3] for row in rows] == [["function", f"fused_{n}"] for n in ("sum", "relu", "conv")]
-    assert "llvm -mcpu=x86-64" in rows[0]
-    assert rows[0].split()[-3:] == ["3.07", "KiB", "now"]
-    assert rows[2].split()[-3:] == ["40", "d", "ago"]
-    assert total.startswith("3 entries, 6.27 KiB in ")
+    ages = {"sum": "now", "relu": "8 d ago", "conv": "40 d ago"}
+    sizes = {name: cache._path(key).stat().st_size for name, key in KEYS.items()}
+    expected = [f"fused_{name} {bytes_text(sizes[name])} {age} x86-64" for name, age in ages.items()]
+    assert [" ".join(row.split()) for row in rows] == expected
+    assert total.startswith(f"3 entries, {bytes_text(sum(sizes.values()))} in ")
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_each_entry_takes_one_line_that_fits(cache, capsys, monkeypatch, columns):
+    target = f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=skylake-avx512 -mattr={'+avx512vpopcntdq,' * 9}"
+    cache.put("2d" * 32, About("function", "fused_" + "nn_conv2d_add_" * 9 + "relu", target, "LLVM 0"), bytes(7))
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["cache", "ls"]) == 0
+    heading, rule, *rows = capsys.readouterr().out.splitlines()[:6]
+    assert all(len(line) <= int(columns) for line in (heading, rule, *rows))
+    (row,) = [row for row in rows if row.startswith("fused_nn")]
+    assert row.index("…") < row.index("relu") < row.index("B ") < row.index("now") < row.index("skyl")
+    assert {row.index("ago") for row in rows if "ago" in row} == {heading.index("last used") + 6}
 
 
 def test_each_action_tells_in_json(cache, capsys):
