@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby, product
 from typing import Any
@@ -18,12 +19,13 @@ from ..graph.layout import Layout
 from ..graph.node import Call, Var
 from ..graph.types import tensor_type
 from ..ir.errors import LoopwrightError
-from ..ir.table import Name, number_table, print_table
+from ..ir.op_names import check_op_name
+from ..ir.table import Name, number_table, print_table, text_width
 from ..ir.target import Target
 from ..ops import nn
 from ..ops.attrs import REQUIRED
 from ..ops.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
-from ..ops.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops
+from ..ops.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op
 from ..ops.strategy import OpStrategy, strategy_of
 from .report import make_console
 
@@ -86,8 +88,12 @@ when the model is compiled.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``ops``."""
-    parser.description = "List the operators of the graph."
-    parser.epilog = "example: loopwright ops --target x86-64-v3"
+    parser.description = (
+        "List the operators of the graph; of those that are named say what their arguments and attributes are, and by "
+        "which implementations, of which priority, they are computed."
+    )
+    parser.epilog = "example: loopwright ops nn.conv2d --target x86-64-v3"
+    parser.add_argument("operators", nargs="*", metavar="operator", help="describe these, as nn.conv2d")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -96,14 +102,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    target = resolve_target(arguments.target)
+    for name in arguments.operators:
+        check_op_name(name)
+    chosen = [get_op(name) for name in dict.fromkeys(arguments.operators)]
     if arguments.markdown:
         print(operators_page(), end="")
-        return 0
-    rows = _rows(resolve_target(arguments.target))
-    if arguments.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif arguments.json:
+        print(json.dumps(_rows(chosen or all_ops(), target), indent=2, ensure_ascii=False))
+    elif chosen:
+        found = _implementations(target)
+        print("\n\n".join(_plain(_section(op, found[op]), text_width()) for op in chosen))
     else:
-        _print_table(make_console(), rows)
+        _print_table(make_console(), _rows(all_ops(), target))
     return 0
 
 
@@ -213,7 +224,7 @@ def _sample_convolution(axes: str, data: str, kernel: str, groups: int, window: 
     return nn.conv(*made, groups=groups, data_layout=data, kernel_layout=kernel)
 
 
-def _rows(target: Target) -> list[dict[str, Any]]:
+def _rows(ops: Sequence[Op], target: Target) -> list[dict[str, Any]]:
     found = _implementations(target)
     return [
         {
@@ -224,8 +235,16 @@ def _rows(target: Target) -> list[dict[str, Any]]:
             "description": op.description,
             "implementations": found[op],
         }
-        for op in all_ops()
+        for op in ops
     ]
+
+
+def _plain(section: str, width: int) -> str:
+    """A section of the page without its markup, folded between words."""
+    text = section.removeprefix("### ").replace("`", "")
+    for title in ("support level", "implementations"):
+        text = text.replace(f"*{title}*", title)
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in text.splitlines())
 
 
 def _print_table(console: Console, rows: Sequence[dict[str, Any]]) -> None:

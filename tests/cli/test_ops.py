@@ -109,3 +109,21 @@ def test_operators_are_told_in_json(capsys):
     rows = {row["operator"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows.keys() == {op.name for op in all_ops()}
     assert "matmul.paneled" in rows["nn.matmul"]["implementations"]
+
+
+def test_one_operator_is_described_in_plain_text_that_fits(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["ops", "leaky_relu", "nn.conv2d", "--target", "x86-64-v3"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("leaky_relu(x)\n")
+    assert "- attribute alpha (float, default 0.01): slope for negative values\n" in out
+    assert "\nnn.conv2d(x, weight)\n" in out
+    assert "\n- implementations: conv.direct (10), " in out
+    assert "`" not in out
+    assert "- support level 2: what convolutional networks need\n" in out
+    assert max(map(len, out.splitlines())) <= 70
+
+
+def test_an_unknown_operator_gets_suggestions(capsys):
+    assert main(["ops", "nn.conv2"]) == 1
+    assert "there is no operator 'nn.conv2': did you mean nn.conv2d" in capsys.readouterr().err
