@@ -21,7 +21,7 @@ def with_random_weights(name: str, seed: int = 0, intermediates: int = 8) -> Mod
 
     Its first output is the tensor before the final softmax, if it ends in one; some intermediate values follow.
     """
-    model = ModelProto.FromString((FOLDER / f"light_{name}.onnx").read_bytes())
+    model: ModelProto = ModelProto.FromString((FOLDER / f"light_{name}.onnx").read_bytes())
     rng = np.random.default_rng(seed)
     roles = _roles(model)
     kept: list[NodeProto] = []

@@ -2,24 +2,9 @@
 
 import doctest
 import logging
-import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if "```pycon" in p.read_text(encoding="utf-8"))
-
-
-def session(page):
-    """The examples without the text between them, each at the line where the page has it."""
-    text = page.read_text(encoding="utf-8")
-    inside = [range(m.start(1), m.end(1)) for m in re.finditer(r"(?s)```pycon\n(.*?)```", text)]
-    lines, at = [], 0
-    for line in text.splitlines(keepends=True):
-        lines.append(line if any(at in part for part in inside) else "\n")
-        at += len(line)
-    return doctest.DocTestParser().get_doctest("".join(lines), {}, page.name, str(page), 0)
+from documented_programs import PAGES, session
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from documented_programs import GIVEN, PROGRAMS
 from onnx import TensorProto, helper, save
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,8 +16,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
 RAW = SOURCE.replace("github.com", "raw.githubusercontent.com")
 LINKS = re.findall(r"\]\(([^)\s]+)\)", README)
-PAGES = {"README": README, "models": (ROOT / "docs" / "models.md").read_text(encoding="utf-8")}
-PROGRAMS = [(page, code) for page, text in PAGES.items() for code in re.findall(r"(?s)```python\n(.*?)```", text)]
 
 
 def test_its_links_are_absolute_since_package_indexes_show_it_too():
@@ -47,9 +46,8 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("program", [code for _, code in PROGRAMS], ids=[page for page, _ in PROGRAMS])
 def test_its_programs_run(folder, program):
-    given = "import numpy as np\nx = np.ones((1, 3, 224, 224), np.float32)\n"
     environment = os.environ | {"LOOPWRIGHT_CACHE_DIR": str(folder / "cache")}
-    command = [sys.executable, "-W", "error", "-c", given + program]
+    command = [sys.executable, "-W", "error", "-c", GIVEN + program]
     run = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=600, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr
     if "model.lwlib" in program:

@@ -1,13 +1,12 @@
 """The example notebooks run from top to bottom, and what they show has views."""
 
 import warnings
-from pathlib import Path
 
 import needed_tools
 import pytest
+from documented_programs import NOTEBOOKS
 from html_reader import Reader
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.ipynb"))
 TIMEOUT_S = 300
 BAR_FROM_THE_START = "from loopwright.compiler import progress\n\nprogress.UNSEEN_SECONDS = 0.0"
 WAIT_FOR_THE_BAR = """
