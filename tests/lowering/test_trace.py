@@ -76,6 +76,12 @@ def cache_read(s, A, C, D):
     s[copy].compute_at(s[C], C.op.axis[0])
 
 
+def round_up(s, A, C, D):
+    copy = s.cache_read(A, "local", [C], pad=float("-inf"))
+    s[C].round_up(C.op.axis[0], 8)
+    s[copy].unroll(s[copy].loops[1])
+
+
 def cache_write(s, A, C, D):
     s[C].parallel(C.op.axis[0])
     L = s.cache_write(D, "local")
@@ -133,6 +139,7 @@ CASES = [
     compute_root,
     cache_read,
     cache_write,
+    round_up,
     set_scope,
     storage_align,
     transform_layout,
