@@ -4,17 +4,22 @@
 const LINK_COLOURS = 7;
 const NO_LOOP = /^\s*for \S+ in (?:vectorized|unrolled)\(/;
 
-/** A function from a pane to the number of the loop that each of its lines belongs to, -1 for none, for a schedule. */
+/** For a schedule, a function from a pane to the number of the loop that each of its lines belongs to, -1 for none; its
+ * `headers` are the lines of the nest that begin the loops. */
 function loopsOf(panes, schedule) {
-  const nest = schedule.nests.at(-1);
-  const known = new Map([[nest, loopsOfNest(panes.get(nest))]]);
-  return function loops(pane) {
+  const nest = panes.get(schedule.nests.at(-1));
+  const known = new Map([[nest.id, loopsOfNest(nest)]]);
+  const first = known.get(nest.id);
+  loops.headers = nest.lines.filter((_, index) => first[index] >= 0 && first.indexOf(first[index]) === index);
+  return loops;
+
+  function loops(pane) {
     if (!known.has(pane.id)) {
       const above = pane.parent && pane.role !== "steps" ? loops(panes.get(pane.parent)) : [];
       known.set(pane.id, pane.lines.map((_, index) => above[originsOf(pane, index + 1)[0] - 1] ?? -1));
     }
     return known.get(pane.id);
-  };
+  }
 }
 
 /** The numbers of the loops of a nest, by its lines. What is vectorized or unrolled is no loop in machine code: it

@@ -12,10 +12,10 @@ const KEYS = [
   ["i", "LLVM IR"],
   ["c", "side by side"],
   ["/", "search"],
-  ["w", "wrap lines"],
-  ["y", "copy link"],
+  ["w", "wrap"],
+  ["y", "link"],
   ["o", "times"],
-  ["t", "dark, light"],
+  ["t", "theme"],
   ["esc", "clear"],
 ];
 const AMONG_SCHEDULES = ["[ ]", "c"]; // keys that do nothing where there is but one
@@ -196,6 +196,7 @@ class Explorer {
     if (!id || (view.pane?.id === id && view.diff === diff)) return;
     view.diff = diff;
     view.loops = loops(this.panes.get(id));
+    view.headers = loops.headers;
     view.show(this.panes.get(id), rowsOf(this.panes, this.panes.get(id), diff));
   }
 
@@ -262,7 +263,7 @@ class Explorer {
 
   /** Goes to a match of the search, in front of the other columns if there is room for one only. */
   showMatch(view, match) {
-    for (const other of this.views) if (other.current && other !== view) other.leaveMatch();
+    for (const other of this.views) if (other.at && other !== view) other.leaveMatch();
     if (!view.isShown) this.set({ pane: this.columns.findIndex((column) => column.views.includes(view)) });
     view.goToMatch(match);
   }

@@ -177,7 +177,7 @@ class TextView {
   makeLink(index, loop) {
     if (loop < 0) return element("span", "link");
     const made = element("span", "link", this.loopAt(index - 1) === loop ? "" : loopLetter(loop));
-    made.title = `of loop ${loopLetter(loop)}`;
+    made.title = this.headers[loop].trim().replace(/:$/, "");
     return made;
   }
 
@@ -332,8 +332,10 @@ class TextView {
     if (!this.wraps) mark?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
+  /** Outlines no line any more. */
   leaveMatch() {
     this.current = null;
+    this.at = 0;
     this.render();
   }
 

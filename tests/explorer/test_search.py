@@ -78,6 +78,7 @@ def test_matches_are_gone_to_in_order_from_pane_to_pane_and_around(tab):
         assert tab.evaluate(SAID).endswith(f" of {total}")
         views.append(tab.evaluate("explorer.views.indexOf(explorer.search.at.view)"))
         assert tab.evaluate(CURRENT) == "vectorized", number
+        assert tab.evaluate("explorer.views.filter((view) => view.at).length") == 1, "one line is outlined"
         tab.press("Enter")
     start = views.index(min(views))
     assert views[start:-1] + views[:start] == sorted(views[:-1])
@@ -202,6 +203,9 @@ def test_lines_of_a_loop_share_its_colour_before_anything_is_chosen(tab):
     assert set(shown["compute"].values()) == {-1}
     letter = "[...document.querySelectorAll('.column')[4].querySelectorAll('.link')].map((link) => link.textContent)"
     assert "".join(tab.evaluate(letter)), "letters say the same without colour"
+    titles = """[...document.querySelectorAll('.column')[4].querySelectorAll('.row')].filter((row) =>
+        row.textContent.includes('vmulss')).map((row) => row.querySelector('.link').title)"""
+    assert set(tab.evaluate(titles)) == {"for j in range(96)"}, "and which loop it is"
 
 
 def test_the_marks_of_a_chosen_line_take_the_place_of_the_tints(tab):
