@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .dtype import BOOL
 from .errors import ExpressionError
-from .expr import Expr, Operand, maximum, minimum
+from .expr import Expr, Logical, Operand, Unary, as_expr, maximum, minimum
 from .intrinsics import call
 from .operators import Operator
 
@@ -58,6 +59,9 @@ _ON_EXPRESSIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.maximum: maximum,
     np.minimum: minimum,
     np.square: lambda x: x * x,
+    np.logical_and: lambda a, b: Logical("and", as_expr(a, BOOL), as_expr(b, BOOL)),
+    np.logical_or: lambda a, b: Logical("or", as_expr(a, BOOL), as_expr(b, BOOL)),
+    np.logical_not: lambda a: Unary("not", as_expr(a)),
 }
 
 

@@ -18,9 +18,9 @@ from ..graph.types import TensorType, Type
 from ..ir.dtype import BOOL, DType
 from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
+from ..te.broadcasting import read_broadcast
 from .arguments import flag
 from .attrs import Attrs, attr, one_of
-from .broadcasting import read_broadcast
 from .layout_rule import register_layout_rule, same_layout
 from .op_group import OpGroup
 from .registry import Op, OpPattern, Relation, register_op

@@ -31,7 +31,7 @@ def evaluate_call(call: Call) -> npt.NDArray[Any] | None:
     """The value of a call of constants whose result is one tensor of known shape; None where the operator has no
     compute that tells, such as a function that is looked up when a model is loaded."""
     kind, args = call.type, [a for a in call.args if isinstance(a, Constant)]
-    implementation = _definition(call)
+    implementation = definition_of(call)
     if implementation is None or not isinstance(kind, TensorType) or kind.static_shape is None:
         return None
     tensors = tuple(te.placeholder(a.value.shape, dtype(a.value.dtype), name=f"x{k}") for k, a in enumerate(args))
@@ -45,7 +45,7 @@ def evaluate_call(call: Call) -> npt.NDArray[Any] | None:
     return result
 
 
-def _definition(call: Call) -> OpImplementation | None:
+def definition_of(call: Call) -> OpImplementation | None:
     """The first implementation that serves a call unconditionally."""
     if not isinstance(call.op, Op):
         return None

@@ -1,4 +1,7 @@
-"""What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module."""
+"""What graphs are built with by hand: the functions that make calls, of all families. ``lw.nn`` is this module.
+
+Given tensors of ``te`` in place of nodes, they give the tensors of the operators' definitions.
+"""
 
 import sys as _sys
 
@@ -50,6 +53,7 @@ from .matmul.strassen import strassen_matmul
 from .nn_module import OperatorModule as _OperatorModule
 from .nn_module import tell_of_parameters as _tell_of_parameters
 from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
+from .on_tensors import on_tensors as _on_tensors
 from .pad import pad
 from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from .reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square
@@ -261,6 +265,7 @@ __all__ = [
     "winograd_conv2d",
 ]
 
+globals().update({name: _on_tensors(globals()[name]) for name in __all__})
 _this = _sys.modules[__name__]
 _this.__class__ = _OperatorModule
 _tell_of_parameters(_this)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..graph.types import TensorType, Type
-from ..ir.errors import TypeInferenceError
-from ..ir.expr import Expr, const_int
+from ..ir.errors import ExpressionError, TypeInferenceError
+from ..ir.expr import Expr
+from ..te.broadcasting import broadcast_shapes as te_broadcast_shapes
 
 FLOAT_KINDS = ("float", "bfloat")
 INTEGER_KINDS = ("int", "uint")
@@ -21,34 +22,11 @@ def tensor_argument(kind: Type, name: str) -> TensorType:
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:
-    """The shape that numpy's rules give: aligned at the right, an extent of 1 stretches.
-
-    A symbolic extent against another one must be the same expression; against a number other than 1, the number holds.
-    ``names`` are those of the arguments, for errors.
-    """
-    rank = max((len(s) for s in shapes), default=0)
-    result: list[Expr] = []
-    for dim in range(-rank, 0):
-        having = [k for k, s in enumerate(shapes) if len(s) >= -dim]
-        decides = having[0]
-        for k in having[1:]:
-            chosen = _broadcast_extent(shapes[decides][dim], shapes[k][dim])
-            if chosen is None:
-                a, b = (f"{shapes[n][dim]}{f' of {names[n]}' if names else ''}" for n in (decides, k))
-                raise TypeInferenceError(f"extents {a} and {b} do not broadcast")
-            decides = k if chosen is shapes[k][dim] else decides
-        result.append(shapes[decides][dim])
-    return tuple(result)
-
-
-def _broadcast_extent(a: Expr, b: Expr) -> Expr | None:
-    if a is b or const_int(b) == 1:
-        return a
-    if const_int(a) == 1:
-        return b
-    if (const_int(a) is None) == (const_int(b) is None):
-        return None
-    return b if const_int(a) is None else a
+    """The shape that numpy's rules give; ``names`` are those of the arguments, for errors."""
+    try:
+        return te_broadcast_shapes(shapes, names)
+    except ExpressionError as error:
+        raise TypeInferenceError(str(error)) from None
 
 
 def normalize_axis(axis: int, rank: int) -> int:

@@ -9,8 +9,8 @@ from .. import te
 from ..graph.node import Call, Node
 from ..graph.types import TensorType, Type
 from ..ir.errors import TypeInferenceError
+from ..te.broadcasting import read_broadcast
 from .binary import maximum, minimum
-from .broadcasting import read_broadcast
 from .layout_rule import register_layout_rule, same_layout
 from .op_group import OpGroup
 from .registry import OpPattern, register_op

@@ -170,6 +170,8 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
 def _check_value(name: str, value: Any) -> Any:
     if value is None:
         raise ExpressionError(f"the function of {name} returned nothing: return the element's expression")
+    if isinstance(value, Tensor):
+        raise ExpressionError(f"the function of {name} returned the whole tensor {value!r}: return one element of it")
     if isinstance(value, (tuple, list)):
         raise ExpressionError(f"the function of {name} returned {value!r} as an element; several outputs are one tuple")
     return value

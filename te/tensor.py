@@ -16,11 +16,13 @@ from ..ir.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
 from ..ir.stmt import PrimFunc
 from ..ir.visit import tensor_reads, walk
+from .whole import WholeTensor
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Tensor(TensorBase):
-    """Output ``index`` of an operation. ``tensor[i, j]`` reads an element, in the body of a compute."""
+class Tensor(TensorBase, WholeTensor):
+    """Output ``index`` of an operation. ``tensor[i, j]`` reads an element, in the body of a compute; operators and
+    functions of numpy on the whole tensor make computes, see ``WholeTensor``."""
 
     name: str
     dtype: DType
@@ -40,11 +42,8 @@ class Tensor(TensorBase):
             raise ExpressionError(f"{self!r} is read element by element, not by slices")
         return TensorRead(self, tuple(as_index(i) for i in given))
 
-    def _no_arithmetic(self, *others: object, **options: object) -> None:
-        raise ExpressionError(f"{self!r} is a whole tensor: compute with its elements, as in {self.name}[i]")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __floordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __abs__ = __matmul__ = __array_ufunc__ = _no_arithmetic
+    def _tensor(self) -> Tensor:
+        return self
 
     def __iter__(self) -> None:
         raise ExpressionError(f"{self!r} cannot be iterated over: read its elements by index")

@@ -1,0 +1,83 @@
+"""Operators on tensors of ``te``: what ``lw.nn`` gives for them, and the functions of numpy that are operators here.
+
+A call of an operator on nodes says what is computed; on tensors, its definition is made at once: the compute of the
+implementation that always serves. Schedules are another's matter, such as ``lw.default_schedule``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from .. import te
+from ..graph.node import Call, Constant, Node, Tuple, TupleGet, Var
+from ..graph.numpy_protocol import apply
+from ..graph.types import TensorType
+from ..graph.visit import post_order
+from ..ir.errors import ExpressionError
+from .evaluate import definition_of
+from .implementation import Tensors
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_tensors(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes calls of operators, which tensors in place of its nodes make computes of."""
+
+    @wraps(function)
+    def made(*args: P.args, **kwargs: P.kwargs) -> R:
+        variables: dict[te.Tensor, Var] = {}
+        given = [_with_nodes(arg, variables) for arg in args]
+        named = {name: _with_nodes(arg, variables) for name, arg in kwargs.items()}
+        if not variables:
+            return function(*args, **kwargs)
+        called: Any = function
+        result = called(*given, **named)
+        tensors: dict[Node, Tensors] = {variable: (tensor,) for tensor, variable in variables.items()}
+        if not isinstance(result, tuple):
+            computed = _computed(result, tensors)
+            return cast(R, computed[0] if len(computed) == 1 else computed)
+        return cast(R, tuple(tensor for node in result for tensor in _computed(node, tensors)))
+
+    return made
+
+
+apply_to_tensors = on_tensors(apply)
+"""What a function of numpy is of tensors: what it is of nodes."""
+
+
+def _with_nodes(value: Any, variables: dict[te.Tensor, Var]) -> Any:
+    """What is given with a variable in place of each tensor."""
+    if isinstance(value, te.Tensor):
+        return variables.setdefault(value, Var(value.name, TensorType(value.shape, value.dtype)))
+    if isinstance(value, (list, tuple)) and any(isinstance(each, te.Tensor) for each in value):
+        return type(value)(_with_nodes(each, variables) for each in value)
+    return value
+
+
+def _computed(root: Node, known: dict[Node, Tensors]) -> Tensors:
+    """The tensors of a node, of which all variables are known; adds those of the nodes on the way to ``known``."""
+    for node in post_order(root):
+        if node not in known:
+            known[node] = _of_node(node, known)
+    return known[root]
+
+
+def _of_node(node: Node, known: Mapping[Node, Tensors]) -> Tensors:
+    match node:
+        case Call(op, args, attrs, result):
+            implementation = definition_of(node)
+            if implementation is None:
+                raise ExpressionError(f"{op.name} has no compute for all inputs: it does not apply to tensors of te")
+            return implementation.computed(op.name, attrs, tuple(t for arg in args for t in known[arg]), result)
+        case Constant(value) if value.size == 1:
+            kind = node.type
+            assert isinstance(kind, TensorType)
+            return (te.compute(kind.shape, lambda *i: te.const(value.item(), kind.dtype), name="const"),)
+        case Tuple(fields):
+            return tuple(tensor for field in fields for tensor in known[field])
+        case TupleGet(value, index):
+            return (known[value][index],)
+    raise ExpressionError(f"{node!r} is a node of a graph, and does not go together with tensors of te: use lw.compile")
