@@ -20,7 +20,6 @@ from .codegen.mlir.loops import loops_text
 from .codegen.model import TensorSpec
 from .codegen.options import Arithmetic, CodegenOptions, Precision
 from .codegen.report.report import VectorReport
-from .compiler.build import compile_schedule, report_schedule
 from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
 from .compiler.dump import function_schedules as _function_schedules
 from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
@@ -69,6 +68,9 @@ from .ir.memory import memory_errors
 from .ir.stmt import IRModule, PrimFunc
 from .ir.target import Target
 from .ir.verify import verify
+from .kernels.build import build_kernel
+from .kernels.kernel_function import KernelFunction, kernel
+from .kernels.specialization import Specialization
 from .lowering.declare_intrinsic import declare_intrinsic
 from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
@@ -181,11 +183,7 @@ def build(
     array([0., 2., 4., 6.], dtype=float32)
     """
     options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
-    with memory_errors(f"building {name}"):
-        resolved = resolve_target(target)
-        compiled = compile_schedule(schedule, args, resolved, name, options)
-        report = partial(report_schedule, schedule.copy(), tuple(args), resolved, name, options)
-        return Kernel(compiled.func, compiled.code, report)
+    return build_kernel(schedule, args, resolve_target(target), name, options)
 
 
 def var(name: str, shape: Sequence[ExprLike], dtype: str | DType | np.dtype[Any] | type[Any] = "float32") -> Var:
@@ -463,6 +461,7 @@ __all__ = [
     "InterpretError",
     "Kernel",
     "KernelError",
+    "KernelFunction",
     "Library",
     "LoopwrightError",
     "MlirError",
@@ -477,6 +476,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "SelectionError",
+    "Specialization",
     "TacticRegistry",
     "Target",
     "TargetError",
@@ -506,6 +506,7 @@ __all__ = [
     "fusion_report",
     "get_func",
     "interpret",
+    "kernel",
     "list_funcs",
     "load",
     "lower",

@@ -20,8 +20,8 @@ from .options import Arithmetic, Precision
 from .plain_data import from_plain
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+@dataclass(frozen=True, slots=True, repr=False)
+class TensorSpec(BriefRepr):
     """Name, shape and dtype of an input or output. A dimension that each run may choose is its name, ``"N"``; of an
     output also a formula over names."""
 

@@ -142,6 +142,14 @@ def small_schedule():
     return lw.create_schedule(te.compute((4,), lambda i: A[i] * 2.0, name="B"))
 
 
+def tripled(*x):
+    return x[0] * 3.0 + sum(x[1:], 0.0)
+
+
+def specialized():
+    return lw.kernel(tripled).specialize(*[np.zeros(4, np.float32)] * MANY)
+
+
 def explored():
     return lw.explore({f"schedule{k}": small_schedule() for k in range(20)}, measure=False)
 
@@ -166,6 +174,10 @@ CASES = {
     lw.FusionReport: (lambda: lw.fusion_report(GRAPH), "fused"),
     lw.IRModule: (lambda: lw.IRModule((FUNC,) * MANY), "rows"),
     lw.Kernel: (kernel, "rows(an_input_of_many_0: float32[40, 8]"),
+    lw.KernelFunction: (lambda: lw.kernel(tripled), "tripled, 0 specializations"),
+    lw.Specialization: (specialized, "tripled(x0: float32[4]"),
+    lw.TensorSpec: (lambda: lw.Engine(lw.compile(GRAPH, jobs=1)).inputs[0], "name='x', shape=(1, 16)"),
+    te.Buffer: (lambda: FUNC.buffers[0], "an_input_of_many_0: float32[40, 8]"),
     lw.Library: (lambda: engine().library, "products(x: float32[1, 16])"),
     lw.PassRecord: (lambda: pass_records()[0], "realize"),
     lw.PrimFunc: (lambda: FUNC, "rows(an_input_of_many_0: float32[40, 8]"),

@@ -1,0 +1,1 @@
+"""Functions of Python as kernels: ``lw.kernel``."""
