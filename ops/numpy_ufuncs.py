@@ -33,7 +33,7 @@ def _floor_divide(a: Node, b: Node) -> Node:
     return unary.round(quotient) if tensor_of(a).dtype.is_float else quotient
 
 
-_UNARY: dict[np.ufunc, Make] = {
+_MAKERS: dict[np.ufunc, Make] = {
     **{ufunc: getattr(unary, name) for ufunc, name in OWN_NAMES.items() if hasattr(unary, name)},
     np.arccosh: unary.acosh,
     np.arcsinh: unary.asinh,
@@ -44,8 +44,6 @@ _UNARY: dict[np.ufunc, Make] = {
     np.reciprocal: unary.reciprocal,
     np.sign: unary.sign,
     np.square: lambda x: binary.multiply(x, x),
-}
-_BINARY: dict[np.ufunc, Make] = {
     np.add: binary.add,
     np.bitwise_and: binary.bitwise_and,
     np.bitwise_or: binary.bitwise_or,
@@ -109,34 +107,29 @@ def _make(ufunc: np.ufunc, make: Make, *operands: object) -> Node:
     return make(*in_dtype(operands, kind))
 
 
-def _unary(ufunc: np.ufunc, make: Make) -> Callable[[Any], Node]:
-    def call(x: Any) -> Node:
-        return _make(ufunc, make, x)
-
-    return call
-
-
-def _binary(ufunc: np.ufunc, make: Make) -> Callable[[Any, Any], Node]:
-    def call(a: Any, b: Any) -> Node:
-        return _make(ufunc, make, a, b)
-
-    return call
+def _enter(ufunc: np.ufunc, make: Make) -> None:
+    if ufunc.nin == 1:
+        implements(ufunc)(lambda x: _make(ufunc, make, x))
+    else:
+        implements(ufunc)(lambda a, b: _make(ufunc, make, a, b))
 
 
-for _ufunc, _maker in _UNARY.items():
-    implements(_ufunc)(_unary(_ufunc, _maker))
-for _ufunc, _maker in _BINARY.items():
-    implements(_ufunc)(_binary(_ufunc, _maker))
+def _enter_truths(ufunc: np.ufunc, make: Make) -> None:
+    """A function of the truth of each operand, which need not be of one dtype."""
+
+    def truth(x: object) -> Node:
+        return converted(as_node(x), BOOL)
+
+    if ufunc.nin == 1:
+        implements(ufunc)(lambda x: make(truth(x)))
+    else:
+        implements(ufunc)(lambda a, b: make(truth(a), truth(b)))
 
 
-def _truths(make: Make) -> Make:
-    """On the truth of each operand, which need not be of one dtype."""
-    return lambda *operands: make(*(converted(as_node(x), BOOL) for x in operands))
-
-
+for _ufunc, _maker in _MAKERS.items():
+    _enter(_ufunc, _maker)
 for _ufunc, _maker in _OF_TRUTHS.items():
-    _made = _truths(_maker)
-    implements(_ufunc)(_made)
+    _enter_truths(_ufunc, _maker)
 
 
 @implements(np.power)

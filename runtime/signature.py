@@ -46,7 +46,7 @@ class Signature:
         elif len(self._order) == 1 and not _is_list(values):
             found = [values]
         else:
-            found = list(self._listed(values, "inputs"))
+            found = list(self._sequence(values, "inputs"))
         wanted = self._wanted
         if len(found) != len(wanted):
             raise self._wrong_count(found)
@@ -86,7 +86,7 @@ class Signature:
             buffers: Sequence[object] = [values[name] for name in specs.names]
         else:
             alone = len(specs) == 1 and not _is_list(values)
-            buffers = [values] if alone else self._listed(values, "outputs")
+            buffers = [values] if alone else self._sequence(values, "outputs")
         if len(buffers) != len(specs):
             wanted, found = count_text(len(specs), "output"), count_text(len(buffers), "buffer")
             raise RuntimeArgumentError(f"{self.name} gives {wanted}, {_listed(specs.names)}, found {found}")
@@ -108,7 +108,7 @@ class Signature:
                     )
             named.append((f"output {spec.name}", array))
 
-    def _listed(self, values: object, what: str) -> Sequence[object]:
+    def _sequence(self, values: object, what: str) -> Sequence[object]:
         """What should be a list. An array has a length as well, but its rows are no inputs."""
         if isinstance(values, Sequence) and _is_list(values):
             return values
