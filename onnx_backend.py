@@ -16,6 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import loopwright as lw
+from loopwright.ir.quantities import count_text
 
 Array = npt.NDArray[Any]
 OPTIONS = inspect.signature(lw.compile).parameters.keys() - {"model", "shapes"}
@@ -52,7 +53,7 @@ class LoopwrightRep(BackendRep):
             return [inputs[name] for name in order]
         values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         if len(values) != len(order):
-            raise lw.RuntimeArgumentError(f"{name} takes {len(order)} inputs, found {len(values)}")
+            raise lw.RuntimeArgumentError(f"{name} takes {count_text(len(order), 'input')}, found {len(values)}")
         return values
 
 
@@ -88,7 +89,7 @@ class LoopwrightBackend(Backend):
         """
         names = [name for name in node.input if name]
         if len(inputs) != len(names):
-            raise lw.RuntimeArgumentError(f"the node takes {len(names)} inputs, found {len(inputs)}")
+            raise lw.RuntimeArgumentError(f"the node takes {count_text(len(names), 'input')}, found {len(inputs)}")
         fed = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
         opset = kwargs.get("opset_version")
         try:

@@ -49,7 +49,7 @@ def tell_of_parameters(module: ModuleType) -> None:
     for name in dir(module):
         if (op := ops.get(name)) is not None:
             function = getattr(module, name)
-            function.__doc__ = f"{inspect.getdoc(function)}\n\n{_parameters(function, op)}"
+            function.__doc__ = f"{inspect.getdoc(function)}\n\n{_parameters(function, op)}".rstrip()
 
 
 def with_options_of(general: Callable[..., Any]) -> Callable[[F], F]:
@@ -66,10 +66,15 @@ def _parameters(function: Callable[..., Any], op: Op) -> str:
     """What there is to say of each parameter, in order, and of the result's shape."""
     about = {argument.name: argument.description for argument in op.arguments}
     about |= {a.name: a.description for a in (op.attrs.describe() if op.attrs is not None else ())}
+    parameters = inspect.signature(function).parameters
     lines = [
         textwrap.fill(f"{name}: {about[name]}", _WIDTH - 8, initial_indent="    ", subsequent_indent=" " * 8)
-        for name in inspect.signature(function).parameters
+        for name in parameters
         if name in about
     ]
-    result = [] if op.pattern not in _RESULTS else ["", _RESULTS[op.pattern]]
-    return "\n".join(["Parameters:", *lines, *result] if lines else result[1:])
+    notes = []
+    if op.attrs is not None and {"axis", "axes"} & parameters.keys():
+        notes.append("Axes may be negative, and then count from the end.")
+    if op.arguments and op.pattern in _RESULTS:
+        notes.append(_RESULTS[op.pattern])
+    return "\n\n".join([*(["\n".join(["Parameters:", *lines])] if lines else []), *notes])

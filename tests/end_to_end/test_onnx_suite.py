@@ -178,5 +178,5 @@ def test_run_node_with_several_outputs():
 def test_run_node_with_the_wrong_number_of_inputs():
     with pytest.raises(lw.RuntimeArgumentError, match="takes 2 inputs, found 1"):
         onnx_backend.run_node(helper.make_node("Add", ["a", "b"], ["c"]), [A])
-    with pytest.raises(lw.RuntimeArgumentError, match="takes 1 inputs, found 2"):
+    with pytest.raises(lw.RuntimeArgumentError, match="takes 1 input, found 2"):
         onnx_backend.run_node(helper.make_node("Neg", ["a"], ["c"]), [A, B])

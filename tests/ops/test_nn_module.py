@@ -74,6 +74,10 @@ def test_help_tells_the_shape_of_results_that_follows_from_the_pattern(name, sha
     assert shape in getattr(lw.nn, name).__doc__
 
 
+def test_help_of_an_operator_without_arguments_says_nothing_of_their_shape():
+    assert lw.nn.full.__doc__.endswith("value: every element: a number, or a bool")
+
+
 @pytest.mark.parametrize("op", [op for op in all_ops() if op.name.removeprefix("nn.") in NAMES], ids=lambda op: op.name)
 def test_help_describes_the_arguments_of_an_operator(op):
     function = getattr(lw.nn, op.name.removeprefix("nn."))
