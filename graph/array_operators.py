@@ -91,7 +91,9 @@ class ArrayOperators(Operators["Value", "Node"]):
 
     def __getitem__(self, key: Any) -> Node:
         """Part of a tensor, as numpy's basic indexing takes it: by integers, slices, ``...`` and ``None``; on one axis
-        by integers of an array or node, too. Of a tuple, the member of that number."""
+        by integers of an array or node, too. Of a tuple, the member of that number. Of an axis that is open, a number
+        beyond its end is its last element.
+        """
         return _node(getitem, self, key)
 
     def __eq__(self, other: object) -> bool:

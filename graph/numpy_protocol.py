@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from operator import getitem
 from typing import Any, TypeAlias, TypeVar
 
 from ..ir.errors import TypeInferenceError
@@ -69,6 +70,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
 
 
 def numpy_name(function: Any) -> str:
-    """What users call a function of numpy."""
+    """What users call a function of numpy, and indexing, which is none."""
+    if function is getitem:
+        return "x[…]"
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module.replace('numpy', 'np', 1)}.{getattr(function, '__name__', function)}"

@@ -64,7 +64,11 @@ def _flip(m: Any, axis: int | Sequence[int] | None = None) -> Node:
 @implements(np.pad)
 def _pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: float = 0) -> Node:
     x = as_node(array)
-    counts = np.broadcast_to(np.asarray(pad_width), (tensor_of(x).ndim, 2)).tolist()
+    try:
+        counts = np.broadcast_to(pad_width, (tensor_of(x).ndim, 2)).tolist()
+    except ValueError:
+        wanted = f"a number, two, or two for each of the {tensor_of(x).ndim} axes"
+        raise TypeInferenceError(f"pad_width is {wanted}, found {pad_width!r}") from None
     return pad.pad(x, [before for before, _ in counts], [after for _, after in counts], mode, constant_values)
 
 

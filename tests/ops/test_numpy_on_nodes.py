@@ -223,6 +223,16 @@ def test_a_model_of_operators_and_functions_compiles():
     same(outputs["relu"], np.maximum(a, 0))
 
 
+def test_an_element_of_an_open_axis_is_read_at_run_time():
+    x = lw.var("x", (te.var("rows"), 3, te.var("columns")))
+    results = lw.graph.Tuple((x[0], x[:, 1, -1], x[-2, 0], x[None, :, ::2, 1], x[1, 2, 3]))
+    engine = lw.Engine(lw.compile(lw.Function([x], results), jobs=1))
+    a = ARRAYS["t"]
+    for array in (a.reshape(2, 3, 4), SEED.standard_normal((5, 3, 7)).astype(np.float32)):
+        wanted = array[0], array[:, 1, -1], array[-2, 0], array[None, :, ::2, 1], array[1, 2, 3]
+        same(engine(array), wanted, 0)
+
+
 def test_nodes_tell_shape_and_dtype():
     n = te.var("n")
     x = lw.var("x", (n, 3), "bfloat16")
