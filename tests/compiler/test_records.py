@@ -23,7 +23,7 @@ def matmul(m=8, n=16, k=32):
 
 
 def record(seconds=(1e-3,), call=None, target=TARGET, implementation="matmul.direct", **more):
-    return lw.TuningRecord.of(call or matmul(), target, implementation, seconds, **more)
+    return lw.TuningRecord.of(matmul() if call is None else call, target, implementation, seconds, **more)
 
 
 def trace():
