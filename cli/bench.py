@@ -66,7 +66,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _print_group(group: Sequence[Latency], rounds: Rounds) -> None:
     turns = "contenders take turns in " if len(group) > 1 else ""
-    how = f"{turns}{ROUNDS} rounds, {seconds_text(rounds.seconds)} of calls each"
+    calls = f"{seconds_text(rounds.seconds)} of calls each" if rounds.seconds else "a call each"
+    how = f"{turns}{ROUNDS} rounds, {calls}"
     console = make_console()
     console.print(f"\n{count_text(group[0].threads, 'thread')}; {how}\n")
     print_table(console, latency_table(group))

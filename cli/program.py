@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
-from ..ir.quantities import bytes_text, seconds_text
+from ..ir.quantities import bytes_text, count_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .default_shapes import Shapes
@@ -37,8 +37,8 @@ class Program:
         arena = "whose size depends on its inputs" if model.dims else f"of {bytes_text(model.arena({})[1])}"
         how = "compiled" if self.compiled else "loaded"
         return (
-            f"{len(model.functions)} fused functions, {how} in {seconds_text(self.seconds)}; "
-            f"{len(model.steps)} calls of them, an arena {arena}"
+            f"{count_text(len(model.functions), 'fused function')}, {how} in {seconds_text(self.seconds)}; "
+            f"{count_text(len(model.steps), 'call')} of them, an arena {arena}"
         )
 
 

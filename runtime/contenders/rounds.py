@@ -11,7 +11,6 @@ import json
 import os
 import random
 import select
-import signal
 import statistics
 import subprocess
 import sys
@@ -46,7 +45,6 @@ def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
     ``each <seconds>`` gives the seconds of each call of a round that lasts so long. The answer comes when all threads
     sleep. What libraries print goes to stderr.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends us, by closing the pipe
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     run: Run = _nothing
@@ -139,7 +137,12 @@ class Contender:
         self.seconds, self.samples = [], []
         if self._process is None:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self._environment
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=self._environment,
+                process_group=0,  # an interrupt is for us; we end it by closing the pipe
             )
         return self._ask(f"load {request}")
 

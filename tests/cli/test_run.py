@@ -67,7 +67,7 @@ def test_it_shows_inputs_outputs_and_latency(path, capsys):
     assert command(path, "--threads", 1) == 0
     out = capsys.readouterr().out
     library = lw.compile(small_model())
-    assert f"{len(library.functions)} fused functions" in out
+    assert f"{len(library.functions)} fused function" in out
     rows = {tuple(line.split()[:2]): line for line in out.splitlines()}
     assert "float32[4, 8]" in rows["input", "x"]
     assert "float32[4, 5]" in rows["output", "y"]

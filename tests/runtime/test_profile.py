@@ -11,6 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.runtime.functions import packed_functions
 from loopwright.runtime.measure import measure_profile as measuring
 from loopwright.runtime.measure.machine_rates import MachineRates, measure_rates
 from loopwright.runtime.measure.measure_profile import measure_profile
@@ -119,6 +120,22 @@ def test_what_python_takes_to_call_a_step_is_no_time_of_its_function(engine, mon
     made = Machine(python=1e-3).profile(engine, monkeypatch)
     assert made.call_seconds == pytest.approx(9e-3)
     assert [step.seconds for step in made.steps] == [pytest.approx(6e-3 * part / 9e-3) for part in (2e-3, 3e-3, 4e-3)]
+
+
+@pytest.mark.parametrize("config", [{"threads": 2}, {"executors": [lw.ExecutorConfig(cores=[0])]}], ids=str)
+def test_functions_of_python_have_their_rows_too(monkeypatch, config):
+    def halve(x, y):
+        y[...] = x / 2
+
+    monkeypatch.setattr(packed_functions, "_functions", {**packed_functions._functions})
+    lw.register_func("test.halve", halve, override=True)
+    x = lw.var("x", (2, 4))
+    library = lw.compile(lw.Function([x], lw.nn.relu(lw.nn.extern("test.halve", lw.nn.add(x, x)))), jobs=1)
+    engine = lw.Engine(library, **config)
+    profile = engine.profile([np.ones((2, 4), np.float32)])
+    assert len(profile.functions) == 3
+    assert all(function.seconds > 0 for function in profile.functions)
+    np.testing.assert_array_equal(engine([np.ones((2, 4), np.float32)])[0], np.ones((2, 4)))
 
 
 def test_the_roofline_is_the_slower_of_computing_and_reading():
