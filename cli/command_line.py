@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "explore": "write a page that shows how schedules become machine code",
     "ops": "list the operators",
     "cache": "list, check or clear the cache of compiled code",
+    "completion": "print a script by which a shell completes these commands",
 }
 """What the help says of each module."""
 
@@ -43,7 +44,7 @@ def build_parser() -> CommandParser:
     parser = CommandParser(prog="loopwright", description="A tensor compiler for CPUs.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.set_defaults(run=None)
-    subparsers = parser.add_subparsers(title="commands", metavar="command")
+    subparsers = parser.add_subparsers(title="commands", metavar="command [options]")
     for name, meaning in SUBCOMMANDS.items():
         subparsers.add_parser(name, help=meaning, fill=_options_of(name))
     return parser

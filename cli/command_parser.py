@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 Fill = Callable[[argparse.ArgumentParser], None]
@@ -17,15 +17,23 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**options)
         self._fill = fill
 
-    def fill(self) -> None:
-        """Have all options, as a completion of them needs."""
+    def filled_actions(self) -> Iterator[tuple[CommandParser, argparse.Action]]:
+        """All options and arguments, each with its parser, those of subcommands included."""
+        self._add_options()
+        for action in self._actions:
+            yield self, action
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+                for parser in action.choices.values():
+                    yield from parser.filled_actions()
+
+    def _add_options(self) -> None:
         fill, self._fill = self._fill, None
         if fill is not None:
             fill(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """None are left to the parser above, whose error would show another usage."""
-        self.fill()
+        self._add_options()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self._refuse(unknown)
@@ -40,7 +48,8 @@ class CommandParser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
             known = list(action.choices)
             advice = _advice([value], known) or f"; there are {', '.join(known)}"
-            raise argparse.ArgumentError(None, f"there is no {action.metavar} {value!r}{advice}")
+            thing = str(action.metavar).split()[0]
+            raise argparse.ArgumentError(None, f"there is no {thing} {value!r}{advice}")
         super()._check_value(action, value)
 
 

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
 from loopwright.cli import main
+from loopwright.cli.command_line import SUBCOMMANDS
 
 WEIGHT = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
 
@@ -292,14 +293,12 @@ def test_a_reader_that_has_seen_enough_is_no_traceback(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["run", "compile", "bench", "profile", "compare", "dump", "explain", "explore", "ops", "cache"]
-)
+@pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_help_has_an_example(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     assert ended.value.code == 0
-    assert f"example: loopwright {name}" in capsys.readouterr().out
+    assert re.search(rf"example: .*loopwright {name}", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("stage", ["linalg", "mlir"])
