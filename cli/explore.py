@@ -40,11 +40,12 @@ class _Subject:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of ``explore``."""
     parser.description = (
-        "Write one HTML file that shows schedules stage by stage: the compute, each step, each lowering "
-        "pass, LLVM IR and assembly, linked line by line, with the verdicts of the vector report, times, and the "
-        "roofline. A Python file names the schedules: its global `schedules`, a dict from names to schedules of one "
-        "compute, or else all globals that are schedules; a dict `peers` may name functions of the inputs to compare "
-        "with. Of a model it is the schedule of one fused function, by default of the one that takes the longest."
+        "Write one HTML file that shows schedules stage by stage: the compute, each step, each lowering pass, LLVM IR "
+        "and assembly, linked line by line, with the verdicts of the vector report, what a machine model predicts, "
+        "times, and the roofline. A Python file names the schedules: its global `schedules`, a dict from names to "
+        "schedules of one compute, or else all globals that are schedules; a dict `peers` may name functions of the "
+        "inputs to compare with. Of a model it is the schedule of one fused function, by default of the one that "
+        "takes the longest."
     )
     parser.epilog = (
         "example: loopwright explore schedules.py --open; or, of a model: "

@@ -7,14 +7,17 @@ Beside it stands what ``llvm-mca`` says, where that is installed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..codegen.report.loop_work import LoopWork, loop_work
 from ..codegen.report.report import CodeLoop, VectorReport
+from ..ir.origin import Nest
 from ..ir.quantities import count_text
 from ..ir.target import Target
 from ..lowering.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
+from ..ops.cost import UNKNOWN_EXTENT
 from .llvm_mca import McaOpinion, Silence, ask_llvm_mca
 
 STORES_PER_CYCLE = 1
@@ -57,15 +60,22 @@ class LoopPrediction:
         return max(bound.cycles for bound in self.bounds)
 
 
-def predictions(report: VectorReport, target: Target) -> tuple[LoopPrediction, ...]:
-    """Those for the innermost loops of a report, without copies for borders, in the order of the machine code. Only the
-    code of x86-64 is read."""
+def predictions(report: VectorReport, nest: Nest, target: Target) -> tuple[LoopPrediction, ...]:
+    """Those for the innermost loops of a report, without copies for borders: first the loop that takes the most cycles
+    in all iterations. Only the code of x86-64 is read."""
     loops = [loop for loop in report.code if loop.innermost and not loop.tail and loop.origin]
-    return tuple(_prediction(loop, target) for loop in loops[:MOST_LOOPS])
+    work = [(loop, loop_work(loop.instructions)) for loop in loops]
+    work.sort(key=lambda item: -_iterations(nest, item[0].origin) * max(b.cycles for b in bounds(item[1], target)))
+    return tuple(_prediction(loop, found, target) for loop, found in work[:MOST_LOOPS])
 
 
-def _prediction(loop: CodeLoop, target: Target) -> LoopPrediction:
-    work = loop_work(loop.instructions)
+def _iterations(nest: Nest, origin: int) -> int:
+    """How many a loop has, with those of the loops around it."""
+    extents = (nest.loops[number].extent for number in (*nest.loops[origin].around, origin))
+    return math.prod(int(extent) if extent.isdecimal() else UNKNOWN_EXTENT for extent in extents)
+
+
+def _prediction(loop: CodeLoop, work: LoopWork, target: Target) -> LoopPrediction:
     opinion = ask_llvm_mca(loop.instructions, target)
     return LoopPrediction(loop.origin, loop.name, work.instructions, tuple(bounds(work, target)), work.beyond, opinion)
 

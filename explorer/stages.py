@@ -142,7 +142,7 @@ def provenance(
         history.first_stages,
         _statements(nest, loops, report),
         report,
-        predictions(report, resolved),
+        predictions(report, nest, resolved),
     )
 
 

@@ -95,6 +95,16 @@ def test_a_copy_is_bound_by_its_stores_and_a_division_is_left_out():
     assert (moved.bottleneck, moved.cycles) == ("store", 4.0)
 
 
+def test_the_loop_that_takes_the_most_cycles_comes_first():
+    X = te.placeholder((64, 256), name="X")
+    Y = te.compute((64, 256), lambda i, j: X[i, j] + 1.0, name="Y")
+    r = te.reduce_axis((0, 256), name="r")
+    Z = te.compute((64, 64), lambda i, k: te.sum(Y[i, r] * X[k, r], axis=r), name="Z")
+    _, found = predicted(lw.create_schedule(Z), [X, Z], "x86-64-v3")
+    assert [prediction.name for prediction in found] == ["r", "j"]
+    assert found[0].bottleneck == "latency"
+
+
 def test_half_as_wide_units_take_twice_as_long():
     schedule, args = product(4, 3, 16)
     _, (found,) = predicted(schedule, args, lw.resolve_target("x86-64-v4"))
