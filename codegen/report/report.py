@@ -53,7 +53,8 @@ class CodeLoop(BriefRepr):
 @dataclass(frozen=True, slots=True, repr=False)
 class VectorReport:
     """What became of each loop of a schedule (``loops``, in order of the nest), and the loops that the machine code
-    has (``code``). ``str`` is both as tables. ``warnings`` name the stages that are computed more than twice."""
+    has (``code``). ``str`` is both as tables, without columns that are empty. ``warnings`` name the stages that are
+    computed more than twice."""
 
     name: str
     target: str
@@ -98,11 +99,16 @@ class VectorReport:
 
 
 def _table(loops: tuple[CodeLoop, ...]) -> list[str]:
-    rows = [("loop", *CODE_COLUMNS), *code_rows(loops)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    """The rows in columns, without those in which no loop has anything: they fit 80 columns so."""
+    columns = zip(("loop", *CODE_COLUMNS), *code_rows(loops), strict=True)
+    used = [column for column in columns if set(column[1:]) != {NONE}]
+    widths = [max(map(len, column)) for column in used]
+    rows = zip(*used, strict=True)
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
+NONE = "."
+"""What stands for no instructions."""
 CODE_COLUMNS = ("instructions", "zmm", "ymm", "xmm", "scalar", "fma", "masked", "gather", "stack", "calls")
 
 
@@ -113,5 +119,5 @@ def code_rows(loops: tuple[CodeLoop, ...]) -> list[tuple[str, ...]]:
         c = loop.code
         what = ", ".join(word for word in (loop.function, "innermost" * loop.innermost, "tail" * loop.tail) if word)
         numbers = (c.instructions, c.zmm, c.ymm, c.xmm, c.scalar, c.fused, c.masked, c.gathers, c.stack, len(c.calls))
-        rows.append((f"{loop.name or '?'} ({what})", *(str(n) if n else "." for n in numbers)))
+        rows.append((f"{loop.name or '?'} ({what})", *(str(n) if n else NONE for n in numbers)))
     return rows

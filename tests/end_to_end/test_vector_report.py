@@ -288,8 +288,13 @@ def test_the_report_prints_as_the_nest_with_verdicts_and_a_table_of_machine_loop
         "        for i1_inner in vectorized(8)  8 lanes of float32 in ymm, masked tail",
     ]
     assert text[5] == "loops of the machine code"
-    columns = ["instructions", "zmm", "ymm", "xmm", "scalar", "fma", "masked", "gather", "stack", "calls"]
-    assert text[6].split() == ["loop", *columns]
+    columns = text[6].split()
+    assert columns[:2] == ["loop", "instructions"]
+    assert {"ymm", "masked"} <= set(columns)
+    assert not {"zmm", "gather", "fma", "calls"} & set(columns)  # no loop has any
+    counts = [row.split(")")[1].split() for row in text[7:]]
+    assert all(set(column) != {"."} for column in zip(*counts, strict=True))
+    assert max(map(len, text)) <= 80
     assert [row.split(")")[0] for row in text[7:]] == ["i0 (main", "i1_outer (main, innermost"]
 
 
