@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 from .. import te
 from ..graph.node import Call, Node
@@ -138,7 +139,13 @@ def _schedule_rows(attrs: ArgReduceAttrs, anchor: Tensors, outputs: Tensors, tar
     return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
 
 
-def _register(largest: bool) -> Callable[..., Call]:
+class ArgReduceCall(Protocol):
+    """Makes calls of argmax or argmin."""
+
+    def __call__(self, x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call: ...
+
+
+def _register(largest: bool) -> ArgReduceCall:
     name, adjective = ("argmax", "largest") if largest else ("argmin", "smallest")
     description = f"the position, an int64, of the {adjective} element along an axis; a NaN counts as that"
     op = register_op(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -76,13 +76,19 @@ def _register(
     return op
 
 
+class BinaryCall(Protocol):
+    """Makes calls of an elementwise operator of two arguments, which broadcast."""
+
+    def __call__(self, a: Node, b: Node) -> Call: ...
+
+
 def _plain(
     name: str,
     description: str,
     kinds: Sequence[str],
     element: Callable[[Expr, Expr], Expr],
     result: DType | None = None,
-) -> Callable[[Node, Node], Call]:
+) -> BinaryCall:
     """An operator without attributes; gives the function that makes its calls."""
     op = _register(name, description, broadcast_relation(kinds, result), lambda a, b, attrs: element(a, b))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from .. import te
 from ..graph.node import Call, Node, tensor_of
@@ -232,13 +233,17 @@ def _layouts(call: Call, given: Held | None, target: Target) -> Iterable[LayoutU
     yield LayoutUse((given,), ReduceAttrs(axes, call.attrs.keepdims), left)
 
 
-def _reduction(
-    name: str, description: str, reduction: Reduction, kinds: Sequence[str] = NUMBER_KINDS
-) -> Callable[..., Call]:
+class ReductionCall(Protocol):
+    """Makes calls of a reduction."""
+
+    def __call__(self, x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call: ...
+
+
+def _reduction(name: str, description: str, reduction: Reduction, kinds: Sequence[str] = NUMBER_KINDS) -> ReductionCall:
     return _maker(_register(name, description, kinds, lambda by_rows: _compute(name, reduction, by_rows)))
 
 
-def _maker(op: Op) -> Callable[..., Call]:
+def _maker(op: Op) -> ReductionCall:
     """The function that makes calls of a reduction."""
 
     def make(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:

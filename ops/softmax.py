@@ -5,8 +5,9 @@ Both count as reductions for fusion: elementwise producers (scaling, masks) join
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from .. import te
 from ..graph.node import Call, Node, tensor_of
@@ -97,7 +98,13 @@ def _in_layout(attrs: SoftmaxAttrs, given: Held) -> SoftmaxAttrs | None:
     return None if axes is None else SoftmaxAttrs(axes)
 
 
-def _register(name: str, description: str) -> Callable[..., Call]:
+class SoftmaxCall(Protocol):
+    """Makes calls of softmax, or of its logarithm."""
+
+    def __call__(self, x: Node, axis: PerAxis = -1) -> Call: ...
+
+
+def _register(name: str, description: str) -> SoftmaxCall:
     op = register_op(
         name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs, support_level=1
     )

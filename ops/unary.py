@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from .. import te
 from ..graph.node import Call, Node
@@ -76,9 +76,15 @@ def _register(
     return op
 
 
+class UnaryCall(Protocol):
+    """Makes calls of an elementwise operator of one argument."""
+
+    def __call__(self, x: Node) -> Call: ...
+
+
 def _plain(
     name: str, description: str, kinds: Sequence[str], element: Callable[[Expr], Expr], result: DType | None = None
-) -> Callable[[Node], Call]:
+) -> UnaryCall:
     """An operator without attributes; gives the function that makes its calls."""
     op = _register(name, description, elementwise_relation(kinds, result), lambda x, attrs: element(x))
 

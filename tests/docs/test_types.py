@@ -38,7 +38,8 @@ assert_type(lw.build(s, [A, B]), lw.Kernel)
 x = lw.var("x", (4, 8))
 library = lw.compile(lw.Function([x], lw.nn.relu(x)))
 assert_type(library, lw.Library)
-assert_type(lw.nn.relu(x), Call)
+assert_type(lw.nn.softmax(lw.nn.relu(x), axis=-1), Call)
+lw.nn.sum(x, axis=1)  # type: ignore[call-arg]  # they are axes; an ignore without an error would be one
 """
 """What the checkers take things to be: they would accept anything of a package that they do not see."""
 
