@@ -2,20 +2,22 @@
 hand, checked against numpy.
 """
 
+from typing import Any
+
 import numpy as np
 
 import loopwright as lw
 from loopwright import te
 
 
-def standardized(x, weight, epsilon=1e-5):
+def standardized(x: Any, weight: Any, epsilon: float = 1e-5) -> Any:
     """Rows of mean 0 and variance 1, times a weight: the same text for arrays and for tensors."""
     centered = x - x.mean(axis=1, keepdims=True)
     variance = (centered * centered).mean(axis=1, keepdims=True)
     return centered / np.sqrt(variance + epsilon) * weight
 
 
-def in_rows(s):
+def in_rows(s: lw.Schedule) -> None:
     """A row of the picture at a time, in vectors of 16."""
     s["edges"].split("j", 16)
     s["edges"].vectorize("j_inner")
@@ -23,18 +25,18 @@ def in_rows(s):
 
 
 @lw.kernel(schedule=in_rows)
-def edges(picture):
+def edges(picture: te.Tensor) -> te.Tensor:
     """How much each pixel differs from its neighbours."""
     n, m = picture.shape
 
-    def element(i, j):
+    def element(i: te.Axis, j: te.Axis) -> te.Expr:
         around = picture[i, j + 1] + picture[i + 2, j + 1] + picture[i + 1, j] + picture[i + 1, j + 2]
         return te.abs(4.0 * picture[i + 1, j + 1] - around)
 
     return te.compute((n - 2, m - 2), element, name="edges")
 
 
-def main():
+def main() -> None:
     rng = np.random.default_rng(0)
     x, weight = rng.standard_normal((64, 256), np.float32), rng.standard_normal(256, np.float32)
     kernel = lw.kernel(standardized)
