@@ -458,6 +458,11 @@ def test_a_printed_page_has_all_lines(tab):
     tab.call("Emulation.setEmulatedMedia", media="print")
     assert tab.evaluate(background) == "rgb(246, 246, 244)" != dark
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cut = "[...document.querySelectorAll('.row')].filter((row) => row.scrollHeight > row.clientHeight + 1)"
+    assert tab.evaluate(f"{cut}.map((row) => row.innerText)") == []
+    tab.evaluate("explorer.press('w'), dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate(f"{cut}.map((row) => row.innerText)") == []
+    tab.evaluate("localStorage.clear()")
     text = tab.evaluate("document.body.innerText")
     assert "retq" in text
     assert "ret void" in text or "ret i32" in text
