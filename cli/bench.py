@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import ModelError
 from ..ir.quantities import count_text, seconds_text
 from ..ir.table import print_table
-from ..runtime.contenders.beside import ROUNDS, Comparison, Rounds, require_packages
+from ..runtime.contenders.contest import ROUNDS, Contest, Rounds, require_packages
 from ..runtime.contenders.latency import Latency
 from ..runtime.contenders.latency_views import latency_chart, latency_notes, latency_table
 from ..runtime.contenders.peers import PEERS
@@ -49,11 +49,11 @@ def _run(arguments: argparse.Namespace) -> int:
     program = open_program(arguments, arguments.batch)
     rounds = Rounds(arguments.warmup, arguments.seconds)
     groups = []
-    with Comparison(program.library, program.inputs, arguments.model, against) as comparison:
+    with Contest(program.library, program.inputs, arguments.model, against) as contest:
         if not arguments.json:
             make_console().print(program.summary)
         for threads in arguments.threads or [default_threads()]:
-            groups.append(comparison.measure(threads, rounds))
+            groups.append(contest.measure(threads, rounds))
             if not arguments.json:
                 _print_group(groups[-1], rounds)
     if arguments.svg is not None:

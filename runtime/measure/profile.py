@@ -24,6 +24,8 @@ OVERHEAD = "checks, new outputs, Python"
 """What the engine does around the functions."""
 _DISTURBED = 1.1
 """Calls that take so many times as long as their parts were held up by something else."""
+_NAME = 50
+"""Characters of the model's name that the title has room for."""
 _WIDE = 110
 """Columns from which on the table has the implementations."""
 
@@ -135,9 +137,8 @@ class Profile:
     @property
     def title(self) -> str:
         """What was measured: ``"main, 2 threads: 1.50 ms a call"``."""
-        busy = self.measured_seconds > _DISTURBED * self.call_seconds
-        beside = f", {seconds_text(self.measured_seconds)} beside what else ran" if busy else ""
-        return f"{self.model}, {count_text(self.threads, 'thread')}: {seconds_text(self.call_seconds)} a call{beside}"
+        threads = count_text(self.threads, "thread")
+        return f"{one_line(self.model, _NAME)}, {threads}: {seconds_text(self.call_seconds)} a call"
 
     def __str__(self) -> str:
         """A table as wide as the terminal that stdout is, and 80 columns where that is none."""
@@ -145,8 +146,10 @@ class Profile:
 
         memories = (f"{rate_text(rate, 'B/s')} of {bytes_text(size)}" for size, rate in self.rates.bandwidths)
         width = text_width()
+        disturbed = self.measured_seconds > _DISTURBED * self.call_seconds
         lines = (
             self.title,
+            *([f"(the median call took {seconds_text(self.measured_seconds)}, beside what else ran)"] * disturbed),
             f"the machine gives {rate_text(self.rates.operations, 'FLOP/s')},",
             f"and reads {', '.join(memories)}",
             "",

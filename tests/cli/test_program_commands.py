@@ -201,7 +201,7 @@ def test_bench_against_others_needs_their_packages_and_the_model(folder, capsys,
     assert "needs the model that it was made of" in failure(
         capsys, "bench", folder / "small.lwlib", *line, "onnxruntime"
     )
-    monkeypatch.setattr("loopwright.runtime.contenders.beside.find_spec", lambda name: None)
+    monkeypatch.setattr("loopwright.runtime.contenders.contest.find_spec", lambda name: None)
     assert "pip install openvino" in failure(capsys, "bench", folder / "small.onnx", *line, "openvino")
 
 

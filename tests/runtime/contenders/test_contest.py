@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import loopwright as lw
-from loopwright.runtime.contenders.beside import ROUNDS, Comparison, Rounds, output_difference, require_packages
+from loopwright.runtime.contenders.contest import ROUNDS, Contest, Rounds, output_difference, require_packages
 from loopwright.runtime.contenders.stored_arrays import read_arrays, write_arrays
 
 BRIEF = Rounds(warmup=0.0, seconds=0.0)
@@ -22,13 +22,13 @@ def relu_model(kind=TensorProto.FLOAT, batch=2):
 
 def compared(folder, model, inputs, peers):
     onnx.save(model, folder / "model.onnx")
-    return Comparison(lw.compile(model, jobs=1), {"a file/x:0": inputs}, folder / "model.onnx", peers)
+    return Contest(lw.compile(model, jobs=1), {"a file/x:0": inputs}, folder / "model.onnx", peers)
 
 
 def test_ours_alone_is_measured_in_rounds(tmp_path):
-    with compared(tmp_path, relu_model(), np.ones((2, 3), np.float32), []) as comparison:
-        (ours,) = comparison.measure(1, BRIEF)
-        held = comparison._folder
+    with compared(tmp_path, relu_model(), np.ones((2, 3), np.float32), []) as contest:
+        (ours,) = contest.measure(1, BRIEF)
+        held = contest._folder
         assert held.is_dir()
     assert not held.exists()
     assert (ours.contender, ours.problem, len(ours.rounds)) == ("loopwright", "", ROUNDS)
@@ -39,8 +39,8 @@ def test_ours_alone_is_measured_in_rounds(tmp_path):
 def test_a_peer_gives_what_ours_gives(tmp_path, package, extra):
     needed_tools.module(package, extra)
     inputs = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
-    with compared(tmp_path, relu_model(batch="N"), inputs, [package]) as comparison:
-        ours, theirs = comparison.measure(1, BRIEF)
+    with compared(tmp_path, relu_model(batch="N"), inputs, [package]) as contest:
+        ours, theirs = contest.measure(1, BRIEF)
     assert theirs.problem == ""
     assert (theirs.difference, theirs.agrees) == (0.0, True)
     assert len(theirs.rounds) == len(ours.rounds) == ROUNDS
@@ -50,8 +50,8 @@ def test_a_peer_that_refuses_the_model_says_why_and_ours_goes_on(tmp_path):
     """onnxruntime has no kernel for Relu of bfloat16."""
     needed_tools.module("onnxruntime")
     inputs = np.ones((2, 3), ml_dtypes.bfloat16)
-    with compared(tmp_path, relu_model(TensorProto.BFLOAT16), inputs, ["onnxruntime"]) as comparison:
-        ours, theirs = comparison.measure(1, BRIEF)
+    with compared(tmp_path, relu_model(TensorProto.BFLOAT16), inputs, ["onnxruntime"]) as contest:
+        ours, theirs = contest.measure(1, BRIEF)
     assert "Relu" in theirs.problem
     assert theirs.samples == ()
     assert ours.median > 0

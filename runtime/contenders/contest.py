@@ -43,7 +43,7 @@ def require_packages(peers: Sequence[str]) -> None:
         )
 
 
-class Comparison:
+class Contest:
     """A library of ours and its peers on the same inputs. ``model`` is the file that the peers read.
 
     Mutable: the folder with what the contenders read, which goes when this is closed.
@@ -62,7 +62,7 @@ class Comparison:
             self._held.cleanup()
             raise
 
-    def __enter__(self) -> Comparison:
+    def __enter__(self) -> Contest:
         return self
 
     def __exit__(self, *_: object) -> None:
