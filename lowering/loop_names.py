@@ -44,14 +44,28 @@ def view_of(stage: Stage, loop: str) -> LoopView:
 
 
 def stage_named(state: ScheduleState, stage: Tensor | Operation | str) -> Stage:
-    """The stage of a tensor, of an operation, or of this name. Raises ``ScheduleError`` where there is none."""
+    """The stage of a tensor, of an operation, or of this name, which may be that of one of its tensors.
+
+    Raises ``ScheduleError`` where there is none, and for the name of tensors of several stages.
+    """
     if isinstance(stage, str):
-        return state.stage(stage)
+        return _stage_of_name(state, stage)
     if isinstance(stage, Tensor):
         return state.stage_of(stage)
     if hasattr(stage, "outputs"):
         return state.stage_of(stage.outputs[0])
     raise ScheduleError(f"a stage is named by its tensor, its operation or its name, not by {stage!r}")
+
+
+def _stage_of_name(state: ScheduleState, name: str) -> Stage:
+    """The stage of that name; else that of a tensor of the name, as ``"S.v0"`` is one of S."""
+    named = any(stage.name == name for stage in state.stages)
+    found = [] if named else [stage for stage in state.stages if any(t.name == name for t in stage.tensors)]
+    if len(found) > 1:
+        raise ScheduleError(
+            f"{len(found)} stages compute a tensor named {name}: {', '.join(stage.name for stage in found)}; name one"
+        )
+    return found[0] if found else state.stage(name)
 
 
 def loop_id(state: ScheduleState, stage: Stage, loop: LoopLike) -> str:

@@ -62,8 +62,8 @@ StageLike: TypeAlias = "StageView | Tensor | Operation | str"
 
 
 class Schedule:
-    """How tensors are computed. ``s[tensor]`` is the stage that computes a tensor; ``print(s)`` shows the loop nest,
-    and warns above it of stages that are computed more than twice."""
+    """How tensors are computed. ``s[tensor]`` or ``s["C"]`` is a stage; ``print(s)`` shows the loop nest, and warns
+    above it of stages that are computed more than twice."""
 
     def __init__(self, state: ScheduleState) -> None:
         self.state = state

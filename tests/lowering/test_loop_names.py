@@ -178,6 +178,24 @@ def test_stages_of_computes_with_one_name_are_numbered():
     assert s["B_1"].op is C.op
 
 
+def extremes(name):
+    A = te.placeholder((4, 8), "float32", name="A")
+    r = te.reduce_axis((0, 8), name="r")
+    return te.compute((4,), lambda i: te.argmax(A[i, r], axis=r), name=name)
+
+
+def test_a_stage_is_named_by_one_of_its_tensors():
+    values, _ = extremes("S")
+    s = lw.create_schedule(values)
+    assert s["S.v1"].name == s["S"].name == "S"
+
+
+def test_a_name_of_tensors_of_several_stages_is_refused_with_their_names():
+    s = lw.create_schedule([extremes("S")[0], extremes("S")[0]])
+    with refused("2 stages compute a tensor named S.v0: S, S_1; name one"):
+        s["S.v0"]
+
+
 def test_an_unknown_axis_has_no_stride_to_align(tensors):
     s = fresh(tensors)
     with refused("C has no axes named r; its axes are i, j: give the position of the dimension, from 0"):
