@@ -76,8 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"loopwright: error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard_output()
+        return 1
+    except OSError as error:
+        if error.filename is not None:  # of a file; writing to a stream names none
+            raise
+        _discard_output()
+        print(f"loopwright: error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     return exit_code
+
+
+def _discard_output() -> None:
+    """Nothing that is still to be written can be: Python would complain when it flushes the output at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -16,7 +16,6 @@ from ..runtime.section_file import is_section_file
 from .fill_shapes import with_shapes
 from .model_options import add_model_options
 from .program import compile_with_progress
-from .report import make_console
 
 LIBRARY = ".lwlib"
 EXPORTS: dict[str, Kind] = {".o": "object", ".so": "shared", ".dylib": "shared", ".dll": "shared", ".ll": "llvm"}
@@ -75,8 +74,9 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(facts | specs, indent=2, ensure_ascii=False))
         return 0
     written = ", ".join(f"{path} ({bytes_text(path.stat().st_size)})" for path in files)
-    told = f"{written}: {count_text(count, 'fused function')}, in {seconds_text(seconds)}"
-    make_console().print(told, markup=False, soft_wrap=True)
+    print(f"{written}: {count_text(count, 'fused function')}, in {seconds_text(seconds)}")
+    for kind, tensors in (("input", library.inputs), ("output", library.outputs)):
+        print("\n".join(f"{kind:<7} {spec}" for spec in tensors))
     return 0
 
 

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,16 @@ with exits_silently():
 assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=600)
+
+
+def test_an_output_that_cannot_be_written_is_an_error(tmp_path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    line = [sys.executable, "-m", "loopwright", "ops", "add"]
+    with full.open("wb") as out:
+        done = subprocess.run(
+            line, stdout=out, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path, timeout=600
+        )
+    assert done.returncode == 1
+    assert done.stderr == "loopwright: error: the output cannot be written: No space left on device\n"
