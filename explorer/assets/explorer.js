@@ -19,6 +19,7 @@ const KEYS = [
   ["esc", "clear"],
 ];
 const AMONG_SCHEDULES = ["[ ]", "c"]; // keys that do nothing where there is but one
+
 class Explorer {
   constructor(data) {
     this.data = data;
