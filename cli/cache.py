@@ -12,6 +12,7 @@ from dataclasses import asdict
 from ..codegen.cache import CacheEntry, DiskCache, disk_cache
 from ..ir.quantities import bytes_text, count_text
 from ..ir.table import Name, number_table, print_table
+from ..ir.target import brief_target
 from .report import make_console
 
 DAY = 86400.0
@@ -56,7 +57,7 @@ def _list(arguments: argparse.Namespace) -> int:
     table.add_column("target")
     for entry in entries:
         about = entry.about()
-        name, target = (about.name, _brief(about.target)) if about is not None else (f"damaged: {entry.key}", "")
+        name, target = (about.name, brief_target(about.target)) if about is not None else (f"damaged: {entry.key}", "")
         table.add_row(Name(name), bytes_text(entry.size), _age(now - entry.used), Name(target))
     console = make_console()
     if entries:
@@ -64,12 +65,6 @@ def _list(arguments: argparse.Namespace) -> int:
     console.print(f"{_total(entries)} in {cache.folder}", markup=False, soft_wrap=True)
     _tell_of_distrust(cache)
     return 0
-
-
-def _brief(target: str) -> str:
-    """The processor and the system of a target, without its features, which fill lines."""
-    found = [re.search(rf"-{option}=(\S+)", target) for option in ("mcpu", "mtriple")]
-    return ", ".join(match[1] for match in found if match) or target
 
 
 def _verify(arguments: argparse.Namespace) -> int:

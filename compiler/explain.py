@@ -20,7 +20,7 @@ from ..graph.node import Call, Function, Var
 from ..graph.structural import graph_hash
 from ..graph.types import leaf_types
 from ..ir.brief import BriefRepr, listed
-from ..ir.target import Target
+from ..ir.target import Target, brief_target
 from .graph_passes import run_graph_passes
 from .layout_planning import Layouts
 from .lower_function import schedule_function
@@ -64,7 +64,8 @@ class Explanation:
         return f"<Explanation of {listed(function.name for function in self.functions)}>"
 
     def __str__(self) -> str:
-        return "\n".join([f"for {self.target}", *(line for f in self.functions for line in _function_lines(f))])
+        lines = (line for function in self.functions for line in _function_lines(function))
+        return "\n".join([f"for {brief_target(self.target)}", *lines])
 
 
 def _function_lines(function: ExplainedFunction) -> Iterator[str]:

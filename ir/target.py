@@ -7,6 +7,7 @@ stand a kind that another distribution adds (``target_kind.py``).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from .brief import listed, one_line
@@ -114,6 +115,12 @@ class TargetOptions:
     threads: int = 0
     libs: tuple[str, ...] = ()
     kind: str = LLVM
+
+
+def brief_target(text: str) -> str:
+    """The processor and the system of a target's text, without its features, which fill lines."""
+    found = [re.search(rf"-{option}=(\S+)", text) for option in ("mcpu", "mtriple")]
+    return ", ".join(match[1] for match in found if match) or text
 
 
 def parse_target_line(line: str) -> TargetOptions:

@@ -31,6 +31,7 @@ settings.load_profile(os.environ.get("LOOPWRIGHT_HYPOTHESIS_PROFILE", "default")
 
 def pytest_addoption(parser):
     add_options(parser)
+    parser.addoption("--update-golden", action="store_true", help="write the files of expected text anew")
 
 
 def pytest_configure(config):
