@@ -101,7 +101,7 @@ class VectorReport:
 def _table(loops: tuple[CodeLoop, ...]) -> list[str]:
     """The rows in columns, without those in which no loop has anything: they fit 80 columns so."""
     columns = zip(("loop", *CODE_COLUMNS), *code_rows(loops), strict=True)
-    used = [column for column in columns if set(column[1:]) != {NONE}]
+    used = [[cell or NONE for cell in column] for column in columns if any(column[1:])]
     widths = [max(map(len, column)) for column in used]
     rows = zip(*used, strict=True)
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
@@ -113,11 +113,11 @@ CODE_COLUMNS = ("instructions", "zmm", "ymm", "xmm", "scalar", "fma", "masked", 
 
 
 def code_rows(loops: tuple[CodeLoop, ...]) -> list[tuple[str, ...]]:
-    """A row for each loop of the machine code: its name, then a count for each of ``CODE_COLUMNS``."""
+    """A row for each loop of the machine code: its name, then a count for each of ``CODE_COLUMNS``, empty for none."""
     rows = []
     for loop in loops:
         c = loop.code
         what = ", ".join(word for word in (loop.function, "innermost" * loop.innermost, "tail" * loop.tail) if word)
         numbers = (c.instructions, c.zmm, c.ymm, c.xmm, c.scalar, c.fused, c.masked, c.gathers, c.stack, len(c.calls))
-        rows.append((f"{loop.name or '?'} ({what})", *(str(n) if n else NONE for n in numbers)))
+        rows.append((f"{loop.name or '?'} ({what})", *(str(n) if n else "" for n in numbers)))
     return rows

@@ -116,6 +116,8 @@ def test_a_report_shows_each_loop_and_what_it_costs(product):
         assert all(cost in text for cost in loop.costs)
     assert any(loop.costs for loop in report.loops)
     assert f"{report.code[-1].code.instructions}" in text
+    assert "xmm" in text
+    assert "gather" not in text, "no loop has any"
 
 
 def test_an_explanation_shows_all_candidates_and_the_reason():
