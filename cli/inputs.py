@@ -96,7 +96,8 @@ def _read(about: Asked) -> Iterator[tuple[str, Array]]:
                 for name in stored.files:
                     yield name, _contiguous(stored[name])
     except _DAMAGED as error:
-        raise RuntimeArgumentError(f"{who}: {path} cannot be read as a .{kind} file: {error}") from error
+        problem = "it holds no array of numbers" if "pickle" in str(error) else error
+        raise RuntimeArgumentError(f"{who}: {path} cannot be read as a .{kind} file: {problem}") from error
 
 
 def _contiguous(array: Array) -> Array:

@@ -49,13 +49,13 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def saved_library(arguments: argparse.Namespace) -> Library | None:
+def saved_library(arguments: argparse.Namespace, runs: bool = False) -> Library | None:
     """The library that ``arguments.model`` is the file of, None for a model. Raises ``RuntimeArgumentError`` where
-    options say how to compile it, which has been done."""
+    options say how to compile it, which has been done; shapes may be those that it ``runs`` on."""
     if not is_section_file(arguments.model):
         return None
-    for name in ("target", "records", "arithmetic", "batch_invariant"):
-        if getattr(arguments, name) not in (None, False):
+    for name in ("target", "records", "arithmetic", "batch_invariant", *["shape"] * (not runs)):
+        if getattr(arguments, name) not in (None, False, []):
             option = name.replace("_", "-")
             raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{option}")
     return load(arguments.model)

@@ -68,7 +68,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
     """
     asked: GivenShapes = dict(arguments.shape)
     start = time.perf_counter()
-    library = saved_library(arguments)
+    library = saved_library(arguments, runs=True)
     seconds = time.perf_counter() - start
     inputs = inputs_of_library(library) if library is not None else inputs_of_file(arguments.model)
     check_shapes(arguments.model, inputs, asked)
@@ -77,6 +77,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
     if batch is not None:
         _check_batch([i for i in inputs if i.name not in known])
     if library is not None:
+        _check_fixed(arguments.model, inputs, asked)
         shapes = library_shapes(library, inputs, known, batch)
         tell(shapes, known)
         return Program(library, complete(given, library.inputs, shapes), seconds, False)
@@ -88,6 +89,14 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
     except ModelError as error:
         raise advised(error, inputs, asked) from error
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def _check_fixed(path: Path, inputs: Sequence[ModelInput], asked: GivenShapes) -> None:
+    """Raises ``RuntimeArgumentError`` where a library has other extents than are asked for."""
+    for found in inputs:
+        pairs = zip(found.extents or (), asked.get(found.name, ()), strict=False)
+        if any(isinstance(extent, int) and number not in (None, extent) for extent, number in pairs):
+            raise RuntimeArgumentError(f"--shape: {path} was compiled for {found}; other shapes need the model")
 
 
 def _check_batch(inputs: Sequence[ModelInput]) -> None:

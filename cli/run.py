@@ -51,6 +51,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     console = make_console()
+    if arguments.output is not None and not arguments.output.parent.is_dir():  # before a long compilation
+        raise RuntimeArgumentError(
+            f"the outputs cannot be written to {arguments.output}: there is no folder {arguments.output.parent}"
+        )
     program = open_program(arguments)
     library, inputs = program.library, program.inputs
     if arguments.check and not program.compiled:
@@ -109,7 +113,7 @@ def _compare(
         console.print()
         if arguments.check:
             raise
-        console.print(f"({error})", markup=False)
+        console.print(f"({str(error).splitlines()[0]})", markup=False)
         return
     if onnxruntime_installed():
         console.print(f", {reference.who} {seconds_text(_least_seconds(lambda: reference.run(inputs)))}", end="")

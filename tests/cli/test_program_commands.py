@@ -161,6 +161,19 @@ def test_a_library_takes_no_options_of_the_compiler(folder, capsys):
         assert "it takes no --target" in failure(capsys, name, folder / "small.lwlib", "--target", "native")
 
 
+def test_a_library_takes_no_shapes_that_it_was_not_compiled_for(folder, capsys):
+    told = failure(capsys, "run", folder / "small.lwlib", "--shape", "x=2,8")
+    assert "small.lwlib was compiled for x: float32[4, 8]; other shapes need the model" in told
+    command(capsys, "run", folder / "small.lwlib", "--shape", "x=4,?")
+    for name in ("dump", "explain"):
+        assert "it takes no --shape" in failure(capsys, name, folder / "small.lwlib", "--shape", "x=4,8")
+
+
+def test_a_folder_that_is_missing_is_told_before_anything_is_compiled(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("loopwright.cli.run.open_program", pytest.fail)
+    assert "there is no folder" in failure(capsys, "run", folder / "small.onnx", "--output", tmp_path / "no" / "o.npz")
+
+
 def test_run_tells_in_json(folder, capsys):
     report = json.loads(command(capsys, "run", folder / "small.onnx", "--json", "--check"))
     assert report["outputs"][0]["shape"] == [4, 5]

@@ -159,6 +159,8 @@ def test_inputs_that_are_unknown_unreadable_or_do_not_fit_are_errors(path, tmp_p
     assert "no input 'z'; its inputs are x" in failure(capsys, path, "--input", "z=random")
     assert "cannot be read as a .npy file" in failure(capsys, path, "--input", f"x={tmp_path / 'nothing.npy'}")
     assert "cannot be read as a .npy file" in failure(capsys, path, "--input", f"x={path}")
+    (tmp_path / "page.html").write_text("<html>")
+    assert "it holds no array of numbers" in failure(capsys, path, "--input", f"x={tmp_path / 'page.html'}")
     np.savez(tmp_path / "several.npz", a=np.zeros(3))
     assert "holds several arrays" in failure(capsys, path, "--input", f"x={tmp_path / 'several.npz'}")
     np.save(tmp_path / "x.npy", np.zeros((4, 8)))
