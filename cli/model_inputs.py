@@ -26,8 +26,8 @@ class ModelInput:
     asked: Mapping[int, int]
 
     def __str__(self) -> str:
-        shape = "of any shape" if self.extents is None else f"[{', '.join(map(_shown, self.extents))}]"
-        return f"{self.name}: {self.dtype}{shape if self.extents is not None else f' {shape}'}"
+        shape = " of any shape" if self.extents is None else f"[{', '.join(map(_shown, self.extents))}]"
+        return f"{self.name}: {self.dtype}{shape}"
 
     @property
     def is_open(self) -> bool:

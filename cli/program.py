@@ -111,7 +111,7 @@ def _opened(inputs: Sequence[ModelInput], asked: GivenShapes, shapes: Shapes) ->
         extent
         for i in inputs
         for extent, number in zip(i.extents or (), asked.get(i.name, ()), strict=False)
-        if number is None
+        if number is None and isinstance(extent, str)
     }
     return {
         i.name: tuple(
