@@ -294,7 +294,8 @@ def conv3d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
 
 def _conv_over(rank: int, x: Node, weight: Node, options: ConvOptions) -> Call:
     axes = f"NC{spatial_axes(rank)}"
-    layout = options.get("data_layout") or axes
+    given = options.get("data_layout", "")
+    layout = axes if isinstance(given, str) and not given else given
     with naming(f"nn.conv{rank}d"):
         checked_layout(layout, axes, "C", "data_layout")
     options["data_layout"] = layout
