@@ -100,7 +100,7 @@ def in_shell(line):
     """What a shell shows of a line that is more than one command of ours."""
     own = f"{shlex.quote(sys.executable)} -m loopwright"
     ran = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line.replace("loopwright", own, 1)],
+        ["bash", "-c", line.replace("loopwright", own, 1)],
         capture_output=True,
         text=True,
         check=False,
