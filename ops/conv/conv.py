@@ -10,7 +10,7 @@ stand in files of their own: ``flat``, ``pointwise`` and ``filter_vectors`` for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, cast
 
 from ... import te
 from ...graph.layout import Layout, source_index
@@ -294,8 +294,8 @@ def conv3d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
 
 def _conv_over(rank: int, x: Node, weight: Node, options: ConvOptions) -> Call:
     axes = f"NC{spatial_axes(rank)}"
-    given = options.get("data_layout", "")
-    layout = axes if isinstance(given, str) and not given else given
+    given: object = options.get("data_layout", "")  # callers may give anything
+    layout = axes if isinstance(given, str) and not given else cast(str, given)
     with naming(f"nn.conv{rank}d"):
         checked_layout(layout, axes, "C", "data_layout")
     options["data_layout"] = layout
