@@ -79,7 +79,7 @@ def _computed(stage: Stage, region: Region, loops: StageLoops) -> Region:
 def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers, if
     these read no more than that."""
-    if isinstance(stage.place, (At, After)) or rounds_up(state):
+    if isinstance(stage.place, (At, After)) or (rounds_up(state) and not isinstance(stage.place, Inlined)):
         return infer(state).loops[stage.name]
     return _stage_loops(stage, whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 

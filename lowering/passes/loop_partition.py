@@ -135,11 +135,12 @@ class _Partitioner:
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail: a border, unless guards choose there
-        between places of memory."""
-        if _chooses(stmt):
-            return self.stmt(simplify(fresh_copy(stmt, {}), facts), facts)
+        between places of memory, and some of them are decided now: cuts that decide nothing would never end."""
+        copy = simplify(fresh_copy(stmt, {}), facts)
+        if _choices(copy) < _choices(stmt):
+            return self.stmt(copy, facts)
         outside, self._in_border = self._in_border, True
-        border = simplify(as_border(fresh_copy(stmt, {})), facts)
+        border = as_border(copy)
         if isinstance(border, For) and border.kind == "serial":  # it has been cut
             trimmed = self._trim(border, facts)
             border = with_loop_body(trimmed, self.stmt(trimmed.body, inside_loop(facts, trimmed)))
@@ -165,6 +166,6 @@ class _Partitioner:
         return with_loop_body(loop, If(test, main, rest))
 
 
-def _chooses(stmt: Stmt) -> bool:
-    """Whether values come from one place of memory or from another, as a condition says."""
-    return any(isinstance(n, IfThenElse) and reads_memory(n.a) and reads_memory(n.b) for n in walk(stmt))
+def _choices(stmt: Stmt) -> int:
+    """How many values come from one place of memory or from another, as a condition says."""
+    return sum(isinstance(n, IfThenElse) and reads_memory(n.a) and reads_memory(n.b) for n in walk(stmt))

@@ -13,7 +13,7 @@ from ..nest.beyond_ends import ReadBeyond, reads_beyond
 from ..nest.inference import Inference
 from ..nest.regions import infer
 from ..nest.rounding import axis_behind, rounded_loops, rounds_up
-from ..nest.scans import scan_of
+from ..nest.scans import Steps, scan_of, steps_of
 from ..report import literal, schedule_error
 from ..state import After, Before, ScheduleState, Stage
 
@@ -27,7 +27,10 @@ def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
     computed = [stage for stage in state.stages if stage.name in known.unguarded]
     for stage in computed:
         _check_loops(stage, known, before)
+    steps = steps_of(state, known.bodies)
     for stage in reversed(computed):
+        if stage.name in steps:
+            _check_time(stage, steps[stage.name], known, before)
         if any(not stage.loops[loop].reduce for loop in known.unguarded[stage.name]):
             _check_memory(state, stage, before)
     for stage in state.stages:
@@ -49,6 +52,19 @@ def _check_loops(stage: Stage, known: Inference, before: ScheduleState) -> None:
                 f"Choose a width of the tile that is a multiple, or another tail for {name}.",
                 [loop],
             )
+
+
+def _check_time(stage: Stage, steps: Steps, known: Inference, before: ScheduleState) -> None:
+    """What depends on the state of a scan has the steps that there are so far, and none behind them."""
+    time = next(loop for loop, axis in stage.axis_of.items() if axis is stage.compute.axis[steps.dim])
+    if time in known.unguarded[stage.name]:
+        raise schedule_error(
+            before,
+            f"{stage.name} cannot be rounded up along {stage.loops[time].name}, the time of the scan "
+            f"{steps.scan.name}: later steps do not exist yet",
+            "Round up loops along its other axes.",
+            [time],
+        )
 
 
 def _check_memory(state: ScheduleState, stage: Stage, before: ScheduleState) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.lowering.nest.regions import loops_of
 
 
 def refused(message):
@@ -103,6 +104,30 @@ def test_a_stage_computed_after_its_producer_is_not_rounded_up():
     s[C].reverse_compute_at(s[B], outer)
     with refused("C cannot be rounded up: it is computed after its producer"):
         s[C].round_up(s[C].loops[0], 8)
+
+
+def test_the_steps_of_a_scan_that_come_later_do_not_exist_yet():
+    A = te.placeholder((5, 6), name="A")
+    state = te.scan_state((5, 6), name="state")
+    first = te.compute((1, 6), lambda t, i: A[t, i], name="first")
+    cell = te.compute((5, 6), lambda t, i: state[t - 1, i] + A[t, i], name="cell")
+    step = te.compute((5, 6), lambda t, i: cell[t, i] * 2.0, name="step")
+    s = lw.create_schedule(te.scan(first, step, state, name="S"))
+    copy = s.cache_read(cell, "local", [step], pad=0)
+    with refused("cell.local cannot be rounded up along ax0, the time of the scan S: later steps do not exist yet"):
+        s[copy].round_up(s[copy].loops[0], 2)
+
+
+def test_a_stage_that_is_inlined_has_no_loops_to_ask_for():
+    s, A, B, C = doubled()
+    D = te.compute((10,), lambda i: C[i] * 3.0, name="D")
+    s = lw.create_schedule(D)
+    s.cache_read(A, "local", [B], pad=0)
+    s[B].round_up(s[B].loops[0], 4)
+    s[C].compute_inline()
+    with refused("C is inlined"):
+        s[C].vectorize("i")
+    assert loops_of(s.state, s.state.stage("C")).extents
 
 
 @pytest.mark.parametrize("pad", ["zero", [], 1j])

@@ -1,9 +1,12 @@
 """loop_partition: hot loops lose their guards."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import loopwright as lw
+from loopwright import te
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.dtype import INDEX
 from loopwright.ir.expr import IfThenElse, Load, Var, const
@@ -218,3 +221,19 @@ def test_what_is_behind_a_choice_of_memory_is_no_border(nest):
     done = loop_partition(func)
     assert [(extent, guards) for _, extent, guards in loops(done)] == [("5", 0), ("9", 0), ("7", 0)]
     nest.same(func, done)
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 16])
+def test_cuts_that_decide_nothing_are_not_made_again_and_again(n):
+    """Where a tile begins is a product of two open numbers here: no cut tells which side a choice takes."""
+    size = te.var("n")
+    B = te.placeholder((size,), name="B")
+    C = te.compute((size,), lambda i: te.if_then_else(i < 1, B[size - 1], B[i - 1]) + B[i], name="C")
+    s = lw.create_schedule(C)
+    outer, _ = s[C].split(C.op.axis[0], 4)
+    s[C].split(outer, nparts=2, tail="shift")
+    function = lw.lower(s, [B, C], target="x86-64")
+    assert len(str(function).splitlines()) < 60
+    b, c = np.arange(n, dtype=np.float32), np.empty(n, np.float32)
+    lw.interpret(function)(b, c)
+    np.testing.assert_array_equal(c, np.roll(b, 1) + b)
