@@ -44,14 +44,14 @@ def apply(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     name = numpy_name(function)
     implementation = _implementations.get(function)
     if implementation is None:
-        raise TypeInferenceError(f"{name} does not apply to graph nodes: lw.nn has the operators that do")
+        raise TypeInferenceError(f"{name} is computed by no operator: print(lw.nn) lists those that there are")
     signature = inspect.signature(implementation)
     try:
         signature.bind(*args, **options)
     except TypeError as error:
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         shown = signature.replace(parameters=plain, return_annotation=signature.empty)
-        raise TypeInferenceError(f"{name} takes of graph nodes {shown}: {error}") from None
+        raise TypeInferenceError(f"{name} takes here {shown}: {error}") from None
     try:
         return implementation(*args, **options)
     except TypeInferenceError as error:

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .. import te
-from ..graph.node import Call, Constant, Node, Tuple, TupleGet, Var
+from ..graph.node import Call, Constant, Node, NodeBase, Tuple, TupleGet, Var
 from ..graph.numpy_protocol import apply
 from ..graph.types import TensorType
 from ..graph.visit import post_order
@@ -34,12 +34,8 @@ def on_tensors(function: Callable[P, R]) -> Callable[P, R]:
         if not variables:
             return function(*args, **kwargs)
         called: Any = function
-        result = called(*given, **named)
         tensors: dict[Node, Tensors] = {variable: (tensor,) for tensor, variable in variables.items()}
-        if not isinstance(result, tuple):
-            computed = _computed(result, tensors)
-            return cast(R, computed[0] if len(computed) == 1 else computed)
-        return cast(R, tuple(tensor for node in result for tensor in _computed(node, tensors)))
+        return cast(R, _with_tensors(called(*given, **named), tensors))
 
     return made
 
@@ -55,6 +51,16 @@ def _with_nodes(value: Any, variables: dict[te.Tensor, Var]) -> Any:
     if isinstance(value, (list, tuple)) and any(isinstance(each, te.Tensor) for each in value):
         return type(value)(_with_nodes(each, variables) for each in value)
     return value
+
+
+def _with_tensors(result: Any, known: dict[Node, Tensors]) -> Any:
+    """What a function gives with the tensors of each node in its place; extents and other values as they are."""
+    if isinstance(result, (list, tuple)):
+        return type(result)(_with_tensors(each, known) for each in result)
+    if not isinstance(result, NodeBase):
+        return result
+    computed = _computed(cast(Node, result), known)
+    return computed[0] if len(computed) == 1 else computed
 
 
 def _computed(root: Node, known: dict[Node, Tensors]) -> Tensors:
@@ -76,6 +82,11 @@ def _of_node(node: Node, known: Mapping[Node, Tensors]) -> Tensors:
             kind = node.type
             assert isinstance(kind, TensorType)
             return (te.compute(kind.shape, lambda *i: te.const(value.item(), kind.dtype), name="const"),)
+        case Constant(value):
+            raise ExpressionError(
+                f"an array of shape {value.shape} meets tensors, but only numbers go with tensors: make the array an "
+                "argument of the kernel, or put a te.placeholder in its place"
+            )
         case Tuple(fields):
             return tuple(tensor for field in fields for tensor in known[field])
         case TupleGet(value, index):

@@ -128,8 +128,12 @@ class WholeTensor(Operators["Tensor | Number", "Tensor"]):
         return made
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if method != "__call__" or ufunc is np.matmul:
-            return apply(ufunc if method == "__call__" else getattr(ufunc, method), *inputs, **options)
+        if method != "__call__":
+            raise ExpressionError(
+                f"np.{ufunc.__name__}.{method} does not apply to tensors: np.sum, np.prod, np.max, … reduce them"
+            )
+        if ufunc is np.matmul:
+            return apply(ufunc, *inputs, **options)
         if options:
             raise ExpressionError(f"np.{ufunc.__name__} of tensors takes no {', '.join(options)}")
         return elementwise(ufunc, *inputs)
@@ -152,9 +156,10 @@ class WholeTensor(Operators["Tensor | Number", "Tensor"]):
         """The tensor with its axes in reverse order."""
         return self.transpose()
 
-    def transpose(self, axes: Sequence[int] | None = None) -> Tensor:
-        """The tensor with its axes in another order, as ``np.transpose``."""
-        made: Tensor = apply(np.transpose, self._tensor(), axes)
+    def transpose(self, *axes: int | Sequence[int] | None) -> Tensor:
+        """The tensor with axis k being axis ``axes[k]``, as ``np.transpose``; the axes reversed, if none are given."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        made: Tensor = apply(np.transpose, self._tensor(), order)
         return made
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:

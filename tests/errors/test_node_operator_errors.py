@@ -14,15 +14,15 @@ PAIR = lw.graph.Tuple((X, I))
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: np.log2(X), r"np\.log2 does not apply to graph nodes: lw\.nn has the operators that do"),
-        (lambda: np.linalg.inv(X), r"np\.linalg\.inv does not apply to graph nodes"),
-        (lambda: np.fft.fft(X), r"np\.fft\.fft does not apply to graph nodes"),
+        (lambda: np.log2(X), r"np\.log2 is computed by no operator: print\(lw\.nn\) lists those that there are"),
+        (lambda: np.linalg.inv(X), r"np\.linalg\.inv is computed by no operator"),
+        (lambda: np.fft.fft(X), r"np\.fft\.fft is computed by no operator"),
         (lambda: np.add.reduce(X), r"np\.add\.reduce does not apply to graph nodes: np\.sum, .* reduce them"),
         (lambda: np.add(X, 1, out=np.empty((2, 3))), r"np\.add: a graph node is not written to: out= is for arrays"),
-        (lambda: np.add(X, 1, where=np.ones(3, bool)), r"np\.add takes of graph nodes \(a, b\): .* 'where'"),
+        (lambda: np.add(X, 1, where=np.ones(3, bool)), r"np\.add takes here \(a, b\): .* 'where'"),
         (
             lambda: np.sum(X, initial=3),
-            r"np\.sum takes of graph nodes \(a, axis=None, dtype=None, \*, keepdims=False\):",
+            r"np\.sum takes here \(a, axis=None, dtype=None, \*, keepdims=False\):",
         ),
         (lambda: np.sum(X, axis=2), r"np\.sum: .*axis 2 is not one of a tensor of rank 2"),
         (lambda: X.mean(axis=(0, 0)), r"np\.mean: .*axes \(0, 0\) name an axis twice"),

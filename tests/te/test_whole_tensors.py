@@ -91,6 +91,24 @@ def test_symbolic_extents_broadcast():
     np.testing.assert_allclose(out, np.exp(X[:3, :4]) * Y[:4] + 1, rtol=1e-5)
 
 
+def test_parts_of_a_tensor_are_a_list_as_those_of_an_array():
+    found = np.split(te.placeholder(X.shape, name="X"), 2, axis=1)
+    assert [part.shape for part in found] == [(4, 3), (4, 3)]
+    np.testing.assert_array_equal(computed(lambda x, y: np.split(x, 2, axis=1)[1], X, Y), X[:, 3:])
+
+
+def test_numpy_asks_a_tensor_for_its_shape():
+    A = te.placeholder((4, 6), name="A")
+    assert np.shape(A) == A.shape == (4, 6)
+    assert np.ndim(A) == A.ndim == 2
+
+
+def test_axes_to_transpose_are_given_one_by_one_or_as_a_tuple():
+    A = te.placeholder((4, 6, 8), name="A")
+    assert A.transpose(1, 0, 2).shape == A.transpose((1, 0, 2)).shape == np.transpose(A, (1, 0, 2)).shape == (6, 4, 8)
+    assert A.transpose().shape == A.transpose(None).shape == (8, 6, 4)
+
+
 def test_equality_asks_whether_tensors_are_the_same():
     A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="A")
     assert A == A
@@ -110,9 +128,12 @@ REFUSED = {
     "the truth of greater: bool[4, 6] is not known before it is computed: choose by np.where": lambda a, b: bool(a > 0),
     "A: float32[4, 6] has no values: it says what is computed": lambda a, b: np.asarray(a),
     "A: float32[4, 6] cannot be iterated over": lambda a, b: list(a),
-    "np.sort does not apply to graph nodes: lw.nn has the operators that do": lambda a, b: np.sort(a),
-    "np.outer does not apply": np.add.outer,
-    "np.mean takes of graph nodes (a, axis=None, ": lambda a, b: np.mean(a, where=True),
+    "np.sort is computed by no operator: print(lw.nn) lists those that there are": lambda a, b: np.sort(a),
+    "np.add.outer does not apply to tensors": np.add.outer,
+    "np.maximum.reduce does not apply to tensors: np.sum, np.prod, np.max": lambda a, b: np.maximum.reduce(a),
+    "an array of shape (6, 2) meets tensors, but only numbers go with tensors": lambda a, b: a @ np.ones((6, 2)),
+    "an array of shape (1, 6) meets tensors": lambda a, b: np.concatenate([a, np.ones((1, 6))]),
+    "np.mean takes here (a, axis=None, ": lambda a, b: np.mean(a, where=True),
     "np.exp of tensors takes no out": lambda a, b: np.exp(a, out=np.zeros(3)),
     "np.cbrt does not apply to symbolic expressions": lambda a, b: np.cbrt(a),
     "`/` does not apply to int32 values: use // for integers": lambda a, b: a.astype("int32") / 2,
