@@ -76,7 +76,11 @@ class Operand(Operators["ExprLike", "Expr"]):
 
     @staticmethod
     def operate(op: Operator, a: ExprLike, b: ExprLike) -> Expr:
-        """What ``a op b`` stands for."""
+        """What ``a op b`` stands for. What has operators of its own, as whole tensors have, says it instead."""
+        if isinstance(b, Operators) and not isinstance(b, Operand):
+            return NotImplemented
+        if (number := _float_of_extents(op, a, b)) is not None:
+            return number
         match op:
             case "+" | "-" | "*" | "/" | "//" | "%":
                 return binary(op, a, b)
@@ -115,7 +119,18 @@ class Operand(Operators["ExprLike", "Expr"]):
 
     __hash__ = object.__hash__
 
+    def constant(self) -> Const | None:
+        """The value of arithmetic on constants alone, as of extents that are numbers; None where there are others."""
+        from .simplify import simplify  # which makes expressions
+        from .visit import free_vars
+
+        value = self.as_expr()
+        found = None if free_vars(value) else simplify(value)
+        return found if isinstance(found, Const) else None
+
     def __bool__(self) -> bool:
+        if (known := self.constant()) is not None:
+            return bool(known.value)
         raise ExpressionError(
             f"the truth of the symbolic expression `{self}` is not known while the program is being built: "
             "use te.select or te.if_then_else instead of `if`, `&`, `|`, `~` instead of `and`, `or`, `not`, "
@@ -123,9 +138,13 @@ class Operand(Operators["ExprLike", "Expr"]):
         )
 
     def __float__(self) -> float:
+        if (known := self.constant()) is not None:
+            return float(known)
         raise self._no_value()
 
     def __index__(self) -> int:
+        if (known := self.constant()) is not None:
+            return int(known)
         raise self._no_value()
 
     __int__ = __index__
@@ -576,6 +595,23 @@ def as_expr(value: ExprLike, like: DType | None = None) -> Expr:
             raise ExpressionError(f"{value!r} meets a {like} value: convert one of them with te.cast")
         return const(value, like.element if like is not None else "float32")
     raise ExpressionError(f"cannot use a {type(value).__name__} in an expression: {value!r}")
+
+
+def _float_of_extents(op: Operator, a: ExprLike, b: ExprLike) -> Expr | None:
+    """The quotient of constant indices, or a power with a fraction, as Python has it; None for all else."""
+    fraction = isinstance(b, float) and not b.is_integer()
+    if op != "/" and not (op == "**" and fraction):
+        return None
+    left, right = (constant_index(x) if isinstance(x, Operand) else x for x in (a, b))
+    if not isinstance(left, int) or not isinstance(right, (int, float)) or (op == "/" and not right):
+        return None
+    return const(left / right if op == "/" else left**right, "float64")
+
+
+def constant_index(value: Operand) -> int | None:
+    """The number that arithmetic on constant indices gives, as extents are; None for all else."""
+    known = value.constant() if value.as_expr().dtype.is_index else None
+    return None if known is None else int(known)
 
 
 def power(base: ExprLike, exponent: ExprLike) -> Expr:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .dtype import BOOL
 from .errors import ExpressionError
-from .expr import Expr, Logical, Operand, Unary, as_expr, maximum, minimum
+from .expr import Expr, Logical, Operand, Unary, as_expr, constant_index, maximum, minimum
 from .intrinsics import call
 from .operators import Operator
 
@@ -81,5 +81,8 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     for array in values:
         if isinstance(array, np.ndarray):
             raise ExpressionError(f"cannot use a ndarray in an expression: {array!r}")
+    if ufunc in OWN_NAMES and isinstance(values[0], Operand) and (extent := constant_index(values[0])) is not None:
+        number = ufunc(extent)
+        return as_expr(number) if isinstance(number, np.floating) else as_expr(number.item())
     made: Expr = _ON_EXPRESSIONS[ufunc](*values)
     return made

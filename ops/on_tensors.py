@@ -16,6 +16,7 @@ from ..graph.numpy_protocol import apply
 from ..graph.types import TensorType
 from ..graph.visit import post_order
 from ..ir.errors import ExpressionError
+from ..ir.expr import Operand
 from .evaluate import definition_of
 from .implementation import Tensors
 
@@ -45,10 +46,12 @@ apply_to_tensors = on_tensors(apply)
 
 
 def _with_nodes(value: Any, variables: dict[te.Tensor, Var]) -> Any:
-    """What is given with a variable in place of each tensor."""
+    """What is given with a variable in place of each tensor, and numbers in place of constant extents."""
     if isinstance(value, te.Tensor):
         return variables.setdefault(value, Var(value.name, TensorType(value.shape, value.dtype)))
-    if isinstance(value, (list, tuple)) and any(isinstance(each, te.Tensor) for each in value):
+    if isinstance(value, Operand) and (known := value.constant()) is not None:
+        return known.value
+    if isinstance(value, (list, tuple)) and any(isinstance(each, (te.Tensor, Operand)) for each in value):
         return type(value)(_with_nodes(each, variables) for each in value)
     return value
 

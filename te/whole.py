@@ -64,7 +64,7 @@ def _broadcast(name: str, values: Sequence[Any], function: Callable[..., ExprLik
 
 
 def _checked(name: str, operands: Sequence[object]) -> list[Any]:
-    """Tensors and numbers; those of numpy as Python's, which take any dtype."""
+    """Tensors and numbers; those of numpy, extents and other constants as Python's, which take any dtype."""
     from .tensor import Tensor
 
     whole = next(operand for operand in operands if isinstance(operand, Tensor))
@@ -74,6 +74,8 @@ def _checked(name: str, operands: Sequence[object]) -> list[Any]:
             values.append(operand.item())
         elif isinstance(operand, (Tensor, bool, int, float)):
             values.append(operand)
+        elif isinstance(operand, Operand) and (known := operand.constant()) is not None:
+            values.append(known.value)
         elif isinstance(operand, Operand):
             raise ExpressionError(
                 f"np.{name}: {whole!r} is a whole tensor, and `{operand}` one element: read elements of the tensor, as "

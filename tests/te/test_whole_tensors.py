@@ -1,5 +1,6 @@
 """Operators and functions of numpy on whole tensors: the same values as numpy's on arrays."""
 
+import math
 import re
 
 import numpy as np
@@ -93,8 +94,33 @@ def test_symbolic_extents_broadcast():
 
 def test_parts_of_a_tensor_are_a_list_as_those_of_an_array():
     found = np.split(te.placeholder(X.shape, name="X"), 2, axis=1)
-    assert [part.shape for part in found] == [(4, 3), (4, 3)]
+    assert list(map(repr, found)) == ["strided_slice: float32[4, 3]"] * 2
     np.testing.assert_array_equal(computed(lambda x, y: np.split(x, 2, axis=1)[1], X, Y), X[:, 3:])
+
+
+EXTENTS = {
+    "choice by one": lambda x, y: x * 2 if x.shape[1] % 2 == 0 and x.shape[0] > 3 else -x,
+    "choice by all": lambda x, y: x * 2 if x.shape == (4, 6) and x.shape[::-1] != (4, 6) else -x,
+    "number beside a tensor": lambda x, y: x / x.shape[1] + x.shape[0] * y - (x.shape[0] - x) * x.shape[1],
+    "roots": lambda x, y: x / np.sqrt(x.shape[1]) + y * x.shape[1] ** 0.5,
+    "quotient": lambda x, y: x * (x.shape[0] / 3) - y / (1 / x.shape[1]),
+    "numbers of Python": lambda x, y: x * math.prod(x.shape) + max(y.shape) - float(x.shape[0] // 2),
+    "shapes": lambda x, y: x.reshape(x.shape[0] // 2, 2, -1) + y.reshape(1, 1, x.shape[1]),
+    "operators": lambda x, y: np.where(x > 1, x, x.shape[0]) + np.broadcast_to(y, (x.shape[0], y.shape[0] * 1)),
+}
+
+
+@pytest.mark.parametrize("function", EXTENTS.values(), ids=EXTENTS)
+def test_extents_that_are_known_are_numbers(function):
+    np.testing.assert_allclose(computed(function, X, Y), function(X, Y), rtol=1e-5)
+
+
+def test_symbolic_extents_decide_nothing():
+    A = te.placeholder((te.var("n"), 4), name="A")
+    with pytest.raises(lw.ExpressionError, match="the truth of the symbolic expression `n == 4` is not known"):
+        bool(A.shape[0] == 4)
+    with pytest.raises(lw.ExpressionError, match="`/` does not apply to index values"):
+        A.shape[0] / 2
 
 
 def test_numpy_asks_a_tensor_for_its_shape():
