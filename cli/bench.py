@@ -16,8 +16,9 @@ from ..runtime.contenders.latency_views import latency_chart, latency_notes, lat
 from ..runtime.contenders.peers import PEERS
 from ..runtime.section_file import is_section_file
 from ..runtime.threads.default_threads import default_threads
+from .output_file import check_output_file, write_text
 from .program import add_program_options, open_program, threads_number
-from .report import make_console, write_text
+from .report import make_console
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     against = list(dict.fromkeys(arguments.against))
     require_packages(against)
+    check_output_file(arguments.svg)
     if against and is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library: --against needs the model that it was made of")
     program = open_program(arguments, arguments.batch)

@@ -15,6 +15,7 @@ from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .fill_shapes import with_shapes
 from .model_options import add_model_options
+from .output_file import check_output_file
 from .program import compile_with_progress
 
 LIBRARY = ".lwlib"
@@ -61,6 +62,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
     _check_output(arguments.output, arguments.weights, arguments.alternatives)
+    if arguments.output.suffix == LIBRARY:  # exports make their folder
+        check_output_file(arguments.output, "the library")
     start = time.perf_counter()
     options = arguments.line_tables, arguments.alternatives, arguments.unfused
     library = with_shapes(

@@ -21,6 +21,7 @@ from ..explorer.summary import summary
 from .fill_shapes import with_shapes
 from .inputs import add_input_options
 from .model_options import add_model_options, choices_of, saved_library
+from .output_file import check_output_file
 from .program import open_program
 from .progress import Tasks, progress_shown
 from .report import hottest_function
@@ -63,8 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.output is not None:
-        _check_output(arguments.output)
+    check_output_file(arguments.output, "the page")
     target = resolve_target(arguments.target or "native")
     with (
         progress_shown(piped=True) as tasks,
@@ -83,14 +83,6 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.open and not webbrowser.open(path.resolve().as_uri()):
         print("there is no browser to open it with", file=sys.stderr)
     return 0
-
-
-def _check_output(path: Path) -> None:
-    """Raises ``RuntimeArgumentError`` where no page can stand, before a long compilation rather than after it."""
-    if path.is_dir():
-        raise RuntimeArgumentError(f"the page cannot be written to {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise RuntimeArgumentError(f"the page cannot be written to {path}: there is no folder {path.parent}")
 
 
 def _model_subject(arguments: argparse.Namespace, tasks: Tasks) -> _Subject:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from .. import Engine
 from ..runtime.threads.default_threads import default_threads
+from .output_file import check_output_file, write_text
 from .program import add_program_options, add_threads_option, open_program
-from .report import write_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    for path in (arguments.trace, arguments.svg):
+        check_output_file(path)
     program = open_program(arguments)
     engine = Engine(program.library, threads=arguments.threads or default_threads())
     profile = engine.profile(program.inputs)

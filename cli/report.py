@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from .. import RuntimeArgumentError
 from ..codegen.model import CompiledFunction
 from ..ir.quantities import seconds_text, share_text
 from ..ir.table import lines_of, number_table, print_table
@@ -24,14 +22,6 @@ LLVM_LINES = 24
 def make_console() -> Console:
     """The console on stdout: as wide as the terminal, or ``COLUMNS``, and 80 columns elsewhere."""
     return Console(highlight=False)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file. Raises ``RuntimeArgumentError`` where that cannot be."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RuntimeArgumentError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def selection_json(library: Library, step_seconds: Sequence[float]) -> list[dict[str, Any]]:

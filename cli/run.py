@@ -18,6 +18,7 @@ from ..ir.quantities import count_text, error_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.measure.onnx_reference import onnxruntime_installed
 from ..runtime.threads.default_threads import default_threads
+from .output_file import check_output_file
 from .program import add_program_options, add_threads_option, open_program
 from .reference import CheckError, check_outputs, load_reference
 from .report import make_console, print_code, print_selection, selection_json
@@ -51,10 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     console = make_console()
-    if arguments.output is not None and not arguments.output.parent.is_dir():  # before a long compilation
-        raise RuntimeArgumentError(
-            f"the outputs cannot be written to {arguments.output}: there is no folder {arguments.output.parent}"
-        )
+    check_output_file(arguments.output, "the outputs")
     program = open_program(arguments)
     library, inputs = program.library, program.inputs
     if arguments.check and not program.compiled:

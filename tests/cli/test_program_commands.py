@@ -169,9 +169,19 @@ def test_a_library_takes_no_shapes_that_it_was_not_compiled_for(folder, capsys):
         assert "it takes no --shape" in failure(capsys, name, folder / "small.lwlib", "--shape", "x=4,8")
 
 
-def test_a_folder_that_is_missing_is_told_before_anything_is_compiled(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("loopwright.cli.run.open_program", pytest.fail)
-    assert "there is no folder" in failure(capsys, "run", folder / "small.onnx", "--output", tmp_path / "no" / "o.npz")
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("run", "--output"), ("bench", "--svg"), ("profile", "--svg"), ("profile", "--trace"), ("compile", "-o")],
+)
+def test_places_that_cannot_be_written_are_told_before_anything_is_compiled(
+    folder, tmp_path, capsys, monkeypatch, name, option
+):
+    step = "with_shapes" if name == "compile" else "open_program"
+    monkeypatch.setattr(f"loopwright.cli.{name}.{step}", pytest.fail)
+    line = [name, folder / "small.onnx", option]
+    assert "there is no folder" in failure(capsys, *line, tmp_path / "no" / "file.lwlib")
+    (tmp_path / "folder.lwlib").mkdir()
+    assert "it is a folder" in failure(capsys, *line, tmp_path / "folder.lwlib")
 
 
 def test_run_tells_in_json(folder, capsys):
