@@ -12,8 +12,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .interrupt import exits_silently
 
     with exits_silently():
-        from .command_line import parse, run
+        from .command_line import parse, prepare_output, run
 
+        prepare_output()
         arguments = parse(argv)
     return run(arguments)
 

@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Protocol, cast
 
 from .. import __version__
@@ -65,6 +67,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.print_help()
         parser.exit()
     return arguments
+
+
+def prepare_output() -> None:
+    """Let text be written whatever the output is: none at all, or one whose encoding lacks characters."""
+    if sys.stdout is None:  # closed, as by `>&-`
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def run(arguments: argparse.Namespace) -> int:

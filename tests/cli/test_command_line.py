@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -120,3 +121,17 @@ def test_an_output_that_cannot_be_written_is_an_error(tmp_path):
         )
     assert done.returncode == 1
     assert done.stderr == "loopwright: error: the output cannot be written: No space left on device\n"
+
+
+def test_text_is_written_in_encodings_that_lack_characters(tmp_path):
+    line = [sys.executable, "-m", "loopwright", "ops", "nn.conv2d"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False, cwd=tmp_path, timeout=600)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("nn.conv2d")
+
+
+def test_a_command_runs_without_an_output(tmp_path):
+    line = f"{shlex.quote(sys.executable)} -m loopwright ops add >&-"
+    done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, check=False, cwd=tmp_path, timeout=600)
+    assert (done.returncode, done.stderr) == (0, b"")
