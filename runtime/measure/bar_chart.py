@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 _HEIGHT, _LEFT, _LONGEST, _RIGHT, _TOP = 34, 380, 350, 190, 30
 """Pixels: of a bar with its gap, before the bars, of the longest bar, behind it, above all."""
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LETTERS = 56
 """Of a name that fit before the bars."""
 
@@ -35,21 +37,26 @@ def bar_chart(title: str, bars: Sequence[Bar]) -> str:
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"
  font-family="sans-serif" font-size="12">
 <rect width="100%" height="100%" fill="white"/>
-<text x="8" y="18" font-weight="bold">{escape(title)}</text>
+<text x="8" y="18" font-weight="bold">{_escaped(title)}</text>
 {drawn}</svg>
 """
+
+
+def _escaped(text: str) -> str:
+    """The text as XML, which has no control characters and no half surrogate pairs, as names of a model may have."""
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _drawn(y: int, bar: Bar, scale: float) -> str:
     length, spread = bar.length * scale, [bound * scale for bound in bar.spread or ()]
     rectangle = f'<rect x="{_LEFT}" y="{y + 5}" height="{_HEIGHT - 14}"'
-    return f"""<g><title>{escape(bar.hint or bar.about)}</title>
-<text x="{_LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(_cut(bar.name))}</text>
-<text x="{_LEFT - 8}" y="{y + 27}" text-anchor="end" font-size="10" fill="#666">{escape(_cut(bar.about))}</text>
+    return f"""<g><title>{_escaped(bar.hint or bar.about)}</title>
+<text x="{_LEFT - 8}" y="{y + 14}" text-anchor="end">{_escaped(_cut(bar.name))}</text>
+<text x="{_LEFT - 8}" y="{y + 27}" text-anchor="end" font-size="10" fill="#666">{_escaped(_cut(bar.about))}</text>
 {rectangle} width="{length:.1f}" fill="#9ecae1"/>
 {rectangle} width="{length * bar.dark:.1f}" fill="#3182bd"/>
 {"".join(_line(y, spread))}
-<text x="{_LEFT + max(length, *spread, 0.0) + 6:.1f}" y="{y + 19}" font-size="11">{escape(bar.label)}</text></g>
+<text x="{_LEFT + max(length, *spread, 0.0) + 6:.1f}" y="{y + 19}" font-size="11">{_escaped(bar.label)}</text></g>
 """
 
 

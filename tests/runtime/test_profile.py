@@ -222,7 +222,7 @@ def test_the_chrome_trace_lays_the_steps_end_to_end(profile):
 
 def test_the_chart_has_a_bar_a_function_and_one_of_the_engine_and_escapes_names():
     x = lw.var("<x>", (4, 4))
-    library = lw.compile(lw.Function([x], lw.nn.relu(x), "a<b&c"), jobs=1)
+    library = lw.compile(lw.Function([x], lw.nn.relu(x), "a<b&c\x1b\ud800"), jobs=1)
     root = ET.fromstring(lw.Engine(library, threads=1).profile([np.ones((4, 4), np.float32)]).svg())
     assert root.tag.endswith("svg")
     assert sum(child.tag.endswith("}g") for child in root) == 2  # and one of the engine
