@@ -167,12 +167,21 @@ def _given_shape(name: object, shape: object) -> GivenShape:
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType | np.dtype[Any] | type[Any]) -> TensorType:
     """A tensor type from extents (numbers or index expressions) and a dtype.
 
-    Raises ``TypeInferenceError`` for a negative extent.
+    Raises ``TypeInferenceError`` for a negative extent, and for what is none.
     """
     if isinstance(shape, (str, Operand)) or not isinstance(shape, Iterable):
         raise TypeInferenceError(f"a shape is a sequence of extents, as (2, 3), found {shape!r}")
-    extents = tuple(as_index(extent) for extent in shape)
+    extents = tuple(map(_extent, shape))
     for extent in extents:
         if (number := const_int(extent)) is not None and number < 0:
             raise TypeInferenceError(f"a tensor has no negative extents, found {[str(e) for e in extents]}")
     return TensorType(extents, dtype(kind))
+
+
+def _extent(value: object) -> Expr:
+    if not isinstance(value, (int, np.integer, Operand)):
+        raise TypeInferenceError(
+            f"an extent is a whole number, or a dimension that each run chooses, as te.var('n') makes it; "
+            f"found {value!r}"
+        )
+    return as_index(value)

@@ -1,6 +1,7 @@
 """The graph IR: types are interned, nodes typed, text deterministic, traversal safe on deep graphs."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -34,6 +35,13 @@ def test_equal_types_are_one_object():
 def test_a_shape_has_no_negative_extents():
     with pytest.raises(lw.TypeInferenceError, match="no negative extents"):
         tensor_type((2, -1), "float32")
+
+
+@pytest.mark.parametrize("extent", ["n", None, 2.0, (2,)])
+def test_what_is_no_extent_is_refused_with_a_way_to_leave_one_open(extent):
+    expected = rf"an extent is a whole number, .* te\.var\('n'\) makes it; found {re.escape(repr(extent))}"
+    with pytest.raises(lw.TypeInferenceError, match=expected):
+        lw.var("x", (extent, 4))
 
 
 def test_calls_are_typed_when_they_are_made():
