@@ -148,7 +148,7 @@ class Function(NodeBase):
     then it is known to the code, and nothing is chosen by it.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
-    a ``batch`` that is no tuple of dimensions, and for a negative size of it.
+    a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
     """
 
     params: Sequence[Var]
@@ -161,7 +161,7 @@ class Function(NodeBase):
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))
         _check_body(self.body)
-        _check_names(self.output_names)
+        _check_names(self.output_names, self.body)
         _check_batch(self.batch, self.batch_size)
         self._set_type(FunctionType(tuple(p.type for p in self.params), self.body.type))
 
@@ -191,9 +191,14 @@ def _check_body(body: object) -> None:
         raise TypeInferenceError(f"the body of a function is a node, found a value of type {kind}{several}")
 
 
-def _check_names(names: object) -> None:
+def _check_names(names: object, body: Node) -> None:
+    """Models may give a result twice, by one name; two results of one name could not be told apart."""
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise TypeInferenceError(f"output_names are a tuple of names, found {names!r}")
+    named: dict[str, Node] = {}
+    for name, result in zip(names, body.fields if isinstance(body, Tuple) else (body,), strict=False):
+        if named.setdefault(name, result) is not result:
+            raise TypeInferenceError(f"the output name {name!r} stands for two results: give each a name of its own")
 
 
 def _check_batch(batch: object, size: object) -> None:
