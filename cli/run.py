@@ -120,7 +120,7 @@ def _compare(
         names = [s.name for s in library.outputs]
         checked = check_outputs(arguments.model, names, outputs, inputs, reference)
         largest = error_text(checked.largest)
-        console.print(f"checked: the largest difference from {reference.who} is {largest} of an output's maximum")
+        console.print(f"checked: {reference.who} differs by at most {largest} of an output's maximum")
         if checked.exact is not None:
             ours, theirs = map(error_text, checked.exact)
             console.print(f"  beside float64 our largest error is {ours}, that of {reference.who} {theirs}")

@@ -127,7 +127,7 @@ def test_outputs_can_be_checked(path, capsys, monkeypatch, installed):
         monkeypatch.setattr(f"loopwright.cli.{module}.onnxruntime_installed", lambda: installed)
     assert command(path, "--check") == 0
     who = "onnxruntime" if installed else "onnx's reference evaluator"
-    assert f"checked: the largest difference from {who}" in capsys.readouterr().out
+    assert f"checked: {who} differs by at most" in capsys.readouterr().out
 
 
 def test_a_check_fails_where_the_error_is_ours(path, capsys, monkeypatch):
