@@ -122,7 +122,7 @@ def _file_subject(arguments: argparse.Namespace) -> _Subject:
     if not isinstance(schedules, Mapping) or not schedules:
         raise RuntimeArgumentError(
             f"{arguments.model} names no schedule: give it a global dict `schedules`, from names to what "
-            "lw.create_schedule gives"
+            "lw.create_schedule gives, or specialize(…).schedule of a kernel function"
         )
     peers = names.get("peers", {})
     if not isinstance(peers, Mapping) or not all(map(callable, peers.values())):

@@ -148,7 +148,7 @@ def test_a_function_for_any_shape_is_shown_without_times(folder, tmp_path, capsy
         ("x = (\n", "SyntaxError"),
         ("raise SystemExit(3)\n", "line 1: SystemExit: 3"),
         ("x = 1\n", "names no schedule: give it a global dict `schedules`"),
-        ("schedules = 7\n", "names no schedule"),
+        ("schedules = 7\n", "gives, or specialize(…).schedule of a kernel function"),
         ("schedules = {'a': 7}\n", "expected schedules by their names, found {'a': 7}"),
         (f"{SCHEDULES}\npeers = [1]\n", "should be a dict from names to functions"),
         (f"{SCHEDULES}\nY = te.compute((4, 4), lambda i, j: X[0])\n", "line 10: ExpressionError: X: float32[6, 16]"),
