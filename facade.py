@@ -282,7 +282,7 @@ def explain(
     >>> import loopwright as lw
     >>> call = lw.nn.softmax(lw.var("x", (4, 8)))
     >>> print(lw.explain(call, target="llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64"))
-    for llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64
+    for x86-64, x86_64-linux-gnu
     softmax
         softmax(float32[4, 8], axes=(1,))
           → softmax.generic (10): the only one
