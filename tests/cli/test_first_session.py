@@ -134,7 +134,8 @@ def plain(text):
 def plain_line(line):
     if "#%" in line or line.startswith(("loopwright  ", "onnxruntime  ")):  # a row of numbers
         line = re.sub(r"(?<=\s)\d+(?=\s)", "#", line)
-    return re.sub(r" {2,}", "  ", re.sub("─+", "──", line)).rstrip()
+    line = re.sub(r" {2,}", "  ", re.sub("─+", "──", line)).rstrip()
+    return f"{line.rpartition('  ')[0]}  …" if "…" in line else line  # how much is cut depends on the numbers beside it
 
 
 @needed_tools.needs("onnxruntime", package=needed_tools.EXTRAS)
