@@ -308,7 +308,7 @@ class Explorer {
       event.preventDefault();
     });
     addEventListener("beforeprint", () => this.views.forEach((view) => view.render(true)));
-    addEventListener("afterprint", () => this.views.forEach((view) => view.render()));
+    addEventListener("afterprint", () => this.views.forEach((view) => view.render(false)));
     addEventListener("hashchange", () => {
       if (location.hash.slice(1) === this.address) return;
       this.state = readAddress(this.data, this.panes, location.hash.slice(1));

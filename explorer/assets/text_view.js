@@ -34,6 +34,7 @@ class TextView {
     this.wraps = false;
     this.finder = null;
     this.matches = [];
+    this.all = false;
     this.root = element("div", "text");
     this.scroller = element("div", "scroller");
     this.sheet = element("div", "sheet");
@@ -124,8 +125,8 @@ class TextView {
     this.drawRuler();
   }
 
-  /** Makes the rows of the page those that can be seen; `all` of them, up to a limit, for printing. */
-  render(all = false) {
+  /** Makes the rows of the page those that can be seen; `all` of them, up to a limit, until printing has ended. */
+  render(all = this.all) {
     if (!this.pane) return;
     this.all = all;
     const { layout, scroller } = this;
