@@ -125,7 +125,8 @@ def _extents(stage: Stage, given: Mapping[str, Expr]) -> dict[str, Expr]:
 def _rounded_up(extent: Expr, factor: int | None, to: int | None) -> Expr:
     if factor is not None:
         return simplify(ceildiv(extent, const(factor, INDEX)) * const(factor, INDEX))
-    return simplify(maximum(extent, const(to or 0, INDEX)))
+    most = const(to or 0, INDEX)
+    return simplify(minimum(extent * most, maximum(extent, most)))  # what is empty stays so
 
 
 def _lengthen(stage: Stage, extents: dict[str, Expr], loop: str, extent: Expr) -> None:
@@ -138,7 +139,8 @@ def _lengthen(stage: Stage, extents: dict[str, Expr], loop: str, extent: Expr) -
             case SplitRelation(parent, outer, inner):
                 extents[parent] = simplify(extents[outer] * extents[inner])
             case FuseRelation(outer, inner, fused):
-                extents[outer] = ceildiv(extents[fused], extents[inner])
+                inner_extent = extents[inner] if const_int(extents[inner]) else maximum(extents[inner], ONE)  # or empty
+                extents[outer] = ceildiv(extents[fused], inner_extent)
             case RoundUpRelation(parent, rounded):
                 extents[parent] = extents[rounded]
             case FactorRelation():

@@ -289,3 +289,19 @@ def test_steps_are_kept_in_traces():
     exec(str(s.trace), {"s": again})
     assert str(again) == str(s)
     assert 'pad="-inf"' in str(s.trace)
+
+
+@pytest.mark.parametrize("how", [{"factor": 4}, {"to": 16}])
+@pytest.mark.parametrize(("n", "m"), [(3, 0), (0, 3), (3, 5)])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_what_is_empty_stays_empty(how, n, m, symbolic):
+    shape = (te.var("n") if symbolic else n, m)
+    A = te.placeholder(shape, name="A")
+    B = te.compute(shape, lambda i, j: A[i, j] * 2.0, name="B")
+    s = lw.create_schedule(B)
+    total = s.cache_write(B, "global")
+    s.cache_read(A, "global", [total], pad=0)
+    s[total].round_up(s[total].fuse(*s[total].loops), **how)
+    a, found = small(n, m), np.empty((n, m), np.float32)
+    lw.interpret(lw.lower(s, [A, B]))(a, found)
+    np.testing.assert_array_equal(found, a * 2)
