@@ -19,7 +19,7 @@ from loopwright.graph.types import leaf_types
 from loopwright.ops.registry import Op, OpPattern, register_op
 from loopwright.ops.strategy import register_compute
 
-TARGET = "x86-64-v3"
+TARGET = "x86-64"
 PATTERNS = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMENTWISE_FUSABLE, OpPattern.OPAQUE
 SHAPE = (3, 8)
 T = tensor_type(SHAPE, "float32")

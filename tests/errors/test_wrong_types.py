@@ -14,7 +14,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 
-TARGET = "x86-64-v3"
+TARGET = "x86-64"
 SECONDS = 5
 """Of the processor's time, that a call may take at most."""
 

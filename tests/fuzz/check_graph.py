@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import random_graphs
 from check_operator import require_no_refusal
+from draw import runnable
 
 import loopwright as lw
 
@@ -41,7 +42,7 @@ def _check(plan):
     try:
         library = lw.compile(
             graph.function,
-            TARGETS[plan["target"]],
+            runnable(TARGETS[plan["target"]]),
             jobs=1,
             layouts=plan["layouts"],
             precision=plan["precision"],

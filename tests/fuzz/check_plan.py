@@ -11,6 +11,7 @@ import traceback
 import numpy as np
 import random_programs
 import random_schedules
+from draw import runnable
 
 import loopwright as lw
 from loopwright.lowering.pipeline import realized_function
@@ -59,7 +60,7 @@ def check_values(program, s, plan, native):
         assert_same(program, arrays, expected, lambda shown=shown: f"{shown} in the interpreter\n{s}\n{func}")
     if native:
         debug = plan["seed"] % 3 == 0
-        kernel = lw.build(s, program.args, target=target, precision=precision(s), debug=debug)
+        kernel = lw.build(s, program.args, target=runnable(target), precision=precision(s), debug=debug)
         arrays = program.arrays(plan["seed"])
         kernel(*arrays)
         assert_same(program, arrays, expected, lambda: f"in native code for {target}, debug={debug}\n{s}\n{func}")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+import loopwright as lw
+from loopwright.runtime.foreign import why_not_here
+
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 130, 200)
 ELEMENTS = (100, 2_000, 30_000)
 """Most elements of a tensor, by the size of the plan: 0, 1, 2."""
@@ -14,6 +17,12 @@ OUTLIERS = {"moderate": (1e4, -1e4, 0.0, 1e-30), "large": (1e10, -1e10, 1e-40, -
 OUTLIERS["mask"] = (-1e38, -np.inf, "min", -1e10, 0.0)
 OUTLIERS["any"] = (*OUTLIERS["large"], 1e38, -1e38, np.inf, -np.inf, np.nan, "min", "max", "tiny")
 TOLERANCE = {"float64": 1e-9, "float32": 3e-5, "float16": 5e-3, "bfloat16": 4e-2}
+
+
+def runnable(target):
+    """The target, or the machine's own where the machine lacks instructions of it."""
+    named = lw.resolve_target(target)
+    return named if why_not_here(named) is None else lw.resolve_target("native")
 
 
 class Draw:
