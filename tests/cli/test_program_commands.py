@@ -58,7 +58,8 @@ def test_compile_writes_a_library_that_runs(folder, tmp_path, capsys):
 
 
 def test_compile_keeps_alternatives_where_asked(folder, tmp_path, capsys):
-    command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--alternatives")
+    target = ["--target", "x86-64-v3"]  # where several implementations serve
+    command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--alternatives", *target)
     model = lw.load(tmp_path / "m.lwlib").model
     assert "matmul.paneled" in [f.implementation for others in model.alternatives.values() for f in others]
     line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.o", "--alternatives"]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import described_host
 import needed_tools
 import pytest
 
@@ -92,7 +93,7 @@ def test_the_host_target_has_what_the_machine_has():
     assert host.fma_per_cycle in (1, 2)
     assert resolve_target("llvm -mattr=+sse3").fma_per_cycle == host.fma_per_cycle
     flags = Path("/proc/cpuinfo")
-    if flags.exists() and host.arch == "x86_64":
+    if flags.exists() and host.arch == "x86_64" and described_host.HOST not in os.environ:
         words = set(flags.read_text().split())
         assert ("avx2" in words) == host.has("avx2")
         assert ("avx512f" in words) == host.has("avx512f")
