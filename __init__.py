@@ -6,7 +6,7 @@ asked for: ``loopwright --help`` answers without.
 
 from typing import TYPE_CHECKING
 
-from .ir.version import VERSION
+from .base.version import VERSION
 
 __version__ = VERSION
 

@@ -15,34 +15,11 @@ import numpy as np
 from onnx import ModelProto
 
 from . import te
-from .codegen.host import resolve_target
-from .codegen.mlir.loops import loops_text
-from .codegen.model import TensorSpec
-from .codegen.options import Arithmetic, CodegenOptions, Precision
-from .codegen.report.report import VectorReport
-from .compiler.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
-from .compiler.dump import function_schedules as _function_schedules
-from .compiler.explain import Explanation, explain_call, explain_graph, explain_model
-from .compiler.fusion_report import FusionReport
-from .compiler.fusion_report import fusion_report as _fusion_report
-from .compiler.graph_passes import run_graph_passes
-from .compiler.layout_planning import Layouts, check_layouts
-from .compiler.linalg import linalg_text
-from .compiler.model import compile_model
-from .compiler.open_batch import with_open_batch
-from .compiler.partition import check_unfused
-from .compiler.progress import Progress
-from .compiler.records import TuningRecords, records_from
-from .compiler.specialize import specialize
-from .compiler.tuning_record import TuningRecord
-from .explorer.explore import explore
-from .explorer.explorer_page import ExplorerPage
-from .frontend import from_onnx
-from .graph.node import Call, Constant, Function, Node, Var
-from .graph.types import tensor_type
-from .ir.choices import check_flag, is_one_of
-from .ir.dtype import DType
-from .ir.errors import (
+from .artifact.model import TensorSpec
+from .artifact.options import Arithmetic, CodegenOptions, Precision
+from .base.choices import check_flag, is_one_of
+from .base.dtype import DType
+from .base.errors import (
     BoundsError,
     CacheError,
     ExpressionError,
@@ -62,17 +39,39 @@ from .ir.errors import (
     TypeInferenceError,
     VerificationError,
 )
+from .base.memory import memory_errors
+from .base.target import Target
+from .codegen.host import resolve_target
+from .codegen.mlir.loops import loops_text
+from .codegen.report.report import VectorReport
+from .compiler.fusion.partition import check_unfused
+from .compiler.layout.layout_planning import Layouts, check_layouts
+from .compiler.model.compile_model import compile_model
+from .compiler.model.progress import Progress
+from .compiler.passes.graph_passes import run_graph_passes
+from .compiler.passes.open_batch import with_open_batch
+from .compiler.passes.specialize import specialize
+from .compiler.reports.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
+from .compiler.reports.dump import function_schedules as _function_schedules
+from .compiler.reports.explain import Explanation, explain_call, explain_graph, explain_model
+from .compiler.reports.fusion_report import FusionReport
+from .compiler.reports.fusion_report import fusion_report as _fusion_report
+from .compiler.reports.linalg import linalg_text
+from .compiler.selection.records import TuningRecords, records_from
+from .compiler.selection.tuning_record import TuningRecord
+from .explorer.explore import explore
+from .explorer.explorer_page import ExplorerPage
+from .frontend import from_onnx
+from .graph.node import Call, Constant, Function, Node, Var
+from .graph.types import tensor_type
 from .ir.expr import ExprLike
 from .ir.interpret import interpret
-from .ir.memory import memory_errors
 from .ir.stmt import IRModule, PrimFunc
-from .ir.target import Target
 from .ir.verify import verify
 from .kernels.build import build_kernel
 from .kernels.kernel_function import KernelFunction, kernel
 from .kernels.specialization import Specialization
 from .lowering.declare_intrinsic import declare_intrinsic
-from .lowering.default_schedule import default_schedule as _default_schedule
 from .lowering.pipeline import PassRecord
 from .lowering.pipeline import lower as _lower
 from .lowering.schedule import Schedule, create_schedule
@@ -91,6 +90,7 @@ from .runtime.measure.compare import Comparison
 from .runtime.measure.profile import Profile
 from .runtime.measure.timing import Timing
 from .runtime.tactics.tactic import AbstractTactic, TacticRegistry, tactics
+from .schedules.default_schedule import default_schedule as _default_schedule
 from .te.tensor import Tensor
 
 MlirLevel = Literal["linalg", "loops"]

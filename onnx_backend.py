@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import loopwright as lw
-from loopwright.ir.quantities import count_text
+from loopwright.base.quantities import count_text
 
 Array = npt.NDArray[Any]
 OPTIONS = inspect.signature(lw.compile).parameters.keys() - {"model", "shapes"}

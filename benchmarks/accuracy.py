@@ -19,7 +19,7 @@ from elementwise import compile_map
 from scipy import special
 from ulps import EXACT, Array, errors
 
-from loopwright.ir.dtype import dtype
+from loopwright.base.dtype import dtype
 
 CHUNK = 1 << 17
 """What is computed at a time, so that it stays in cache."""

@@ -15,7 +15,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import nn, te
-from loopwright.compiler.selection import select_implementation
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.runtime.contenders.rounds import Contender, Facts, Run, alternate, ended, serve
 
 LIMIT = 3.0

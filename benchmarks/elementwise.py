@@ -19,15 +19,15 @@ import numpy as np
 from llvmlite import ir as llvm_ir
 from numpy.typing import NDArray
 
+from loopwright.base.dtype import FLOAT32, FLOAT64, DType, dtype
+from loopwright.base.target import Target
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.lanes import external
 from loopwright.codegen.machine import data_layout, optimize, target_machine
 from loopwright.codegen.small_floats import narrow, narrow_double, widen
 from loopwright.codegen.types import memory_element, value_type
 from loopwright.codegen.vector_math import emit_intrinsic
-from loopwright.ir.dtype import FLOAT32, FLOAT64, DType, dtype
 from loopwright.ir.intrinsics import INTRINSICS
-from loopwright.ir.target import Target
 
 Array = NDArray[Any]
 Emit = Callable[[llvm_ir.IRBuilder, list[llvm_ir.Value], DType, Target], llvm_ir.Value]

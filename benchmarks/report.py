@@ -17,7 +17,7 @@ from results import BESIDE, DIRECT, OURS, Record, Result
 from rich.console import Console
 from rich.table import Table
 
-from loopwright.ir.quantities import bytes_text, count_text, rate_text, seconds_text
+from loopwright.base.quantities import bytes_text, count_text, rate_text, seconds_text
 
 
 def _bar_of(result: Result) -> str:

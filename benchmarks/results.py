@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cases.case import Bar
 
-from loopwright.ir.quantities import rate_text
+from loopwright.base.quantities import rate_text
 
 OURS, DIRECT, STRICT, INVARIANT = "loopwright", "direct", "strict", "invariant"
 BESIDE = {
@@ -115,7 +115,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 def machine() -> str:
     """The processor's name, and how many of its cores we are granted, whatever the environment asks for."""
     import loopwright as lw
-    from loopwright.ir.granted_cpus import granted_cpus
+    from loopwright.base.granted_cpus import granted_cpus
 
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []

@@ -16,7 +16,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.aligned import aligned
+from loopwright.base.aligned import aligned
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 from fast_matmul import peak_kernel

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import ModelError
-from ..ir.quantities import count_text, seconds_text
-from ..ir.table import print_table
+from ..base.quantities import count_text, seconds_text
+from ..base.table import print_table
 from ..runtime.contenders.contest import ROUNDS, Contest, Rounds, require_packages
 from ..runtime.contenders.latency import Latency
 from ..runtime.contenders.latency_views import latency_chart, latency_notes, latency_table

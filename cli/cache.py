@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ..codegen.cache import CacheEntry, DiskCache, disk_cache
-from ..ir.quantities import bytes_text, count_text
-from ..ir.table import Name, number_table, print_table
-from ..ir.target import brief_target
+from ..artifact.cache import CacheEntry, DiskCache, disk_cache
+from ..base.quantities import bytes_text, count_text
+from ..base.table import Name, number_table, print_table
+from ..base.target import brief_target
 from .report import make_console
 
 DAY = 86400.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from .. import __version__
-from ..ir.errors import LoopwrightError
+from ..base.errors import LoopwrightError
 from .command_parser import CommandParser
 from .interrupt import INTERRUPTED
 

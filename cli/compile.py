@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
+from ..base.quantities import bytes_text, count_text, seconds_text
 from ..codegen.export.names import c_function_name
-from ..ir.quantities import bytes_text, count_text, seconds_text
 from ..runtime.exports.export import Kind, Weights, shared_suffix
 from ..runtime.section_file import is_section_file
 from .fill_shapes import with_shapes

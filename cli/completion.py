@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .. import RuntimeArgumentError
-from ..ops.registry import all_ops
+from ..ops.definition.registry import all_ops
 from .command_line import SUBCOMMANDS, build_parser
 from .command_parser import CommandParser
 

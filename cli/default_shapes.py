@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum
 
-from ..codegen.extents import Extent, evaluate
+from ..artifact.extents import Extent, evaluate
 from .model_inputs import ModelInput
 
 Shapes = dict[str, tuple[int, ...]]

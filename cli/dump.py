@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .. import dump
-from ..compiler.dump import STAGES, StageText
+from ..compiler.reports.dump import STAGES, StageText
 from .fill_shapes import GivenShapes, with_shapes
 from .model_options import add_model_options, choices_of, saved_library
 

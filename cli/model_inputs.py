@@ -10,7 +10,7 @@ from typing import Any
 from onnx import GraphProto, TensorProto
 
 from .. import Library, ModelError, RuntimeArgumentError
-from ..codegen.extents import Extent
+from ..artifact.extents import Extent
 from ..frontend.tensors import declared_extent, element_type
 from .weight_extents import weight_extents
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict, get_args
 
 from .. import Library, RuntimeArgumentError, load
-from ..codegen.options import Arithmetic
+from ..artifact.options import Arithmetic
 from ..runtime.section_file import is_section_file
 
 OPEN = "?"

@@ -13,20 +13,20 @@ from typing import Any
 from rich.console import Console, Group
 from rich.markup import escape
 
+from ..base.errors import LoopwrightError
+from ..base.op_names import check_op_name
+from ..base.table import Name, number_table, print_table, text_width
+from ..base.target import Target
 from ..codegen.host import resolve_target
 from ..frontend.registry import converted_versions
 from ..graph.layout import Layout
 from ..graph.node import Call, Var
 from ..graph.types import tensor_type
-from ..ir.errors import LoopwrightError
-from ..ir.op_names import check_op_name
-from ..ir.table import Name, number_table, print_table, text_width
-from ..ir.target import Target
 from ..ops import nn
-from ..ops.attrs import REQUIRED
-from ..ops.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
-from ..ops.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op
-from ..ops.strategy import OpStrategy, strategy_of
+from ..ops.definition.attrs import REQUIRED
+from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op
+from ..ops.definition.strategy import OpStrategy, strategy_of
+from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from .report import make_console
 
 PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"

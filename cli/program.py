@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
-from ..ir.quantities import bytes_text, count_text, seconds_text
+from ..base.quantities import bytes_text, count_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .default_shapes import Shapes

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from rich.progress import Progress as Bars
 
-from ..compiler.progress import Progress, lines
-from ..compiler.progress_display import terminal_bars
+from ..compiler.model.progress import Progress, lines
+from ..compiler.model.progress_display import terminal_bars
 
 Tasks: TypeAlias = Callable[[str], Progress]
 """Begins a task, and gives what is called as it goes on."""

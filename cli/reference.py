@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from ..ir.errors import LoopwrightError
-from ..ir.quantities import error_text
+from ..base.errors import LoopwrightError
+from ..base.quantities import error_text
 from ..runtime.arrays import Array
 from ..runtime.measure.closeness import allowed_distance, distance
 from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session

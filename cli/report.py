@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..codegen.model import CompiledFunction
-from ..ir.quantities import seconds_text, share_text
-from ..ir.table import lines_of, number_table, print_table
+from ..artifact.model import CompiledFunction
+from ..base.quantities import seconds_text, share_text
+from ..base.table import lines_of, number_table, print_table
 from ..runtime.library import Library
 from .shorten import hot_block, shorten
 

@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
-from ..ir.quantities import count_text, error_text, seconds_text
+from ..base.quantities import count_text, error_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.measure.onnx_reference import onnxruntime_installed
 from ..runtime.threads.default_threads import default_threads

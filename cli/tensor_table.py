@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from ..codegen.model import TensorSpec
-from ..ir.quantities import digits
-from ..ir.table import Name, number_table, print_table
+from ..artifact.model import TensorSpec
+from ..base.quantities import digits
+from ..base.table import Name, number_table, print_table
 from ..runtime.arrays import Array
 
 _NUMBERS = ("least", "mean", "largest")

@@ -7,8 +7,9 @@ from typing import Literal
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.buffer import ARENA_ALIGNMENT, Buffer
-from ..ir.dtype import INDEX
+from ..base.aligned import ARENA_ALIGNMENT
+from ..base.dtype import INDEX
+from ..ir.buffer import Buffer
 from ..ir.expr import ONE, Binary, Const, Expr, Load, const_int
 from ..ir.simplify import simplify
 from ..ir.stmt import CallExtern, Launch, Stmt, Store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.dtype import DType
-from ..ir.target import Target
+from ..base.dtype import DType
+from ..base.target import Target
 from .small_floats import narrow, narrow_double, widen
 from .types import F64, call_intrinsic, element_type, is_small_float, same_lanes, with_element
 

@@ -9,20 +9,20 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from ..ir.brief import one_line
-from ..ir.errors import InternalError, ModelError
+from ..artifact.cache import DiskCache, disk_cache
+from ..artifact.cache_entry import About
+from ..artifact.cache_key import cache_key, compiler_version
+from ..artifact.nest_source import NestSource, kept_source
+from ..artifact.options import CodegenOptions
+from ..base.brief import one_line
+from ..base.errors import InternalError, ModelError
+from ..base.target import Target
 from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
-from ..ir.target import Target
-from .cache import DiskCache, disk_cache
-from .cache_entry import About
-from .cache_key import cache_key, compiler_version
 from .llvm_memory import require_for_compiling
 from .machine import optimize, target_machine
 from .module import emit_module
-from .nest_source import NestSource, kept_source
 from .object_check import check_object
-from .options import CodegenOptions
 
 _SOURCES = ("codegen",)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.target import Target
+from ..artifact.options import CodegenOptions
+from ..base.target import Target
 from .lanes import external
-from .options import CodegenOptions
 from .types import F32, I32, call_intrinsic, int_or_float, lanes_of, same_lanes, vector_of, with_element
 
 HIGH = 0xFFFF0000

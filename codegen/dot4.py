@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.target import Target
+from ..base.target import Target
 from .lanes import external
 from .types import I16, I32, lanes_of, same_lanes, shuffle, vector_of
 

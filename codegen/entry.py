@@ -8,25 +8,17 @@ kernel's code (as 16 bits) in the lower half.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.target import Target
+from ..artifact.model import KernelCall
+from ..artifact.options import CodegenOptions
+from ..base.target import Target
 from .compile import CompiledCode, compile_text
 from .machine import data_layout
-from .options import CodegenOptions
 from .types import I32, I64, PTR
 
 CODE_BITS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCall:
-    """One step of a model: the symbol of a kernel's entry, and the slots of the model that hold its arguments."""
-
-    symbol: str
-    operands: tuple[int, ...]
 
 
 def compile_entry(name: str, steps: Sequence[KernelCall], target: Target, options: CodegenOptions) -> CompiledCode:

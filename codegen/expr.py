@@ -12,7 +12,9 @@ from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.errors import InternalError
+from ..artifact.options import CodegenOptions
+from ..base.errors import InternalError
+from ..base.target import Target
 from ..ir.expr import (
     Binary,
     Broadcast,
@@ -34,7 +36,6 @@ from ..ir.expr import (
     const_int,
     is_const,
 )
-from ..ir.target import Target
 from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
@@ -44,7 +45,6 @@ from .dot2 import dot2, pair
 from .dot4 import dot4
 from .facts import Facts
 from .memory import MemoryEmitter
-from .options import CodegenOptions
 from .types import (
     call_intrinsic,
     constant,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.errors import ExpressionError
+from ..base.errors import ExpressionError
 from ..ir.expr import Expr
 from ..ir.extern import ExternFunction, ExternParam, Region
 from ..ir.stmt import CallExtern, IRModule

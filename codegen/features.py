@@ -14,8 +14,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from ..ir.child_python import python_command
-from ..ir.errors import TargetError
+from ..base.child_python import python_command
+from ..base.errors import TargetError
 from .llvm_memory import require_for_compiling
 from .pipeline import run_pipeline
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from llvmlite import ir as llvm_ir
 
+from ..base.target import Target
 from ..ir.expr import Binary, Broadcast, Cast, Const, Expr, Select
-from ..ir.target import Target
 from .lanes import external
 from .types import call_intrinsic
 

@@ -1,6 +1,6 @@
 """Targets from what users write: ``"native"``, an LLVM cpu name, an ``llvm`` line, or what a distribution adds.
 
-``ir/target.py`` has the form of the text, ``ir/target_kind.py`` what distributions add.
+``base/target.py`` has the form of the text, ``base/target_kind.py`` what distributions add.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import TargetError
-from ..ir.target import LLVM, Target, TargetOptions, parse_target_line
-from ..ir.target_kind import Provided, find_kind, known_kinds
+from ..base.errors import TargetError
+from ..base.target import LLVM, Target, TargetOptions, parse_target_line
+from ..base.target_kind import Provided, find_kind, known_kinds
 from .features import FEATURES, check_together, implied_features, known_names
 from .libraries import check_libraries
 from .processor import Processor, this_processor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.dtype import DType
+from ..base.dtype import DType
 from .types import call_intrinsic, same_lanes
 
 

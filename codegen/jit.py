@@ -11,13 +11,13 @@ from itertools import zip_longest
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import InternalError
-from ..ir.target import Target
+from ..artifact.nest_source import NestSource
+from ..base.errors import InternalError
+from ..base.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
 from .compile import CompiledCode
 from .llvm_memory import require_for_linking
 from .machine import linking_machine
-from .nest_source import NestSource
 from .profiling.perf import LoadedFunctions, perf_wanted
 
 _numbers = itertools.count()

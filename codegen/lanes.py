@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.target import Target
+from ..base.target import Target
 
 
 class Splat(llvm_ir.Constant):  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from ..ir.errors import TargetError
+from ..base.errors import TargetError
 
 HOW_TO_GET_BLAS = "pip install 'loopwright[blas]'"
 LIBRARIES = {"cblas": ("scipy", HOW_TO_GET_BLAS)}

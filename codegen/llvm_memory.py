@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir.memory import require_memory
+from ..base.memory import require_memory
 
 _PASSES = 64 << 20
 _A_CHARACTER = 40

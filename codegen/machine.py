@@ -6,8 +6,8 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from ..ir.errors import TargetError
-from ..ir.target import Target
+from ..base.errors import TargetError
+from ..base.target import Target
 from .features import implied_features
 from .pipeline import run_pipeline
 

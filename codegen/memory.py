@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
+from ..base.dtype import INDEX, DType
 from ..ir.buffer import Buffer
-from ..ir.dtype import INDEX, DType
 from ..ir.expr import Const, Expr, Var, const_int
 from .facts import Facts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lanes import Splat

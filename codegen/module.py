@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
+from ..artifact.nest_source import SUFFIX
+from ..artifact.options import CodegenOptions
+from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.expr import Var, const_int
 from ..ir.extern import ExternFunction
 from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
-from ..ir.target import Target
 from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .debug_info import LineTable
@@ -26,8 +28,6 @@ from .extern_call import extern_functions
 from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout
-from .nest_source import SUFFIX
-from .options import CodegenOptions
 from .stmt import StmtEmitter
 from .types import I32, I64, PTR, value_type
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 
-from ..ir.errors import ModelError
-from ..ir.target import Target
+from ..base.errors import ModelError
+from ..base.target import Target
 from .profiling.elf import FUNCTION, RELOCATIONS, ElfObject, Section, Symbol
 
 _MACHINES = {"x86_64": 62, "aarch64": 183, "arm64": 183, "riscv64": 243}

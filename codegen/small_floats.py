@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.dtype import DType
-from ..ir.target import Target
+from ..base.dtype import DType
+from ..base.target import Target
 from .types import F32, F64, I16, I32, call_intrinsic, same_lanes, with_element
 
 _HALF = llvm_ir.HalfType()

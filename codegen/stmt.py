@@ -8,6 +8,8 @@ from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
+from ..artifact.options import CodegenOptions
+from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.expr import Var, const_int, is_const
 from ..ir.stmt import (
@@ -25,7 +27,6 @@ from ..ir.stmt import (
     Store,
     While,
 )
-from ..ir.target import Target
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator, heap_bytes, place, used_bytes
 from .checks import Checks
@@ -34,7 +35,6 @@ from .expr import ExprEmitter
 from .extern_call import emit_extern_call
 from .facts import VarFacts
 from .memory import Slots
-from .options import CodegenOptions
 from .types import I32, PTR, same_lanes
 
 LaunchEmitter = Callable[["StmtEmitter", Launch], llvm_ir.Value]

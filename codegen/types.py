@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from llvmlite import ir as llvm_ir
 
-from ..ir.dtype import DType
+from ..base.dtype import DType
 from .lanes import Splat, external
 
 I1 = llvm_ir.IntType(1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..artifact.options import CodegenOptions
+from ..base.target import Target
 from ..codegen.compile import CompiledCode, compile_module
-from ..codegen.options import CodegenOptions
 from ..codegen.report.report import VectorReport
 from ..codegen.report.verdicts import vector_report
 from ..ir.stmt import PrimFunc
-from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import lower, lower_numbered
 from ..lowering.recomputed import recomputations

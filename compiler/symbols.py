@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..codegen.extents import Extent, divisibility, extent_of
+from ..artifact.extents import Extent, divisibility, extent_of
+from ..base.errors import ModelError
 from ..graph.node import Call, Function, Var
 from ..graph.types import TensorType, Type, leaf_types
 from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
-from ..ir.errors import ModelError
 from ..ir.expr import Expr, as_index, const_int
 from ..ir.facts import nonnegative, prove
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, substitute
-from ..ops.run_checks import run_checks
+from ..ops.definition.run_checks import run_checks
 
 Symbol = expr.Var
 

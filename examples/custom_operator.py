@@ -12,11 +12,12 @@ import numpy as np
 import loopwright as lw
 from loopwright import te
 from loopwright.graph.types import Type
-from loopwright.lowering.default_schedule import schedule_stage
-from loopwright.ops.registry import OpPattern, register_op
-from loopwright.ops.relations import tensor_argument
-from loopwright.ops.strategy import OpStrategy, Tensors, register_strategy, schedule_default
-from loopwright.ops.tiling import schedule_around
+from loopwright.ops.definition.registry import OpPattern, register_op
+from loopwright.ops.definition.relations import tensor_argument
+from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
+from loopwright.schedules.around import schedule_around
+from loopwright.schedules.default_schedule import schedule_stage
+from loopwright.te.tensor import Tensors
 
 
 def relation(types: Sequence[Type], attrs: None) -> Type:

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..artifact.options import CodegenOptions, Precision
+from ..base.errors import RuntimeArgumentError
+from ..base.quantities import count_text
+from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..codegen.options import CodegenOptions, Precision
 from ..compiler.build import compile_schedule
-from ..compiler.progress import Progress, progress_shown, unseen
-from ..ir.errors import RuntimeArgumentError
-from ..ir.quantities import count_text
-from ..ir.target import Target
+from ..compiler.model.progress import Progress, progress_shown, unseen
 from ..lowering.schedule import Schedule
 from ..runtime.foreign import why_not_here
 from ..runtime.kernel import Kernel

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..ir.brief import listed, one_line
-from ..ir.errors import RuntimeArgumentError
-from ..ir.html.markup import element
-from ..ir.html.view import styled
+from ..base.brief import listed, one_line
+from ..base.errors import RuntimeArgumentError
+from ..base.html.markup import element
+from ..base.html.view import styled
 from .document import Document
 from .page import page, write_page
 

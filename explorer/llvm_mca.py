@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ..base.target import Target
 from ..codegen.machine import feature_string
 from ..codegen.report.assembly import Instruction
-from ..ir.target import Target
 
 NEWEST, OLDEST = 40, 15
 """The versions that are looked for, as ``llvm-mca-19``: the newest knows most processors."""

@@ -1,6 +1,6 @@
 """What a machine model predicts for the innermost loops of the machine code: cycles an iteration, and what bounds them.
 
-The model is that by which register tiles are chosen and products cost (``lowering/register_tile.py``), applied to the
+The model is that by which register tiles are chosen and products cost (``schedules/register_tile.py``), applied to the
 instructions that a loop has in the end; what such tiles have little of, stores and other instructions, is added here.
 Beside it stands what ``llvm-mca`` says, where that is installed.
 """
@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..base.quantities import count_text
+from ..base.target import Target
 from ..codegen.report.loop_work import LoopWork, loop_work
 from ..codegen.report.report import CodeLoop, VectorReport
 from ..ir.origin import Nest
-from ..ir.quantities import count_text
-from ..ir.target import Target
-from ..lowering.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
-from ..ops.cost import UNKNOWN_EXTENT
+from ..ops.definition.cost import UNKNOWN_EXTENT
+from ..schedules.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
 from .llvm_mca import McaOpinion, Silence, ask_llvm_mca
 
 STORES_PER_CYCLE = 1

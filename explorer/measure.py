@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..ir.dtype import DType
-from ..ir.errors import RuntimeArgumentError
+from ..base.dtype import DType
+from ..base.errors import RuntimeArgumentError
 from ..ir.expr import const_int
 from ..runtime.arrays import Array
 from ..runtime.kernel import BoundKernel

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 from .document import Document
 
 _SCRIPTS = (

@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
 
+from ..base.quantities import seconds_text
 from ..codegen.report.report import LoopReport
 from ..codegen.report.x86 import Counts
-from ..ir.quantities import seconds_text
 from .document import Note, Pane, PassEntry, Role, ScheduleEntry
 from .linked_text import LinkedText
 from .model_text import model_lines

@@ -37,14 +37,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..artifact.options import CodegenOptions, Precision
+from ..base.target import Target
 from ..codegen.compile import texts_with_lines
 from ..codegen.host import resolve_target
 from ..codegen.marked_text import read_assembly_lines, read_llvm_ir
-from ..codegen.options import CodegenOptions, Precision
 from ..codegen.report.report import LoopReport, VectorReport
 from ..codegen.report.verdicts import vector_report
 from ..ir.origin import Nest
-from ..ir.target import Target
 from ..lowering.passes.outline_parallel import outline_parallel
 from ..lowering.pipeline import PassRecord, lower_numbered
 from ..lowering.recomputed import recomputations

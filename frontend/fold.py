@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dtype import dtype
 from ..graph.node import Call, Constant
 from ..graph.types import TensorType
-from ..ir.dtype import dtype
-from ..ops.evaluate import evaluate_call
+from ..ops.definition.evaluate import evaluate_call
 
 MAX_ELEMENTS = 1 << 16
 MAX_INTERPRETED = 1 << 8

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, Var
 from ..graph.types import GivenShape, TensorType, given_shapes
 from ..graph.visit import inputs, post_order, with_inputs
-from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
 from . import converters  # noqa: F401  enters them in the table
 from .fold import fold
 from .inlining import (

@@ -7,8 +7,8 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
 
+from ..base.errors import ModelError
 from ..graph.types import TensorType, Type
-from ..ir.errors import ModelError
 from .onnx_node import describe
 from .tensors import type_proto
 

@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto
 
-from ..ir.errors import ModelError
+from ..base.errors import ModelError
 from .stored_weights import parse_without_weights
 
 

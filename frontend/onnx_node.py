@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from ..base.errors import ModelError
 from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
-from ..ir.errors import ModelError
 from ..ir.expr import Expr, const_int
 from .shape_values import ShapeValues
 from .tensors import tensor_value

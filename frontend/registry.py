@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from onnx import defs
 
+from ..base.errors import LoopwrightError
 from ..graph.node import Node
-from ..ir.errors import LoopwrightError
 from .onnx_node import OnnxNode
 
 Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node] | None]

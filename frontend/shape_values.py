@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.errors import ModelError
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.errors import ModelError
 from ..ir.expr import Compare, Expr, as_index, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.simplify import simplify

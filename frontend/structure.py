@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
-from ..ir.errors import ModelError
+from ..base.errors import ModelError
 from .onnx_node import describe
 
 

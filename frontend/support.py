@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import FunctionProto, ModelProto, NodeProto, defs
 
-from ..ir.errors import ModelError
+from ..base.errors import ModelError
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
 from .onnx_node import describe
 from .registry import OWN_DOMAIN, find_converter, version_of

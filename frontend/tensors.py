@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError, ModelError
+from ..base.memory import STEPS_VARIABLE, step_limit
 from ..graph.types import GivenShape, TensorType, tensor_type
 from ..ir.build import index_var
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError, ModelError
 from ..ir.expr import Expr, as_index, const_int
-from ..ir.memory import STEPS_VARIABLE, step_limit
 
 MAX_BYTES = 1 << 47
 """Size of the largest tensor: what an address space of 47 bits could hold."""

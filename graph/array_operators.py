@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.dtype import DType
-from ..ir.errors import TypeInferenceError
+from ..base.dtype import DType
+from ..base.errors import TypeInferenceError
 from ..ir.expr import Expr, const_int
 from ..ir.operators import Operator, Operators
 from ..ir.ufuncs import UFUNCS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir.html.code import code
-from ..ir.html.table import facts
-from ..ir.html.view import view
-from ..ir.quantities import bytes_text
+from ..base.html.code import code
+from ..base.html.table import facts
+from ..base.html.view import view
+from ..base.quantities import bytes_text
 from .node import Call, Constant, Function, Node, Tuple
 from .visit import post_order
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.errors import TypeInferenceError
+from ..base.errors import TypeInferenceError
+from ..base.intern import Interned
 from ..ir.expr import Expr, ExprLike, as_index, const_int
-from ..ir.intern import Interned
 from ..ir.simplify import simplify
 
 _PART = re.compile(r"([A-Z])|(\d+)([a-z])")

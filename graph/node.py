@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..base.brief import one_line
+from ..base.dtype import dtype
+from ..base.errors import TypeInferenceError
 from ..ir import expr
-from ..ir.brief import one_line
-from ..ir.dtype import dtype
-from ..ir.errors import TypeInferenceError
 from ..ir.expr import Expr
 from .array_operators import ArrayOperators
 from .types import FunctionType, TensorType, TupleType, Type, tensor_type

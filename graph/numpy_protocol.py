@@ -11,7 +11,7 @@ from collections.abc import Callable
 from operator import getitem
 from typing import Any, TypeAlias, TypeVar
 
-from ..ir.errors import TypeInferenceError
+from ..base.errors import TypeInferenceError
 
 Implementation: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Implementation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, assert_never
 
-from ..ir.brief import listed, one_line
+from ..base.brief import listed, one_line
 from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from .visit import post_order
 

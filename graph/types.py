@@ -18,11 +18,11 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from ..ir.brief import one_line
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError, ModelError, TypeInferenceError
+from ..base.brief import one_line
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError, ModelError, TypeInferenceError
+from ..base.intern import Interned
 from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
-from ..ir.intern import Interned
 from ..ir.simplify import simplify
 
 

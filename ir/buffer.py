@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from .brief import one_line
-from .dtype import DType
+from ..base.brief import one_line
+from ..base.dtype import DType
 
 if TYPE_CHECKING:
     from .expr import Expr, Var
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 Scope = Literal["global", "local", "register"]
 """Where a buffer lives: ``global`` is an argument or the heap, ``local`` the stack, ``register`` a small array whose
 indices are all constant in the end, which LLVM keeps in registers."""
-
-ARENA_ALIGNMENT = 64
-PAGE_BYTES = 4096
-"""What the processor fetches ahead ends at a multiple of this. Addresses that differ by a multiple share a set of the
-first cache, which holds 8 of them or a few more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

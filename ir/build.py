@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .buffer import ARENA_ALIGNMENT, Buffer, Scope
-from .dtype import HANDLE, INDEX, DType, dtype
+from ..base.aligned import ARENA_ALIGNMENT
+from ..base.dtype import HANDLE, INDEX, DType, dtype
+from .buffer import Buffer, Scope
 from .expr import Binary, Const, Expr, ExprLike, Var, as_index, const
 from .scalar import eval_binary
 

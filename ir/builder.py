@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from ..base.dtype import DType
+from ..base.errors import ExpressionError
 from .buffer import Buffer, Scope
 from .build import index_var, make_buffer
-from .dtype import DType
-from .errors import ExpressionError
 from .expr import Cast, Expr, ExprLike, Load, Var, as_expr, as_index
 from .extern import ExternFunction, Region
 from .simplify import simplify

@@ -44,11 +44,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from .brief import one_line
+from ..base.brief import one_line
+from ..base.dtype import BOOL, INDEX, DType, dtype
+from ..base.errors import ExpressionError
+from ..base.intern import Interned
 from .buffer import Buffer
-from .dtype import BOOL, INDEX, DType, dtype
-from .errors import ExpressionError
-from .intern import Interned
 from .operators import Operator, Operators
 from .rounding import round_number
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from .brief import one_line
+from ..base.brief import one_line
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError
 from .buffer import Buffer
-from .dtype import DType, dtype
-from .errors import ExpressionError
 from .expr import Expr, maximum, minimum
 
 Passing = Literal["value", "reference", "read", "write", "update"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .dtype import DType
+from ..base.dtype import DType
 from .expr import (
     Binary,
     Broadcast,

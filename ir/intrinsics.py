@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import BFLOAT16, BOOL, FLOAT32, INT32, DType
-from .errors import ExpressionError
+from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, DType
+from ..base.errors import ExpressionError
 from .expr import Call, Expr, ExprLike, as_expr, broadcast_to
 from .rounding import round_fraction, round_to_float
 

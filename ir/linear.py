@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 
-from .dtype import DType
+from ..base.dtype import DType
 from .expr import Binary, Broadcast, Const, Expr, Ramp, Unary
 from .scalar import wrap
 

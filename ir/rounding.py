@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .dtype import FLOAT64, DType
+from ..base.dtype import FLOAT64, DType
 
 _FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 _EXACT_INTEGERS = 1 << 53

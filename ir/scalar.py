@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtype import DType
+from ..base.dtype import DType
 from .expr import BinaryOp, CompareOp, UnaryOp
 from .rounding import round_number
 

@@ -33,9 +33,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .brief import listed, one_line
+from ..base.brief import listed, one_line
+from ..base.errors import ExpressionError
 from .buffer import Buffer
-from .errors import ExpressionError
 from .expr import Expr, TensorBase, Var, access_dtype
 from .extern import ExternFunction, Passing, Region
 
@@ -212,7 +212,7 @@ class PrimFunc:
         return f"<PrimFunc {one_line(self.name, 60)}({listed(map(_declared, self.params))})>"
 
     def _repr_html_(self) -> str:
-        from .html.func_html import func_html  # it knows functions
+        from .func_html import func_html
 
         return func_html(self)
 
@@ -234,7 +234,7 @@ class IRModule:
         return f"<IRModule of {listed(f.name for f in self.functions)}>"
 
     def _repr_html_(self) -> str:
-        from .html.func_html import func_html  # it knows functions
+        from .func_html import func_html
 
         return func_html(self)
 

@@ -17,8 +17,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeAlias, cast
 
+from ..base.dtype import DType
 from .buffer import Buffer
-from .dtype import DType
 from .expr import Axis, Combiner, Const, Expr, ExprNode, TensorBase, Var
 from .extern import ExternFunction, Region
 from .stmt import Allocate, IRModule, PrimFunc, Stmt, StmtNode

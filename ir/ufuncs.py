@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .dtype import BOOL
-from .errors import ExpressionError
+from ..base.dtype import BOOL
+from ..base.errors import ExpressionError
 from .expr import Expr, Logical, Operand, Unary, as_expr, constant_index, maximum, minimum
 from .intrinsics import call
 from .operators import Operator

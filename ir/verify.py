@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, assert_never
 
+from ..base.dtype import BOOL, HANDLE, INDEX, DType
+from ..base.errors import ExpressionError, VerificationError
 from .buffer import Buffer
-from .dtype import BOOL, HANDLE, INDEX, DType
-from .errors import ExpressionError, VerificationError
 from .expr import (
     MAX_LANES,
     Call,

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError, RuntimeArgumentError
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError, RuntimeArgumentError
 from ..runtime.arrays import Array, array_text, as_array
 from ..te.tensor import Tensor
 

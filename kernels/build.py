@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ..codegen.options import CodegenOptions
+from ..artifact.options import CodegenOptions
+from ..base.memory import memory_errors
+from ..base.target import Target
 from ..compiler.build import compile_schedule, report_schedule
-from ..ir.memory import memory_errors
-from ..ir.target import Target
 from ..lowering.schedule import Schedule
 from ..runtime.kernel import Kernel
 from ..te.tensor import Tensor

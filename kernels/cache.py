@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 from ..runtime.threads.fork_lock import ForkLock
 from .specialization import Specialization
 

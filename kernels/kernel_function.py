@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import update_wrapper
 from typing import Any, overload
 
+from ..artifact.options import CodegenOptions, Precision
+from ..base.errors import RuntimeArgumentError
+from ..base.quantities import count_text
+from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..codegen.options import CodegenOptions, Precision
-from ..ir.errors import RuntimeArgumentError
-from ..ir.quantities import count_text
-from ..ir.target import Target
 from .arguments import Argument, ArrayArgument, Parameters, has_tensors
 from .cache import SpecializationCache
 from .specialization import Specialization

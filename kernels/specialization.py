@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 from ..ir.expr import const_int
 from ..lowering.schedule import Schedule
 from ..runtime.arrays import Array, array_text

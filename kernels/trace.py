@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..codegen.options import CodegenOptions
-from ..ir.brief import listed
-from ..ir.errors import ExpressionError, ScheduleError, TypeInferenceError
-from ..ir.target import Target
-from ..lowering.default_schedule import default_schedule
+from ..artifact.options import CodegenOptions
+from ..base.brief import listed
+from ..base.errors import ExpressionError, ScheduleError, TypeInferenceError
+from ..base.target import Target
 from ..lowering.schedule import Schedule, create_schedule
+from ..schedules.default_schedule import default_schedule
 from ..te.compute import compute, placeholder
 from ..te.tensor import Operation, PlaceholderOp, Tensor
 from .arguments import Argument, ArrayArgument, Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.dtype import INDEX
+from ..base.dtype import INDEX
 from ..ir.expr import ONE, ZERO, Axis, Binary, Expr, TensorRead, Var, const_int
 from ..ir.facts import NO_FACTS, Facts
 from ..ir.linear import Linear, linear_of

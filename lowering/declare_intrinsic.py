@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
+from ..base.errors import LoopwrightError, ScheduleError, VerificationError
 from ..ir.buffer import Buffer
 from ..ir.build import index_var, make_buffer
-from ..ir.errors import LoopwrightError, ScheduleError, VerificationError
 from ..ir.expr import ZERO, Expr, IfThenElse, Var, const_int
 from ..ir.linear import linear_of
 from ..ir.simplify import simplify

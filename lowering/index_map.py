@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dtype import INDEX
+from ..base.errors import ScheduleError
 from ..ir.build import index_var
-from ..ir.dtype import INDEX
-from ..ir.errors import ScheduleError
 from ..ir.expr import ONE, ZERO, Binary, BinaryOp, Const, Expr, Var, as_index, const, const_int, maximum
 from ..ir.facts import Facts, prove
 from ..ir.linear import linear_of

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dtype import INDEX, DType
+from ..base.errors import InterpretError, ScheduleError
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
-from ..ir.dtype import INDEX, DType
-from ..ir.errors import InterpretError, ScheduleError
 from ..ir.expr import Expr, const, const_int
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc, Stmt

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ..ir.errors import ScheduleError
+from ..base.errors import ScheduleError
 from ..ir.expr import Axis
 from ..te.tensor import Operation, Tensor
 from .report import literal, schedule_error

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..ir.brief import BriefRepr
+from ..base.brief import BriefRepr
+from ..base.errors import RuntimeArgumentError, ScheduleError
+from ..base.quantities import seconds_text
+from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
-from ..ir.errors import RuntimeArgumentError, ScheduleError
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
-from ..ir.quantities import seconds_text
 from ..ir.simplify import simplify_func
 from ..ir.stmt import PrimFunc, Stmt
-from ..ir.target import Target
 from ..ir.verify import verify
 from ..ir.visit import free_vars, walk
 from ..te.tensor import PlaceholderOp, Tensor

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..base.quantities import digits
 from ..ir.expr import Expr
 from ..ir.interval import Interval, interval_of
-from ..ir.quantities import digits
 from ..ir.visit import free_vars
 from .nest.nesting import enclosing_loops
 from .nest.regions import infer

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from ..ir.errors import LoopwrightError, ScheduleError
+from ..base.errors import LoopwrightError, ScheduleError
 from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt

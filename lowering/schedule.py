@@ -13,10 +13,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..ir.brief import listed
-from ..ir.errors import ScheduleError
+from ..base.brief import listed
+from ..base.errors import ScheduleError
+from ..base.quantities import count_text
 from ..ir.expr import Axis, Expr
-from ..ir.quantities import count_text
 from ..te.tensor import ComputeOp, Operation, Tensor
 from .index_map import index_map as parse_index_map
 from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir.html.code import code
-from ..ir.html.markup import fold
-from ..ir.html.view import view
-from ..ir.quantities import count_text
+from ..base.html.code import code
+from ..base.html.markup import fold
+from ..base.html.view import view
+from ..base.quantities import count_text
 from .schedule import Schedule
 
 

@@ -20,9 +20,9 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
-from ..ir.brief import listed
+from ..base.brief import listed
+from ..base.errors import ScheduleError
 from ..ir.buffer import Scope
-from ..ir.errors import ScheduleError
 from ..ir.expr import Axis
 from ..ir.stmt import LoopKind, Notes
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor

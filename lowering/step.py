@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
-from ..ir.brief import one_line
+from ..base.brief import one_line
 from .report import literal
 from .rules.invariants import check_invariants
 from .state import ScheduleState

@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from ..ir.brief import listed, one_line
+from ..base.brief import listed, one_line
+from ..base.errors import ScheduleError
 from ..ir.buffer import Buffer
-from ..ir.errors import ScheduleError
 from ..ir.expr import ZERO, Axis
 from ..ir.stmt import For, Stmt, Store
 from ..ir.visit import walk

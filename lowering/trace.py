@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, overload
 
-from ..ir.brief import listed
-from ..ir.errors import ScheduleError, TraceError
-from ..ir.quantities import count_text
+from ..base.brief import listed
+from ..base.errors import ScheduleError, TraceError
+from ..base.quantities import count_text
 from .state import ScheduleState
 from .step import Step
 from .trace_json import read_steps, steps_text

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
-from ..ir.errors import TraceError
-from ..ir.typed_data import NO_VALUE, shown, type_text, typed_value
+from ..base.errors import TraceError
+from ..base.typed_data import NO_VALUE, shown, type_text, typed_value
 from .step import Step, primitives
 
 VERSION = 1

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..base.errors import InternalError
+from ..base.target import Target
 from ..ir.buffer import Buffer
-from ..ir.errors import InternalError
 from ..ir.expr import Expr, Load, Var
 from ..ir.stmt import Allocate, CallExtern, If, Prefetch, PrimFunc, Stmt, Store
-from ..ir.target import Target
 from ..ir.visit import Node, rewrite, with_views
 from ..te.tensor import Tensor
 from .pipeline import lower, realized_function, run_passes

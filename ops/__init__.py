@@ -1,79 +1,9 @@
-"""Operators: one file a family, or a folder if it has many implementations, with all steps of each operator; and what
-they share.
+"""Operators: what they are made with is in ``definition/``, they themselves in ``families/``. ``numpy_api/`` makes
+calls of them from Python's operators and numpy's functions on nodes, and ``nn.py`` is ``lw.nn``.
 
 Importing this package registers them all.
 """
 
-from . import (
-    argreduce,
-    attention,
-    binary,
-    concatenate,
-    conv,
-    creation,
-    cumsum,
-    einsum,
-    gather,
-    global_pool,
-    layout_transform,
-    matmul,
-    node_indexing,
-    norm,
-    numpy_parts,
-    numpy_reductions,
-    numpy_shapes,
-    numpy_ufuncs,
-    numpy_values,
-    pad,
-    pool,
-    reduce,
-    repeat,
-    resample,
-    reshape,
-    resize,
-    select,
-    slicing,
-    softmax,
-    space_depth,
-    split_part,
-    transpose,
-    trilu,
-    unary,
-)
+from . import families, numpy_api
 
-__all__ = [
-    "argreduce",
-    "attention",
-    "binary",
-    "concatenate",
-    "conv",
-    "creation",
-    "cumsum",
-    "einsum",
-    "gather",
-    "global_pool",
-    "layout_transform",
-    "matmul",
-    "node_indexing",
-    "norm",
-    "numpy_parts",
-    "numpy_reductions",
-    "numpy_shapes",
-    "numpy_ufuncs",
-    "numpy_values",
-    "pad",
-    "pool",
-    "reduce",
-    "repeat",
-    "resample",
-    "reshape",
-    "resize",
-    "select",
-    "slicing",
-    "softmax",
-    "space_depth",
-    "split_part",
-    "transpose",
-    "trilu",
-    "unary",
-]
+__all__ = ["families", "numpy_api"]

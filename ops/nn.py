@@ -5,9 +5,11 @@ Given tensors of ``te`` in place of nodes, they give the tensors of the operator
 
 import sys as _sys
 
-from .argreduce import argmax, argmin
-from .attention.attention import attention
-from .binary import (
+from .definition.nn_module import OperatorModule as _OperatorModule
+from .definition.nn_module import tell_of_parameters as _tell_of_parameters
+from .families.argreduce import argmax, argmin
+from .families.attention.attention import attention
+from .families.binary import (
     add,
     bitwise_and,
     bitwise_or,
@@ -32,41 +34,38 @@ from .binary import (
     right_shift,
     subtract,
 )
-from .concatenate import concatenate
-from .conv.conv import conv, conv1d, conv2d, conv3d
-from .conv.strassen import strassen_conv2d
-from .conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
-from .conv.winograd import winograd_conv2d
-from .creation import arange, full, one_hot
-from .einsum import einsum
-from .extern import extern
-from .gather import gather_elements, gather_nd, take
-from .global_pool import global_avg_pool, global_lp_pool, global_max_pool
-from .layout_transform import layout_transform
-from .lrn import lrn
-from .matmul.batch_matmul import batch_matmul
-from .matmul.matmul import dense, matmul
-from .matmul.packed import packed_matmul
-from .matmul.packed_bytes import packed_byte_matmul
-from .matmul.packed_pairs import packed_pair_matmul
-from .matmul.strassen import strassen_matmul
-from .nn_module import OperatorModule as _OperatorModule
-from .nn_module import tell_of_parameters as _tell_of_parameters
-from .norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
-from .on_tensors import on_tensors as _on_tensors
-from .pad import pad
-from .pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
-from .reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square
-from .repeat import broadcast_to, repeat, tile
-from .reshape import expand_dims, flatten, reshape, squeeze
-from .resize import resize
-from .select import clip_by, where
-from .slicing import split, strided_slice
-from .softmax import log_softmax, softmax
-from .space_depth import depth_to_space, space_to_depth
-from .transpose import transpose
-from .trilu import trilu
-from .unary import (
+from .families.concatenate import concatenate
+from .families.conv.conv import conv, conv1d, conv2d, conv3d
+from .families.conv.strassen import strassen_conv2d
+from .families.conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
+from .families.conv.winograd import winograd_conv2d
+from .families.creation import arange, full, one_hot
+from .families.einsum import einsum
+from .families.extern import extern
+from .families.gather import gather_elements, gather_nd, take
+from .families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
+from .families.layout_transform import layout_transform
+from .families.lrn import lrn
+from .families.matmul.batch_matmul import batch_matmul
+from .families.matmul.matmul import dense, matmul
+from .families.matmul.packed import packed_matmul
+from .families.matmul.packed_bytes import packed_byte_matmul
+from .families.matmul.packed_pairs import packed_pair_matmul
+from .families.matmul.strassen import strassen_matmul
+from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
+from .families.pad import pad
+from .families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from .families.reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square
+from .families.repeat import broadcast_to, repeat, tile
+from .families.reshape import expand_dims, flatten, reshape, squeeze
+from .families.resize import resize
+from .families.select import clip_by, where
+from .families.slicing import split, strided_slice
+from .families.softmax import log_softmax, softmax
+from .families.space_depth import depth_to_space, space_to_depth
+from .families.transpose import transpose
+from .families.trilu import trilu
+from .families.unary import (
     abs,
     acos,
     acosh,
@@ -116,6 +115,7 @@ from .unary import (
     thresholded_relu,
     trunc,
 )
+from .numpy_api.on_tensors import on_tensors as _on_tensors
 
 __all__ = [
     "abs",

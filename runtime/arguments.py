@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.errors import InternalError, RuntimeArgumentError
 from ..codegen.abi import symbolic_dims
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.errors import InternalError, RuntimeArgumentError
 from ..ir.expr import Binary, Const, Expr, Unary, Var, const_int
 from ..ir.scalar import eval_binary
 from ..ir.stmt import PrimFunc

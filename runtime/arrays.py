@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 
 Array: TypeAlias = npt.NDArray[Any]
 

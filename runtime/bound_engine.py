@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from ..ir.brief import listed
-from ..ir.errors import RuntimeArgumentError
+from ..base.brief import listed
+from ..base.errors import RuntimeArgumentError
 from .arrays import array_text
 from .executor import Executor
 from .executor_set import ExecutorSet

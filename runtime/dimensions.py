@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..codegen.extents import Extent, Formula, divisibility, evaluate
-from ..codegen.model import CompiledModel, TensorSpec
-from ..ir.errors import RuntimeArgumentError
+from ..artifact.extents import Extent, Formula, divisibility, evaluate
+from ..artifact.model import CompiledModel, TensorSpec
+from ..base.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
 
 MAX_PLANS = 32

@@ -13,13 +13,13 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NoReturn
 
-from ..codegen.model import CompiledFunction
-from ..ir.aligned import aligned
-from ..ir.brief import one_line
-from ..ir.errors import RuntimeArgumentError, TargetError
-from ..ir.memory import memory_errors
-from ..ir.memory import memory_limit as memory_limit_of
-from ..ir.quantities import count_text
+from ..artifact.model import CompiledFunction
+from ..base.aligned import aligned
+from ..base.brief import one_line
+from ..base.errors import RuntimeArgumentError, TargetError
+from ..base.memory import memory_errors
+from ..base.memory import memory_limit as memory_limit_of
+from ..base.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .dimensions import bind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.html.table import Column, facts, table
-from ..ir.html.view import view
-from ..ir.quantities import bytes_text
+from ..base.html.table import Column, facts, table
+from ..base.html.view import view
+from ..base.quantities import bytes_text
 from .executor import Executor
 from .executor_config import ExecutorConfig
 from .library import Library

@@ -14,12 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..codegen.extents import evaluate
-from ..codegen.model import slots_of
-from ..ir.aligned import aligned_empty
-from ..ir.buffer import ARENA_ALIGNMENT, PAGE_BYTES
-from ..ir.errors import OutOfMemoryError
-from ..ir.quantities import bytes_text
+from ..artifact.extents import evaluate
+from ..artifact.model import slots_of
+from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
+from ..base.errors import OutOfMemoryError
+from ..base.quantities import bytes_text
 from .arrays import Array, address_of, addresses_of
 from .dimensions import MAX_PLANS, Plan, Plans, Shape, plan_text
 from .executor_config import ExecutorConfig

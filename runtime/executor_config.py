@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..ir.brief import BriefRepr
-from ..ir.errors import RuntimeArgumentError
+from ..base.brief import BriefRepr
+from ..base.errors import RuntimeArgumentError
 from .threads.default_threads import check_threads, default_threads
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from ..ir.errors import InternalError
+from ..base.errors import InternalError
 from .arrays import Array
 from .executor import Executor
 from .functions.host_call import is_inside

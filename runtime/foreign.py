@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..base.target import Target
 from ..codegen.features import FEATURES
 from ..codegen.host import host_target
-from ..ir.target import Target
 
 
 def why_not_here(target: Target) -> str | None:

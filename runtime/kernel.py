@@ -9,13 +9,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
-from ..codegen.compile import CompiledCode
-from ..codegen.jit import load
-from ..codegen.mlir.loops import loops_text
-from ..codegen.report.report import VectorReport
-from ..ir.brief import listed, one_line
-from ..ir.errors import (
+from ..base.brief import listed, one_line
+from ..base.errors import (
     BoundsError,
     InternalError,
     KernelError,
@@ -24,9 +19,14 @@ from ..ir.errors import (
     RuntimeArgumentError,
     TargetError,
 )
+from ..base.target import Target
+from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
+from ..codegen.compile import CompiledCode
+from ..codegen.jit import load
+from ..codegen.mlir.loops import loops_text
+from ..codegen.report.report import VectorReport
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
-from ..ir.target import Target
 from .arguments import Arguments
 from .arrays import Array, array_text
 from .exports.export import Exported, Kind, export_kernel

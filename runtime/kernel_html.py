@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ..base.errors import LoopwrightError
+from ..base.html.code import code
+from ..base.html.markup import Markup, fold
+from ..base.html.table import facts
+from ..base.html.view import view
 from ..codegen.report.report_html import report_parts
-from ..ir.errors import LoopwrightError
-from ..ir.html.code import code
-from ..ir.html.markup import Markup, fold
-from ..ir.html.table import facts
-from ..ir.html.view import view
 from .kernel import Kernel
 
 

@@ -12,28 +12,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..codegen.entry import KernelCall
-from ..codegen.extents import Extent, extent_json
-from ..codegen.host import host_target
-from ..codegen.model import (
+from ..artifact.extents import Extent, extent_json
+from ..artifact.model import (
     CompiledFunction,
     CompiledModel,
     Intermediate,
+    KernelCall,
     Least,
     ModelStep,
     Slice,
     StepResult,
     TensorSpec,
 )
+from ..artifact.options import Arithmetic, Precision
+from ..artifact.plain_data import from_plain
+from ..base.brief import listed, one_line
+from ..base.dtype import DType, dtype
+from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
+from ..base.memory import memory_errors
+from ..base.paths import as_path
+from ..base.target import Target
+from ..codegen.host import host_target
 from ..codegen.object_check import check_object
-from ..codegen.options import Arithmetic, Precision
-from ..codegen.plain_data import from_plain
-from ..ir.brief import listed, one_line
-from ..ir.dtype import DType, dtype
-from ..ir.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
-from ..ir.memory import memory_errors
-from ..ir.paths import as_path
-from ..ir.target import Target
 from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
 from .reemit import for_this_machine

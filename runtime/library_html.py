@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..codegen.model import CompiledFunction, CompiledModel
-from ..ir.html.code import code
-from ..ir.html.markup import Markup, fold
-from ..ir.html.table import Column, facts, share_bar, shortened, table
-from ..ir.html.view import MOST_BYTES, view
+from ..artifact.model import CompiledFunction, CompiledModel
+from ..base.html.code import code
+from ..base.html.markup import Markup, fold
+from ..base.html.table import Column, facts, share_bar, shortened, table
+from ..base.html.view import MOST_BYTES, view
 from .library import Library
 
 _NEST_BYTES = MOST_BYTES // 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from ..artifact.model import CompiledFunction, CompiledModel
+from ..base.errors import InternalError, KernelError, OutOfMemoryError
 from ..codegen.abi import OUT_OF_MEMORY
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
-from ..codegen.model import CompiledFunction, CompiledModel
-from ..ir.errors import InternalError, KernelError, OutOfMemoryError
 from .arrays import Array, address_of
 from .functions.host_call import ENTRY, HostCall, watched
 from .memory_use import most_heap

@@ -5,8 +5,8 @@ Mutable: the bytes of each executor, under a lock.
 
 from __future__ import annotations
 
-from ..ir.errors import OutOfMemoryError
-from ..ir.memory import VARIABLE
+from ..base.errors import OutOfMemoryError
+from ..base.memory import VARIABLE
 from .threads.fork_lock import ForkLock
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 
-from ..codegen.extents import evaluate
-from ..codegen.model import CompiledFunction, CompiledModel, TensorSpec
-from ..ir.buffer import ARENA_ALIGNMENT
-from ..ir.choices import is_count
-from ..ir.errors import RuntimeArgumentError
-from ..ir.quantities import bytes_text
+from ..artifact.extents import evaluate
+from ..artifact.model import CompiledFunction, CompiledModel, TensorSpec
+from ..base.aligned import ARENA_ALIGNMENT
+from ..base.choices import is_count
+from ..base.errors import RuntimeArgumentError
+from ..base.quantities import bytes_text
 from .dimensions import check_shape, make_plan
 
 

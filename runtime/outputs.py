@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import SupportsIndex, overload
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 from .arrays import Array
 
 

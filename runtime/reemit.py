@@ -10,12 +10,12 @@ import logging
 import re
 from dataclasses import replace
 
+from ..artifact.model import CompiledFunction, CompiledModel
+from ..artifact.options import CodegenOptions
+from ..base.errors import TargetError
+from ..base.target import Target
 from ..codegen.compile import compile_text
 from ..codegen.host import host_target
-from ..codegen.model import CompiledFunction, CompiledModel
-from ..codegen.options import CodegenOptions
-from ..ir.errors import TargetError
-from ..ir.target import Target
 from .foreign import why_not_here
 
 _log = logging.getLogger("loopwright.compile_engine")

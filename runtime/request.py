@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeAlias
 
-from ..ir.errors import RuntimeArgumentError
+from ..base.errors import RuntimeArgumentError
 from .arrays import Array
 from .outputs import Outputs
 from .signature import Signature, Values

@@ -21,8 +21,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.buffer import ARENA_ALIGNMENT
-from ..ir.errors import ModelError
+from ..base.aligned import ARENA_ALIGNMENT
+from ..base.errors import ModelError
 
 FORMAT = 9
 MAGIC = b"loopwright model"

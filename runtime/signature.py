@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..codegen.model import CompiledModel, TensorSpec
-from ..ir.errors import RuntimeArgumentError
-from ..ir.quantities import count_text
+from ..artifact.model import CompiledModel, TensorSpec
+from ..base.errors import RuntimeArgumentError
+from ..base.quantities import count_text
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
 from .tensor_specs import TensorSpecs

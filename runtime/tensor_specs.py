@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import SupportsIndex, overload
 
-from ..codegen.model import TensorSpec
-from ..ir.brief import listed
-from ..ir.errors import RuntimeArgumentError
+from ..artifact.model import TensorSpec
+from ..base.brief import listed
+from ..base.errors import RuntimeArgumentError
 
 
 class TensorSpecs(tuple[TensorSpec, ...]):

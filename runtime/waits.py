@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from ..ir.errors import LoopwrightError
+from ..base.errors import LoopwrightError
 from .threads.fork_lock import ForkLock
 
 Thread: TypeAlias = int

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ..ir.choices import is_count
-from ..ir.errors import ExpressionError
+from ..base.choices import is_count
+from ..base.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
 from ..ir.simplify import simplify
 from .compute import compute

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias, cast
 
-from ..ir.errors import ExpressionError
+from ..base.errors import ExpressionError
 from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import Limits

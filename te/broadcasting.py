@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.errors import ExpressionError
+from ..base.errors import ExpressionError
 from ..ir.expr import ZERO, Expr, Operand, TensorRead, const_int
 from .tensor import Tensor
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError
 from ..ir.build import index_var
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError
 from ..ir.expr import (
     ZERO,
     Axis,

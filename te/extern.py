@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import overload
 
+from ..base.dtype import DType
+from ..base.errors import ExpressionError, VerificationError
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
-from ..ir.dtype import DType
-from ..ir.errors import ExpressionError, VerificationError
 from ..ir.expr import ExprLike
 from ..ir.stmt import PrimFunc, Stmt, StmtNode
 from ..ir.verify import verify

@@ -7,8 +7,8 @@ trigonometric and rounding functions take floats. docs/accuracy.md has their err
 
 from __future__ import annotations
 
-from ..ir.dtype import BOOL, DType, dtype
-from ..ir.errors import ExpressionError
+from ..base.dtype import BOOL, DType, dtype
+from ..base.errors import ExpressionError
 from ..ir.expr import Expr, ExprLike, IfThenElse, Operand, Select, as_expr
 from ..ir.expr import cast as cast_expr
 from ..ir.expr import const as const_expr

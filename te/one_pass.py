@@ -5,8 +5,8 @@ Their partial results can be merged, so schedules may fold terms in groups.
 
 from __future__ import annotations
 
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError
 from ..ir.expr import Expr, ExprLike, Select, as_expr, binary, const
 from ..ir.expr import cast as cast_expr
 from ..ir.intrinsics import call

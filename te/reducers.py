@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Protocol
 
-from ..ir.dtype import BOOL, INDEX, DType, dtype
-from ..ir.errors import ExpressionError
+from ..base.dtype import BOOL, INDEX, DType, dtype
+from ..base.errors import ExpressionError
 from ..ir.expr import (
     ZERO,
     Axis,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
+from ..base.dtype import DType
+from ..base.errors import ExpressionError
 from ..ir.build import index_var
-from ..ir.dtype import DType
-from ..ir.errors import ExpressionError
 from ..ir.expr import ZERO, Axis, Expr, ExprLike, TensorRead, const, const_int
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.simplify import simplify

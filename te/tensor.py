@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from ..ir.brief import listed, one_line
-from ..ir.dtype import DType
-from ..ir.errors import ExpressionError
+from ..base.brief import listed, one_line
+from ..base.dtype import DType
+from ..base.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
 from ..ir.stmt import PrimFunc
 from ..ir.visit import tensor_reads, walk
@@ -193,6 +193,7 @@ class ScanOp(OpBase):
 
 
 Operation: TypeAlias = PlaceholderOp | ComputeOp | ExternOp | StateOp | ScanOp
+Tensors: TypeAlias = tuple[Tensor, ...]
 """Each has ``axis`` and ``reduce_axis``, the loops of its stage before any primitive; most have none."""
 
 

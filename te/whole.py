@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ..ir.dtype import DType, dtype
-from ..ir.errors import ExpressionError
+from ..base.dtype import DType, dtype
+from ..base.errors import ExpressionError
 from ..ir.expr import ExprLike, Operand, cast
 from ..ir.operators import Operator, Operators
 from ..ir.ufuncs import UFUNCS, apply_ufunc
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Number: TypeAlias = bool | int | float | np.number[Any] | np.bool_
 AxisLike: TypeAlias = int | Sequence[int] | None
 
-_OPERATORS = f"{__name__.partition('.te.')[0]}.ops.on_tensors"
+_OPERATORS = f"{__name__.partition('.te.')[0]}.ops.numpy_api.on_tensors"
 
 
 def apply(function: Any, *args: Any, **options: Any) -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.buffer import ARENA_ALIGNMENT
-from ..extents import Extent, Formula
-from ..model import CompiledModel, Intermediate
+from ...artifact.extents import Extent, Formula
+from ...artifact.model import CompiledModel, Intermediate
+from ...base.aligned import ARENA_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

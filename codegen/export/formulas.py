@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from llvmlite import ir as llvm_ir
 
-from ..extents import Extent, Formula
+from ...artifact.extents import Extent, Formula
 from ..lanes import external
 from ..types import I1, I64
 

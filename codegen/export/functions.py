@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ...ir.target import Target
+from ...artifact.extents import divisibility
+from ...artifact.model import CompiledModel, slots_of
+from ...base.target import Target
 from ..entry import CODE_BITS
-from ..extents import divisibility
 from ..lanes import external
 from ..machine import data_layout
-from ..model import CompiledModel, slots_of
 from ..types import I8, I32, I64, PTR
 from .arena import plan_arena
 from .formulas import FormulaEmitter

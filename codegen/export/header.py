@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ...ir.target import Target
-from ...ir.version import VERSION
+from ...base.target import Target
+from ...base.version import VERSION
 from .interface import MAX_THREADS, Interface, Status, TensorParameter
 from .names import c_comment, c_type
 

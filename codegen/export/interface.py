@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ...ir.dtype import DType
+from ...artifact.extents import Extent
+from ...artifact.model import CompiledModel, TensorSpec
+from ...base.dtype import DType
 from ...ir.stmt import PrimFunc
 from ..abi import symbolic_dims
-from ..extents import Extent
-from ..model import CompiledModel, TensorSpec
 from .names import c_comment, c_function_name, c_names
 
 _PARAMETERS = ("context", "threads", "weights", "code", "max_threads", "arena_bytes")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...ir.dtype import DType
-from ...ir.errors import RuntimeArgumentError
+from ...base.dtype import DType
+from ...base.errors import RuntimeArgumentError
 from ..module import symbol_name
 from .c_words import FAMILIES, FUNCTIONS, WORDS
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import llvmlite.binding as llvm
 
-from ...ir.errors import InternalError
-from ...ir.target import Target
+from ...base.errors import InternalError
+from ...base.target import Target
 from ..llvm_memory import require_for_compiling
 from ..machine import optimize, target_machine
 

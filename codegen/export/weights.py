@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.buffer import ARENA_ALIGNMENT
-from ...ir.errors import InternalError
+from ...base.aligned import ARENA_ALIGNMENT
+from ...base.errors import InternalError
 
 MARK_BYTES = 64
 """Of the mark: a SHA-256 digest of the constants, in hex."""

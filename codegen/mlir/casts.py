@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
+from ...base.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
 from .text import Value, Writer, type_of
 
 

@@ -1,7 +1,7 @@
 """Expressions of the loop IR, and of tensor expressions, as operations of arith, math, vector and scf.
 
 Each distinct node is written once in each scope that it dominates, and again where the memory that it reads may have
-changed meanwhile. ``loops.py`` and ``compiler/linalg.py`` say how a read is written.
+changed meanwhile. ``loops.py`` and ``compiler/reports/linalg.py`` say how a read is written.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
-from ...ir.dtype import DType
-from ...ir.errors import MlirError
+from ...base.dtype import DType
+from ...base.errors import MlirError
 from ...ir.expr import (
     Binary,
     Broadcast,

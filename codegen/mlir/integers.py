@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.dtype import BOOL, DType
+from ...base.dtype import BOOL, DType
 from ..integers import Division
 from .text import Value, Writer, type_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...ir.dtype import BOOL, FLOAT32, FLOAT64, DType
-from ...ir.errors import MlirError
+from ...base.dtype import BOOL, FLOAT32, FLOAT64, DType
+from ...base.errors import MlirError
 from .casts import is_small_float, narrow_double, narrowed, widened
 from .integers import dot2, dot4, pair
 from .text import Value, Writer, type_of

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import assert_never
 
+from ...base.errors import MlirError
 from ...ir.buffer import Buffer
-from ...ir.errors import MlirError
 from ...ir.expr import Expr, Load, TensorRead, Var, const_int, is_const
 from ...ir.extern import ExternParam, Region
 from ...ir.simplify import simplify

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+from ...base.dtype import BOOL, INDEX, DType
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
-from ...ir.dtype import BOOL, INDEX, DType
 from ...ir.expr import Const, Expr, Var, const_int
 from ...ir.simplify import simplify
 from ..allocate import span

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from ...base.dtype import DType
 from ...ir.buffer import Buffer
-from ...ir.dtype import DType
 from ...ir.expr import Expr, Load, Var, const_int
 from ...ir.extern import Region
 from ...ir.stmt import (

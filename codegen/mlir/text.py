@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...ir.dtype import BOOL, INDEX, DType
-from ...ir.errors import MlirError
+from ...base.dtype import BOOL, INDEX, DType
+from ...base.errors import MlirError
 
 WIDTH = 120
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ...ir.errors import RuntimeArgumentError
+from ...base.errors import RuntimeArgumentError
 from .dwarf_lines import line_rows
 from .elf import FUNCTION, ElfObject, Symbol
 from .jitdump import JitDump

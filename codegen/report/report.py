@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...ir.brief import BriefRepr, listed, one_line
+from ...base.brief import BriefRepr, listed, one_line
 from ...ir.stmt import LoopKind
 from .assembly import Instruction
 from .x86 import Counts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...ir.html.code import inline_code
-from ...ir.html.markup import Markup, element, fold, joined
-from ...ir.html.table import Column, table
-from ...ir.html.view import view
+from ...base.html.code import inline_code
+from ...base.html.markup import Markup, element, fold, joined
+from ...base.html.table import Column, table
+from ...base.html.view import view
 from .report import CODE_COLUMNS, VectorReport, code_rows
 
 _WHOLE = "print(report)"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...artifact.options import CodegenOptions
+from ...base.quantities import count_text
+from ...base.target import Target
 from ...ir.origin import Nest, NestLoop
-from ...ir.quantities import count_text
 from ...ir.stmt import PLAIN_TAIL, IRModule
-from ...ir.target import Target
 from ..abi import LIBC_SYMBOLS, PARALLEL_FOR
 from ..compile import texts_with_lines
-from ..options import CodegenOptions
 from .access import costly_accesses, is_contiguous_store, step_of
 from .lowered import PlacedLoop, PlacedStore, read_lowered
 from .machine import CodeOfLoop, Machine

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ...ir.dtype import DType
-from ...ir.errors import InternalError
-from ...ir.target import Target
+from ...base.dtype import DType
+from ...base.errors import InternalError
+from ...base.target import Target
 from ..lanes import Float, Int, Lanes, Mask
 from ..small_floats import narrow, widen
 from ..types import is_small_float

@@ -6,7 +6,7 @@ magnitudes are whole already (H. S. Warren, "Hacker's Delight", 2nd ed. 2012, ch
 
 from __future__ import annotations
 
-from ...ir.target import Target
+from ...base.target import Target
 from ..lanes import Float
 from .reduction import MANTISSA
 

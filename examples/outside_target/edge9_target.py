@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import loopwright as lw
+from loopwright.base.target_kind import TargetKind
 from loopwright.graph.types import Type
-from loopwright.ir.target_kind import TargetKind
-from loopwright.ops.matmul.matmul import DENSE
-from loopwright.ops.relations import tensor_argument
-from loopwright.ops.strategy import (
+from loopwright.ops.definition.relations import tensor_argument
+from loopwright.ops.definition.strategy import (
     OpStrategy,
-    Tensors,
     auto_inline_injective,
     inherited_strategy,
     register_schedule,
     register_strategy,
 )
-from loopwright.ops.tiling import schedule_around
-from loopwright.ops.trilu import TRILU
+from loopwright.ops.families.matmul.matmul import DENSE
+from loopwright.ops.families.trilu import TRILU
+from loopwright.schedules.around import schedule_around
+from loopwright.te.tensor import Tensors
 
 KEY = "edge9"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...base.dtype import BOOL
 from ...graph.node import Node, tensor_of
-from ...ir.dtype import BOOL
 from ...ir.expr import Expr, const_int
-from ...ops.attention.attention import attention
-from ...ops.reshape import reshape
+from ...ops.families.attention.attention import attention
+from ...ops.families.reshape import reshape
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...graph.node import Node, TupleGet, tensor_of
-from ...ops import global_pool, pool
-from ...ops.binary import add
-from ...ops.conv import conv
-from ...ops.conv import transpose as conv_transpose
-from ...ops.window import known_window
+from ...ops.families import global_pool, pool
+from ...ops.families.binary import add
+from ...ops.families.conv import conv
+from ...ops.families.conv import transpose as conv_transpose
+from ...ops.families.window import known_window
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...base.dtype import dtype
+from ...base.errors import ModelError
 from ...graph.node import Constant, Node
-from ...ir.dtype import dtype
-from ...ir.errors import ModelError
 from ...ir.expr import ONE
-from ...ops.creation import arange, arange_extent, full
+from ...ops.families.creation import arange, arange_extent, full
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import check_size, element_type

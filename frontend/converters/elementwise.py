@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import TensorProto
 
+from ...base.dtype import DType
+from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
-from ...ir.dtype import DType
-from ...ir.errors import ModelError
-from ...ops import binary, select, unary
-from ...ops.creation import full
-from ...ops.reshape import expand_dims
+from ...ops.families import binary, select, unary
+from ...ops.families.creation import full
+from ...ops.families.reshape import expand_dims
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from ..tensors import element_type

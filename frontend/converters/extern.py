@@ -9,9 +9,9 @@ from typing import Any
 
 from onnx import AttributeProto, helper
 
+from ...base.errors import ModelError
 from ...graph.node import Node
-from ...ir.errors import ModelError
-from ...ops.extern import extern
+from ...ops.families.extern import extern
 from ..onnx_node import OnnxNode
 from ..registry import OWN_DOMAIN, converter
 from ..tensors import element_type

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...graph.node import Node
-from ...ops import creation, gather, trilu
-from ...ops.reshape import squeeze
-from ...ops.slicing import strided_slice
+from ...ops.families import creation, gather, trilu
+from ...ops.families.reshape import squeeze
+from ...ops.families.slicing import strided_slice
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...graph.node import Constant, Node, tensor_of
-from ...ops.binary import add, multiply
-from ...ops.einsum import einsum
-from ...ops.matmul.matmul import dense, matmul
-from ...ops.transpose import transpose
+from ...ops.families.binary import add, multiply
+from ...ops.families.einsum import einsum
+from ...ops.families.matmul.matmul import dense, matmul
+from ...ops.families.transpose import transpose
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

@@ -8,13 +8,13 @@ import numpy as np
 from onnx import TensorProto
 
 from ...graph.node import Constant, Node, tensor_of
-from ...ops import norm
-from ...ops.binary import add, divide, multiply, subtract
-from ...ops.creation import full
-from ...ops.lrn import lrn
-from ...ops.reduce import mean
-from ...ops.reshape import expand_dims, reshape
-from ...ops.unary import cast, reciprocal, sqrt
+from ...ops.families import norm
+from ...ops.families.binary import add, divide, multiply, subtract
+from ...ops.families.creation import full
+from ...ops.families.lrn import lrn
+from ...ops.families.reduce import mean
+from ...ops.families.reshape import expand_dims, reshape
+from ...ops.families.unary import cast, reciprocal, sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from .elementwise import aligned_at, as_dtype

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...base.dtype import DType, dtype
 from ...graph.node import Constant, Node, tensor_of
-from ...ir.dtype import DType, dtype
-from ...ops import reduce
-from ...ops.arguments import per_axis
-from ...ops.binary import add, divide, multiply, subtract
-from ...ops.conv.conv import conv
-from ...ops.matmul.matmul import matmul
-from ...ops.pad import pad
-from ...ops.reshape import expand_dims
-from ...ops.select import where
-from ...ops.unary import cast
-from ...ops.unary import round as nearest
-from ...ops.window import known_window, resolve_padding
+from ...ops.definition.arguments import per_axis
+from ...ops.families import reduce
+from ...ops.families.binary import add, divide, multiply, subtract
+from ...ops.families.conv.conv import conv
+from ...ops.families.matmul.matmul import matmul
+from ...ops.families.pad import pad
+from ...ops.families.reshape import expand_dims
+from ...ops.families.select import where
+from ...ops.families.unary import cast
+from ...ops.families.unary import round as nearest
+from ...ops.families.window import known_window, resolve_padding
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import element_type

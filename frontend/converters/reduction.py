@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...graph.node import Node
-from ...ops import argreduce, reduce
-from ...ops.cumsum import cumsum
+from ...ops.families import argreduce, reduce
+from ...ops.families.cumsum import cumsum
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 

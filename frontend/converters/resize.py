@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...base.errors import ModelError
 from ...graph.node import Node
-from ...ir.errors import ModelError
 from ...ir.expr import Expr, as_index
-from ...ops.relations import normalize_axis
-from ...ops.resize import Interpolation, Resized, resize_axes
+from ...ops.definition.relations import normalize_axis
+from ...ops.families.resize import Interpolation, Resized, resize_axes
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

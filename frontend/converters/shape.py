@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...base.errors import ModelError, TypeInferenceError
 from ...graph.node import Node, tensor_of
-from ...ir.errors import ModelError, TypeInferenceError
 from ...ir.expr import ZERO, Expr, as_index, const_int
 from ...ir.simplify import simplify
-from ...ops import concatenate, repeat, reshape, slicing, space_depth, transpose
-from ...ops import pad as padding
-from ...ops.relations import normalize_axis
-from ...ops.split_part import split_evenly
+from ...ops.definition.relations import normalize_axis
+from ...ops.families import concatenate, repeat, reshape, slicing, space_depth, transpose
+from ...ops.families import pad as padding
+from ...ops.families.split_part import split_evenly
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...graph.node import Constant, Node
-from ...ops.argreduce import argmax
-from ...ops.creation import one_hot
-from ...ops.relations import normalize_axis
-from ...ops.reshape import flatten
-from ...ops.softmax import log_softmax, softmax, trailing_axes
+from ...ops.definition.relations import normalize_axis
+from ...ops.families.argreduce import argmax
+from ...ops.families.creation import one_hot
+from ...ops.families.reshape import flatten
+from ...ops.families.softmax import log_softmax, softmax, trailing_axes
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .shape import reshape_like

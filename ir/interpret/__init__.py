@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import InterpretError, RuntimeArgumentError
+from ...base.errors import InterpretError, RuntimeArgumentError
 from ..stmt import IRModule, PrimFunc
 from .arguments import bind_arguments
 from .run import Program

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...base.errors import InterpretError
 from ..buffer import Buffer
-from ..errors import InterpretError
 from ..faults import at_place, out_of_bounds
 from .memory import Memory, Race, RaceTracker
 from .values import from_memory
 
 if TYPE_CHECKING:
-    from ..dtype import DType
+    from ...base.dtype import DType
     from ..expr import Load
     from ..stmt import Stmt, Store
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.errors import RuntimeArgumentError
 from ..buffer import Buffer
-from ..errors import RuntimeArgumentError
 from ..expr import Expr, Var
 from ..stmt import PrimFunc
 from ..visit import memory_written, walk

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, assert_never
 
+from ...base.dtype import DType
+from ...base.errors import InterpretError
 from ..buffer import Buffer
 from ..build import buffer_strides
-from ..dtype import DType
-from ..errors import InterpretError
 from ..expr import (
     Binary,
     Broadcast,

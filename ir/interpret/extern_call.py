@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.errors import InterpretError
 from ..build import buffer_strides
-from ..errors import InterpretError
 from ..extern import ExternFunction, ExternParam, Region
 from ..faults import region_out_of_bounds
 from ..stmt import CallExtern

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtype import DType
+from ...base.dtype import DType
 from ..expr import BinaryOp, CompareOp, Const, LogicalOp, UnaryOp
 from ..intrinsics import evaluate
 from ..rounding import round_to_float

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..dtype import DType
+from ...base.dtype import DType
 from ..expr import Cast, Expr, Unary, cast
 from ..facts import Facts
 from .helpers import passes

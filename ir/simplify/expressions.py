@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ..dtype import BOOL
+from ...base.dtype import BOOL
 from ..expr import (
     FALSE,
     TRUE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..dtype import DType
+from ...base.dtype import DType
 from ..expr import Binary, Compare, Const, Expr, const
 from ..facts import Facts
 from ..interval import range_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from ..dtype import DType
+from ...base.dtype import DType
 from ..expr import Expr
 from ..facts import Facts
 from . import add_sub, bitwise, choice, compare, floordiv, floormod, logical, minmax, mul

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from ...base.dtype import INDEX
 from ...ir.build import index_var
-from ...ir.dtype import INDEX
 from ...ir.expr import ONE, ZERO, Expr, Var, const, const_int, maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.visit import substitute

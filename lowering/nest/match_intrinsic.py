@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides, index_var
-from ...ir.errors import LoopwrightError
 from ...ir.expr import ONE, TRUE, ZERO, Axis, Compare, Expr, Load, Var, const, const_int, logical_and
 from ...ir.facts import Facts
 from ...ir.linear import Linear, expr_of, linear_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...ir.errors import InternalError
+from ...base.errors import InternalError
 from ...ir.expr import (
     ONE,
     TRUE,

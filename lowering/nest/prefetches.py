@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...base.dtype import INDEX
+from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
-from ...ir.dtype import INDEX
-from ...ir.errors import LoopwrightError
 from ...ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.expr import Expr, TensorRead, Var, const_int
 from ...ir.simplify import simplify
 from ...ir.visit import tensor_reads

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ...base.dtype import INDEX, DType
+from ...base.errors import InternalError
 from ...ir.buffer import Buffer, Scope
 from ...ir.build import make_buffer
-from ...ir.dtype import INDEX, DType
-from ...ir.errors import InternalError
 from ...ir.expr import ONE, Expr, const, const_int
 from ...ir.simplify import simplify
 from ...te.tensor import Tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Load, Var, const
 from ...ir.interval import Interval, interval_of
 from ...ir.visit import Node, rewrite, walk

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import ZERO, Binary, Compare, Expr, IfThenElse, Select, const
 from ...ir.facts import negate
 from ...ir.interval import Interval, interval_of

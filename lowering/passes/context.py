@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import Binary, Compare, Const, const
 from ...ir.facts import Facts
 from ...ir.stmt import For

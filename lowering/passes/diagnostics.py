@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.printer import stmt_text
 from ...ir.stmt import Stmt
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...base.dtype import DType
+from ...base.intern import Interned
 from ...ir.buffer import Buffer
-from ...ir.dtype import DType
 from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var, const_int
 from ...ir.facts import Facts, negate
-from ...ir.intern import Interned
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
 from ...ir.visit import Node, bound_vars, buffers_accessed, children, walk

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import (
     ONE,
     ZERO,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import ZERO, Expr, Var, const
 from ...ir.linear import linear_of
 from ...ir.visit import substitute

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ...ir.buffer import ARENA_ALIGNMENT, Buffer
-from ...ir.dtype import INDEX
+from ...base.aligned import ARENA_ALIGNMENT
+from ...base.dtype import INDEX
+from ...ir.buffer import Buffer
 from ...ir.expr import Expr, Load, Var, const, const_int, is_const
 from ...ir.stmt import Allocate, CallExtern, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views

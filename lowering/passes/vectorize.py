@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from ...ir.dtype import INDEX
+from ...base.dtype import INDEX
 from ...ir.expr import MAX_LANES, ONE, ZERO, Expr, Load, Ramp, Var, broadcast_to, const, const_int
 from ...ir.facts import NO_FACTS, Facts, negate
 from ...ir.simplify import simplify

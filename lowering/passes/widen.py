@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ...base.errors import InternalError, LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import compact_strides
-from ...ir.errors import InternalError, LoopwrightError
 from ...ir.expr import (
     ONE,
     ZERO,

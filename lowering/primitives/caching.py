@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import ClassVar
 
+from ...base.dtype import DType
+from ...base.errors import ExpressionError
 from ...ir.build import index_var
-from ...ir.dtype import DType
-from ...ir.errors import ExpressionError
 from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, TensorRead, Var, const, logical_and
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern

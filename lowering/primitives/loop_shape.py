@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, get_args
 
-from ...ir.choices import is_one_of
-from ...ir.errors import ScheduleError
+from ...base.choices import is_one_of
+from ...base.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..report import literal, schedule_error
 from ..rules.annotations import check_vector_nesting

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from ...base.dtype import BOOL
 from ...ir.build import index_var
-from ...ir.dtype import BOOL
 from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, Var, const, logical_and
 from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample

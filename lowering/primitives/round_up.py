@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.expr import const_int
 from ...te.compute import MAX_EXTENT
 from ..nest.regions import extents_of

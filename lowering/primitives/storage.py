@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, cast, get_args
 
+from ...base.choices import is_one_of
+from ...base.errors import ScheduleError
 from ...ir.buffer import Scope
-from ...ir.choices import is_one_of
-from ...ir.errors import ScheduleError
 from ..index_map import index_map
 from ..nest.scans import scan_of
 from ..report import schedule_error

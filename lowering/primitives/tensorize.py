@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.ragged import has_ragged_loops

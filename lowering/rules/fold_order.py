@@ -6,7 +6,7 @@ does a build with strict rounding.
 
 from __future__ import annotations
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.expr import Binary, Call, Cast, Combiner
 from ...ir.visit import walk
 from ...te.reducer_laws import order_counterexample

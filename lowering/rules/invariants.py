@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.visit import tensor_reads
 from ...te.tensor import Tensor
 from ..nest.inference import Inference

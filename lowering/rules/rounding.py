@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import mul
 
-from ...ir.errors import ScheduleError
+from ...base.errors import ScheduleError
 from ...ir.expr import ZERO
 from ...ir.facts import prove
 from ...ir.simplify import simplify

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.child_python import python_command
+from ...base.child_python import python_command
 from ..arrays import Array
 from .peers import LIBRARY, OURS, PEERS, Prepare, prepare_loopwright
 from .rounds import Facts, Run, serve

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...ir.errors import RuntimeArgumentError
+from ...base.errors import RuntimeArgumentError
 from ..arrays import Array
 from ..library import Library
 from ..measure.closeness import allowed_distance, distance

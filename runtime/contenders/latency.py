@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.quantities import digits, ratio_text
+from ...base.quantities import digits, ratio_text
 
 PERCENTILES = (50, 90, 99)
 CONFIDENCE = 0.95

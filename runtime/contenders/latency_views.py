@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ...ir.quantities import count_text, error_text, seconds_text
+from ...base.quantities import count_text, error_text, seconds_text
 from ..measure.bar_chart import Bar, bar_chart
 from .latency import PERCENTILES, Latency
 
@@ -20,7 +20,7 @@ _REASON = 60
 
 def latency_table(latencies: Sequence[Latency]) -> Table:
     """A row a contender; ours is the first. For rich to print."""
-    from ...ir.table import Name, number_table  # imports rich, which takes long
+    from ...base.table import Name, number_table
 
     ours, *peers = latencies
     beside = ("time ÷ ours", "off by") if peers else ()

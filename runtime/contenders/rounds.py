@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-from ...ir.errors import LoopwrightError
+from ...base.errors import LoopwrightError
 
 CALLS = 10
 PAUSE = 0.03

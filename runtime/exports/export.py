@@ -15,6 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
 
+from ...artifact.model import CompiledModel
+from ...artifact.nest_source import SUFFIX, NestSource
+from ...base.choices import is_one_of
+from ...base.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
+from ...base.paths import as_path
+from ...base.target import Target
 from ...codegen.abi import PARALLEL_FOR
 from ...codegen.compile import CompiledCode
 from ...codegen.export.arena import plan_arena
@@ -33,13 +39,7 @@ from ...codegen.export.interface import Interface, kernel_interface, model_inter
 from ...codegen.export.program import link_program
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string, target_machine
-from ...codegen.model import CompiledModel
-from ...codegen.nest_source import SUFFIX, NestSource
-from ...ir.choices import is_one_of
-from ...ir.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
-from ...ir.paths import as_path
 from ...ir.stmt import PrimFunc
-from ...ir.target import Target
 from ..threads.thread_pool import has_threads, serial_pool_ir, thread_pool_ir
 from .linker import link_shared
 

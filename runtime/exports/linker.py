@@ -12,8 +12,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from ...ir.errors import TargetError
-from ...ir.target import Target, system_of
+from ...base.errors import TargetError
+from ...base.target import Target, system_of
 
 _CROSS_COMPILERS = {"linux": "linux-gnu-gcc", "windows": "w64-mingw32-gcc"}
 _ZIG_SYSTEMS = {"linux": "linux-gnu", "macos": "macos", "windows": "windows-gnu"}

@@ -11,8 +11,8 @@ import re
 from functools import cache
 from types import ModuleType
 
+from ...base.errors import TargetError
 from ...codegen.libraries import HOW_TO_GET_BLAS
-from ...ir.errors import TargetError
 
 BLAS_SYMBOLS = ("dgemm_", "sgemm_")
 """Fortran's names: what a program that is linked by hand finds in any BLAS with 32-bit integers."""

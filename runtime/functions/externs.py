@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...codegen.model import CompiledFunction, CompiledModel
-from ...ir.errors import LoopwrightError, TargetError
+from ...artifact.model import CompiledFunction, CompiledModel
+from ...base.errors import LoopwrightError, TargetError
 from ..arrays import Array
 from .host_call import HostCall
 from .packed_functions import NATIVE, PackedFunction, get_func

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...codegen.extents import evaluate
-from ...codegen.model import CompiledFunction, OpCall, TensorSpec
+from ...artifact.extents import evaluate
+from ...artifact.model import CompiledFunction, OpCall, TensorSpec
 from ..arrays import Array
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
-from ...ir.errors import LoopwrightError
+from ...base.errors import LoopwrightError
 from ..threads.fork_lock import ForkLock
 
 PackedFunction: TypeAlias = Callable[..., Any]

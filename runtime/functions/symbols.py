@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...codegen.model import CompiledFunction, CompiledModel
-from ...ir.errors import LoopwrightError, TargetError
+from ...artifact.model import CompiledFunction, CompiledModel
+from ...base.errors import LoopwrightError, TargetError
 from ...ir.extern import ExternFunction
 from ..threads.fork_lock import ForkLock
 from ..threads.thread_pool import SHARED_POOL, PoolKey, thread_pool_symbols

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.extents import evaluate
-from ...codegen.model import CompiledModel, ModelStep, StepResult
-from ...ir.brief import BriefRepr, one_line
-from ...ir.errors import ModelError
-from ...ir.quantities import count_text, error_text
+from ...artifact.extents import evaluate
+from ...artifact.model import CompiledModel, ModelStep, StepResult
+from ...base.brief import BriefRepr, one_line
+from ...base.errors import ModelError
+from ...base.quantities import count_text, error_text
 from ..arrays import Array
 
 TOLERANCE = 1e-4

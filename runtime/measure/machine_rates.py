@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...artifact.options import CodegenOptions
+from ...base.aligned import aligned_empty
+from ...base.target import Target
 from ...codegen.compile import compile_text
 from ...codegen.jit import LoadedCode
 from ...codegen.machine import data_layout
-from ...codegen.options import CodegenOptions
-from ...ir.aligned import aligned_empty
-from ...ir.target import Target
 from ..threads.thread_pool import thread_pool_symbols
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...codegen.extents import evaluate
-from ...codegen.model import CompiledModel, ModelStep
+from ...artifact.extents import evaluate
+from ...artifact.model import CompiledModel, ModelStep
 from .machine_rates import MachineRates, measure_rates
 from .profile import Profile, StepProfile
 

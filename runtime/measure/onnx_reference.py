@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, ValueInfoProto
 
-from ...ir.errors import ModelError, RuntimeArgumentError
+from ...base.errors import ModelError, RuntimeArgumentError
 from ..arrays import Array
 from ..library import Library
 

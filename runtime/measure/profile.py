@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...ir.brief import BriefRepr, one_line
-from ...ir.quantities import bytes_text, count_text, digits, rate_text, seconds_text, shape_text, share_text
+from ...base.brief import BriefRepr, one_line
+from ...base.quantities import bytes_text, count_text, digits, rate_text, seconds_text, shape_text, share_text
 from .bar_chart import Bar, bar_chart
 from .machine_rates import MachineRates
 
@@ -142,7 +142,7 @@ class Profile:
 
     def __str__(self) -> str:
         """A table as wide as the terminal that stdout is, and 80 columns where that is none."""
-        from ...ir.table import table_text, text_width  # imports rich, which takes long
+        from ...base.table import table_text, text_width
 
         memories = (f"{rate_text(rate, 'B/s')} of {bytes_text(size)}" for size, rate in self.rates.bandwidths)
         width = text_width()
@@ -160,7 +160,7 @@ class Profile:
     def table(self, width: int) -> Table:
         """For rich to print: a row a function, one for what the engine does around them, and their sum. There are
         implementations where the ``width`` has room for them."""
-        from ...ir.table import Name, lines_of, number_table
+        from ...base.table import Name, lines_of, number_table
 
         table = number_table((), ("time", "share", "GFLOP/s", "GB/s", "roof"), ("bound",))
         table.add_column("function, output and nodes")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.html.markup import Markup, element, joined
-from ...ir.html.table import Column, facts, share_bar, shortened, table
-from ...ir.html.view import view
-from ...ir.quantities import bytes_text, digits, rate_text, seconds_text, share_text
+from ...base.html.markup import Markup, element, joined
+from ...base.html.table import Column, facts, share_bar, shortened, table
+from ...base.html.view import view
+from ...base.quantities import bytes_text, digits, rate_text, seconds_text, share_text
 from .profile import OVERHEAD, FunctionProfile, Profile
 
 _COLUMNS = (

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
-from ...ir.brief import BriefRepr
-from ...ir.errors import RuntimeArgumentError
-from ...ir.quantities import seconds_text
+from ...base.brief import BriefRepr
+from ...base.errors import RuntimeArgumentError
+from ...base.quantities import seconds_text
 from ..threads.resident import load_resident
 
 _TARGET_SECONDS = 0.005

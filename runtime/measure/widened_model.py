@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
-from ...ir.errors import ModelError
+from ...base.errors import ModelError
 from ..arrays import Array
 from .onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...codegen.extents import evaluate
+from ...artifact.extents import evaluate
+from ...artifact.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
+from ...base.errors import KernelError, RuntimeArgumentError, TargetError
 from ...codegen.jit import LoadedCode
-from ...codegen.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
-from ...ir.errors import KernelError, RuntimeArgumentError, TargetError
 from ..arrays import addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig

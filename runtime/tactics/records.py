@@ -9,12 +9,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...codegen.model import OpCall
-from ...codegen.records.record import Record, own_versions
-from ...codegen.records.record_file import append_records, read_records
-from ...codegen.records.workload import TargetKey, TensorKey, Workload
-from ...ir.errors import RuntimeArgumentError
-from ...ir.target import Target
+from ...artifact.model import OpCall
+from ...artifact.records.record import Record, own_versions
+from ...artifact.records.record_file import append_records, read_records
+from ...artifact.records.workload import TargetKey, TensorKey, Workload
+from ...base.errors import RuntimeArgumentError
+from ...base.target import Target
 
 
 class TacticRecords:

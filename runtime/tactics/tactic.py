@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...codegen.model import TensorSpec
-from ...ir.brief import listed
-from ...ir.errors import LoopwrightError
-from ...ir.op_names import check_op_name
+from ...artifact.model import TensorSpec
+from ...base.brief import listed
+from ...base.errors import LoopwrightError
+from ...base.op_names import check_op_name
 from ..arrays import Array
 from ..threads.fork_lock import ForkLock
 

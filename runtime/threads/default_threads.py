@@ -6,9 +6,9 @@ import math
 import os
 from pathlib import Path
 
-from ...ir.cgroup import cgroup_bounds
-from ...ir.errors import RuntimeArgumentError
-from ...ir.granted_cpus import granted_cpus
+from ...base.cgroup import cgroup_bounds
+from ...base.errors import RuntimeArgumentError
+from ...base.granted_cpus import granted_cpus
 
 MAX_THREADS = 1024
 

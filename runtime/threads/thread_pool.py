@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
-from ...ir.errors import TargetError
-from ...ir.target import system_of
+from ...base.errors import TargetError
+from ...base.target import system_of
 from .fork_lock import ForkLock
 from .resident import load_resident
 

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from loopwright.artifact.cache import DiskCache
+from loopwright.artifact.cache_entry import About
+from loopwright.base.quantities import bytes_text
 from loopwright.cli import main
-from loopwright.codegen.cache import DiskCache
-from loopwright.codegen.cache_entry import About
-from loopwright.ir.quantities import bytes_text
 
 KEYS = {"conv": "0a" * 32, "relu": "1b" * 32, "sum": "1c" * 32}
 DAYS = {"conv": 40, "relu": 8, "sum": 0}

@@ -9,7 +9,7 @@ import pytest
 
 from loopwright.cli import main
 from loopwright.cli.command_line import SUBCOMMANDS
-from loopwright.ops.registry import all_ops
+from loopwright.ops.definition.registry import all_ops
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
+from loopwright.artifact.extents import Formula
 from loopwright.cli import main
 from loopwright.cli.default_shapes import candidate_shapes, shape_options
 from loopwright.cli.model_inputs import ModelInput, inputs_of_graph
-from loopwright.codegen.extents import Formula
 
 
 def inputs(**shapes):

@@ -11,8 +11,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.cli import main
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.registry import all_ops
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.definition.registry import all_ops
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 

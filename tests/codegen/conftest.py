@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.abi import symbolic_dims
 from loopwright.codegen.compile import CompiledCode, compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.jit import LoadedCode, load
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.stmt import IRModule, PrimFunc
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

@@ -9,12 +9,12 @@ import json
 import struct
 import sys
 
+from loopwright.artifact.options import CodegenOptions
+from loopwright.base.dtype import dtype
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.module import emit_module
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, Broadcast, Cast, Compare, Load, Ramp, Select, Unary, const
 from loopwright.ir.intrinsics import INTRINSICS, call
 from loopwright.ir.stmt import Allocate, Assert, For, IRModule, PrimFunc, Store, seq

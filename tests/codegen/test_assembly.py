@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from loopwright.artifact.options import CodegenOptions
+from loopwright.base.dtype import dtype
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, Broadcast, Cast, Load, Ramp, const
 from loopwright.ir.stmt import Allocate, For, IRModule, PrimFunc, Store, seq
 

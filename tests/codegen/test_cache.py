@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from loopwright.artifact.cache import DiskCache, cache_folder, disk_cache
+from loopwright.artifact.cache_entry import About
+from loopwright.artifact.cache_key import cache_key
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen import compile as compile_step
-from loopwright.codegen.cache import DiskCache, cache_folder, disk_cache
-from loopwright.codegen.cache_entry import About
-from loopwright.codegen.cache_key import cache_key
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import Load, const
 from loopwright.ir.stmt import IRModule, PrimFunc, Store
@@ -109,8 +109,8 @@ def test_damaged_entries_are_dropped_with_a_warning(tmp_path, damage, caplog):
 _WRITER = """
 import sys
 from pathlib import Path
-from loopwright.codegen.cache import DiskCache
-from loopwright.codegen.cache_entry import About
+from loopwright.artifact.cache import DiskCache
+from loopwright.artifact.cache_entry import About
 cache = DiskCache(Path(sys.argv[1]))
 about = About("object", sys.argv[2], "", "")
 content = bytes([int(sys.argv[2])]) * 100_000

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 import loopwright as lw
+from loopwright.artifact import cache_secret
+from loopwright.artifact.cache import DiskCache, disk_cache
+from loopwright.artifact.cache_entry import About
 from loopwright.cli import main
-from loopwright.codegen import cache_secret
-from loopwright.codegen.cache import DiskCache, disk_cache
-from loopwright.codegen.cache_entry import About
 
 KEY = "ab" * 32
 ABOUT = About("object", "twice", "llvm -mcpu=x86-64", "LLVM 0")
@@ -108,7 +108,7 @@ def test_a_sticky_folder_that_all_may_write_to_is_fine_above_but_not_as_the_cach
 
 @pytest.mark.parametrize(("members", "used"), [([], True), (["mallory"], False)])
 def test_a_group_may_write_if_it_is_the_users_own(folder, monkeypatch, members, used):
-    from loopwright.codegen import trusted_files
+    from loopwright.artifact import trusted_files
 
     name = trusted_files.pwd.getpwuid(os.geteuid()).pw_name
     user = trusted_files.pwd.struct_passwd((name, "x", os.geteuid(), 54321, "", "", ""))
@@ -199,7 +199,7 @@ def test_a_secret_that_others_could_know_is_refused(folder, monkeypatch, tmp_pat
 
 _MAKES_SECRET = """
 import sys
-from loopwright.codegen.cache_secret import user_secret
+from loopwright.artifact.cache_secret import user_secret
 sys.stdin.read()
 print(user_secret().hex())
 """

@@ -9,7 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.dtype import BFLOAT16, INT32
+from loopwright.base.dtype import BFLOAT16, INT32
 from loopwright.ir.intrinsics import evaluate
 
 COUNT = 96

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 from llvmlite import ir as llvm_ir
 
+from loopwright.artifact.extents import Formula, evaluate
+from loopwright.artifact.model import Intermediate, Slice
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_text
 from loopwright.codegen.export.arena import plan_arena
 from loopwright.codegen.export.formulas import FormulaEmitter
-from loopwright.codegen.extents import Formula, evaluate
 from loopwright.codegen.host import host_target
 from loopwright.codegen.jit import load
-from loopwright.codegen.model import Intermediate, Slice
-from loopwright.codegen.options import CodegenOptions
 from loopwright.codegen.types import I32, I64, PTR
 
 NAMES = ("n", "m")

@@ -6,7 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.extents import Formula, evaluate, extent_from_json, extent_json, extent_of
+from loopwright.artifact.extents import Formula, evaluate, extent_from_json, extent_json, extent_of
 from loopwright.ir.simplify import simplify
 
 N, M = te.var("n"), te.var("m")

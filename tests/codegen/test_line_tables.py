@@ -5,13 +5,13 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.nest_source import kept_source
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.marked_text import read_assembly_lines
-from loopwright.codegen.nest_source import kept_source
-from loopwright.codegen.options import CodegenOptions
 from loopwright.codegen.profiling.elf import ElfObject
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.units import units_of
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.model.units import units_of
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.lowering.pipeline import lower
 

@@ -2,7 +2,7 @@
 
 import random
 
-from loopwright.codegen.memory_plan import Lifetime, plan_memory
+from loopwright.artifact.memory_plan import Lifetime, plan_memory
 
 
 def test_values_that_never_live_together_share_memory():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from loopwright.base.dtype import dtype
 from loopwright.codegen.host import host_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import (
     Binary,
     Cast,

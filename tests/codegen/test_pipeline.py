@@ -2,12 +2,12 @@
 
 import pytest
 
+from loopwright.artifact.options import CodegenOptions
+from loopwright.base.errors import InternalError
 from loopwright.codegen import compile as compile_step
 from loopwright.codegen.compile import compile_text
 from loopwright.codegen.export import program
 from loopwright.codegen.host import resolve_target
-from loopwright.codegen.options import CodegenOptions
-from loopwright.ir.errors import InternalError
 
 GOOD = "define void @f() {\n  ret void\n}"
 BAD = "define i32 @f() {\n  ret void\n}"

@@ -8,8 +8,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, Cast, Compare, Load, Ramp, Var, const
 from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import call
@@ -274,7 +274,7 @@ import gc, resource
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.jit import load
-from loopwright.codegen.options import CodegenOptions
+from loopwright.artifact.options import CodegenOptions
 from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import const
 from loopwright.ir.stmt import IRModule, PrimFunc, Store

@@ -10,13 +10,13 @@ import described_host
 import needed_tools
 import pytest
 
+from loopwright.base.errors import TargetError
+from loopwright.base.target import Target
 from loopwright.codegen.abi import EXTERNAL_SYMBOLS
 from loopwright.codegen.cpuid import vector_path_bits
 from loopwright.codegen.features import implied_features
 from loopwright.codegen.host import fma_per_cycle, host_target, resolve_target
 from loopwright.codegen.machine import feature_string
-from loopwright.ir.errors import TargetError
-from loopwright.ir.target import Target
 
 LINUX_ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
 

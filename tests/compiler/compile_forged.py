@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import loopwright as lw
-from loopwright.codegen.cache import DiskCache, disk_cache
-from loopwright.codegen.cache_entry import MAGIC, About, decode, encode
-from loopwright.codegen.cache_secret import user_secret
-from loopwright.compiler.function_cache import function_cache
+from loopwright.artifact.cache import DiskCache, disk_cache
+from loopwright.artifact.cache_entry import MAGIC, About, decode, encode
+from loopwright.artifact.cache_secret import user_secret
+from loopwright.compiler.model.function_cache import function_cache
 
 TARGET = "llvm -mcpu=x86-64"
 X = np.linspace(-1, 1, 4 * 8, dtype=np.float32).reshape(4, 8)

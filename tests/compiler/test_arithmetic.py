@@ -7,18 +7,18 @@ from onnx import TensorProto, helper
 
 import loopwright as lw
 from loopwright import onnx_backend
+from loopwright.artifact.options import CodegenOptions
 from loopwright.cli import main
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler import selection
-from loopwright.compiler.graph_passes import run_graph_passes
-from loopwright.compiler.records import TuningRecords
-from loopwright.compiler.selection import select_implementation
-from loopwright.compiler.tuning_record import TuningRecord
+from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.selection.records import TuningRecords
+from loopwright.compiler.selection.select import select as selection
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.selection.tuning_record import TuningRecord
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
-from loopwright.lowering.default_schedule import default_schedule
-from loopwright.ops.conv.winograd_weights import WinogradPlanes
-from loopwright.ops.strategy import OpStrategy
+from loopwright.ops.definition.strategy import OpStrategy
+from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
+from loopwright.schedules.default_schedule import default_schedule
 
 rng = np.random.default_rng(8)
 TARGETS = (

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.average_first import average_first
+from loopwright.compiler.passes.average_first import average_first
 from loopwright.graph import Call, Function, Tuple
 from loopwright.graph.visit import post_order
-from loopwright.ops.binary import add
-from loopwright.ops.conv.conv import conv
-from loopwright.ops.pool import avg_pool, max_pool
+from loopwright.ops.families.binary import add
+from loopwright.ops.families.conv.conv import conv
+from loopwright.ops.families.pool import avg_pool, max_pool
 
 rng = np.random.default_rng(3)
 X = lw.var("x", (2, 4, 5, 7))

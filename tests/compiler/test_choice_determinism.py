@@ -25,9 +25,9 @@ for name in names:
     importlib.import_module("loopwright.ops." + name)
 
 from loopwright.codegen.host import resolve_target
-from loopwright.compiler.explain import explain_call
-from loopwright.compiler.records import TuningRecords
-from loopwright.compiler.tuning_record import TuningRecord
+from loopwright.compiler.reports.explain import explain_call
+from loopwright.compiler.selection.records import TuningRecords
+from loopwright.compiler.selection.tuning_record import TuningRecord
 from loopwright.graph.node import Var
 from loopwright.graph.types import tensor_type
 from loopwright.ops import nn
@@ -42,7 +42,7 @@ calls = [
     nn.softmax(var(4, 400)), nn.max(var(4, 400), axes=[1]), nn.relu(var(3)), nn.max_pool(var(1, 8, 16, 16), 2),
 ]
 cost = [TuningRecord.of(product, target, name, [1e-3]) for name in ("matmul.direct", "matmul.paneled")]
-print(len(sys.modules["loopwright.ops.registry"].all_ops()))
+print(len(sys.modules["loopwright.ops.definition.registry"].all_ops()))
 for call in calls:
     print(explain_call(call, target))
     print(explain_call(call, target, records=TuningRecords(cost)))

@@ -7,13 +7,13 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler import compile_function as compile_module
-from loopwright.compiler.function_cache import function_cache, function_key
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.selection import candidates_of, select_implementation
-from loopwright.compiler.units import units_of
-from loopwright.compiler.workers import Job, _Worker
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.model.compile_model import compile_function as compile_module
+from loopwright.compiler.model.function_cache import function_cache, function_key
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.model.units import units_of
+from loopwright.compiler.model.workers import Job, _Worker
+from loopwright.compiler.selection.select import candidates_of, select_implementation
 
 TARGET = lw.resolve_target("native")
 A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.convolve_transposed import convolve_transposed
+from loopwright.compiler.passes.convolve_transposed import convolve_transposed
 from loopwright.graph import Call, Function
 from loopwright.graph.visit import post_order
-from loopwright.ops.conv.transpose import conv_transpose
+from loopwright.ops.families.conv.transpose import conv_transpose
 
 CASES = {
     "phases beside each other": ((1, 4, 3, 5), (4, 3, 2, 2), {"strides": 2}),

@@ -5,15 +5,15 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler import selection
-from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.dispatch import MAX_KERNELS, dispatch
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.model import compile_model
-from loopwright.compiler.partition import partition
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.strategy import OpStrategy, schedule_default, strategy_of
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.fusion.closed_function import as_function
+from loopwright.compiler.fusion.partition import partition
+from loopwright.compiler.model.compile_model import compile_model
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.selection.dispatch import MAX_KERNELS, dispatch
+from loopwright.compiler.selection.select import select as selection
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 from loopwright.runtime.library import Library
 
 TARGET = lw.resolve_target("native")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.fold_constants import MAX_STEPS, fold_constants
-from loopwright.compiler.specialize import specialize
+from loopwright.compiler.passes.fold_constants import MAX_STEPS, fold_constants
+from loopwright.compiler.passes.specialize import specialize
 from loopwright.graph import Call, Constant, Function, Tuple, Var, tensor_type
 from loopwright.graph.visit import post_order
-from loopwright.ops.binary import add, multiply
-from loopwright.ops.unary import relu
+from loopwright.ops.families.binary import add, multiply
+from loopwright.ops.families.unary import relu
 
 A = np.array([1.0, -2.0, 3.0], np.float32)
 

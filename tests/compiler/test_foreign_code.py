@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import loopwright as lw
 from loopwright import te
-from loopwright.ops.attrs import Attrs, attr
-from loopwright.ops.registry import OpPattern, register_op
-from loopwright.ops.strategy import OpStrategy, register_compute, register_strategy, schedule_default
+from loopwright.ops.definition.attrs import Attrs, attr
+from loopwright.ops.definition.registry import OpPattern, register_op
+from loopwright.ops.definition.strategy import OpStrategy, register_compute, register_strategy, schedule_default
 
 @dataclass(frozen=True)
 class ShiftAttrs(Attrs):

@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.codegen import cache_key
-from loopwright.codegen.cache import DiskCache
-from loopwright.codegen.cache_entry import About
-from loopwright.codegen.choice import Choice
-from loopwright.codegen.model import CompiledFunction
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler import workers
-from loopwright.compiler.function_cache import FunctionCache, from_bytes, function_cache, function_key, to_bytes
-from loopwright.compiler.model import compile_model
+from loopwright.artifact import cache_key
+from loopwright.artifact.cache import DiskCache
+from loopwright.artifact.cache_entry import About
+from loopwright.artifact.choice import Choice
+from loopwright.artifact.model import CompiledFunction
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.model.compile_model import compile_model, workers
+from loopwright.compiler.model.function_cache import (
+    FunctionCache,
+    from_bytes,
+    function_cache,
+    function_key,
+    to_bytes,
+)
 
 TARGET = lw.resolve_target("native")
 CHOICE = Choice("relu", "relu(float32[4])", "relu.generic", "the only one")

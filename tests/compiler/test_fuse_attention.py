@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import nn
-from loopwright.compiler.fuse_attention import fuse_attention
+from loopwright.compiler.passes.fuse_attention import fuse_attention
 from loopwright.graph import Tuple
 from loopwright.graph.visit import post_order
 

@@ -9,14 +9,14 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.layout_planning import plan_layouts
+from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
 from loopwright.graph.visit import post_order
-from loopwright.ops.attrs import Attrs, attr
-from loopwright.ops.layout_rule import Held, LayoutUse, Packed, register_layout_rule
-from loopwright.ops.registry import Argument, Op, OpPattern
-from loopwright.ops.strategy import OpStrategy, register_strategy, schedule_default
+from loopwright.ops.definition.attrs import Attrs, attr
+from loopwright.ops.definition.layout_rule import Held, LayoutUse, Packed, register_layout_rule
+from loopwright.ops.definition.registry import Argument, Op, OpPattern
+from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3")
 nn = lw.nn

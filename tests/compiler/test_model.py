@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.function_cache import function_key
-from loopwright.compiler.model import compile_model
-from loopwright.compiler.partition import partition
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.fusion.closed_function import as_function
+from loopwright.compiler.fusion.partition import partition
+from loopwright.compiler.model.compile_model import compile_model
+from loopwright.compiler.model.function_cache import function_key
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
-from loopwright.ops.registry import get_op
+from loopwright.ops.definition.registry import get_op
 from loopwright.runtime.engine import Engine
 from loopwright.runtime.library import Library, load_library
 

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler import selection
-from loopwright.compiler.choices import anchor_number
-from loopwright.compiler.closed_function import MAX_NAME, as_function, function_name
-from loopwright.compiler.fusion_report import fusion_report
-from loopwright.compiler.fusion_rules import MAX_CALLS, pattern_of
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.partition import fuse, partition
+from loopwright.compiler.fusion.closed_function import MAX_NAME, as_function, function_name
+from loopwright.compiler.fusion.fusion_rules import MAX_CALLS, pattern_of
+from loopwright.compiler.fusion.partition import fuse, partition
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.reports.fusion_report import fusion_report
+from loopwright.compiler.selection.choices import anchor_number
+from loopwright.compiler.selection.select import select as selection
 from loopwright.graph import Call, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.structural import graph_hash
 from loopwright.graph.visit import inputs, post_order
 from loopwright.lowering.passes.outline_parallel import outline_parallel
-from loopwright.ops.cumsum import cumsum
-from loopwright.ops.registry import Op, OpPattern
-from loopwright.ops.strategy import OpStrategy, schedule_default
+from loopwright.ops.definition.registry import Op, OpPattern
+from loopwright.ops.definition.strategy import OpStrategy, schedule_default
+from loopwright.ops.families.cumsum import cumsum
 
 TARGET = lw.resolve_target("x86-64-v3")
 nn = lw.nn

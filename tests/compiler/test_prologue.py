@@ -6,7 +6,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.graph import Function
-from loopwright.ops.relations import tensor_argument
+from loopwright.ops.definition.relations import tensor_argument
 
 nn = lw.nn
 X = lw.var("x", (1, 12, 5, 6))

@@ -10,10 +10,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.records.record import FORMAT
-from loopwright.codegen.records.workload import Workload
-from loopwright.compiler.records import Level
-from loopwright.compiler.workload import workload_of
+from loopwright.artifact.records.record import FORMAT
+from loopwright.artifact.records.workload import Workload
+from loopwright.compiler.selection.records import Level
+from loopwright.compiler.selection.workload import workload_of
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4")
 

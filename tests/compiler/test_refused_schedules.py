@@ -5,10 +5,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler import selection
-from loopwright.compiler.function_cache import function_cache
-from loopwright.compiler.lower_function import lower_function
-from loopwright.ops.strategy import OpStrategy, schedule_default, strategy_of
+from loopwright.compiler.model.function_cache import function_cache
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.selection.select import select as selection
+from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 
 TARGET = lw.resolve_target("x86-64")
 VALUES = np.arange(-12, 12, dtype=np.float32).reshape(8, 3)

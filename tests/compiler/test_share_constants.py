@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.share_constants import share_constants
+from loopwright.compiler.passes.share_constants import share_constants
 from loopwright.graph import Constant
 from loopwright.graph.visit import post_order
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler.model import compile_model
-from loopwright.compiler.simplify_inference import simplify_inference
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.model.compile_model import compile_model
+from loopwright.compiler.passes.simplify_inference import simplify_inference
 from loopwright.graph import Call, Constant, Function, Var, tensor_type
 from loopwright.graph.visit import post_order
-from loopwright.ops.binary import add
-from loopwright.ops.conv.conv import conv
-from loopwright.ops.norm import batch_norm
-from loopwright.ops.unary import relu
+from loopwright.ops.families.binary import add
+from loopwright.ops.families.conv.conv import conv
+from loopwright.ops.families.norm import batch_norm
+from loopwright.ops.families.unary import relu
 from loopwright.runtime.engine import Engine
 from loopwright.runtime.library import Library
 

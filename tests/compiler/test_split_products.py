@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.split_products import split_products
+from loopwright.compiler.passes.split_products import split_products
 from loopwright.graph import Call, Function, Tuple
 from loopwright.graph.visit import post_order
 

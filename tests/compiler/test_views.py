@@ -4,7 +4,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.split_elementwise import split_elementwise
+from loopwright.compiler.passes.split_elementwise import split_elementwise
 from loopwright.graph import Function, Tuple
 
 nn = lw.nn

@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
-from loopwright.compiler.graph_passes import run_graph_passes
+from loopwright.compiler.passes.graph_passes import run_graph_passes
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 

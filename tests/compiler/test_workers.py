@@ -5,12 +5,12 @@ import signal
 import pytest
 
 import loopwright as lw
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler import workers as workers_module
-from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.function_cache import function_key
-from loopwright.compiler.partition import partition
-from loopwright.compiler.workers import Job, Workers, _Worker
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.fusion.closed_function import as_function
+from loopwright.compiler.fusion.partition import partition
+from loopwright.compiler.model.compile_model import workers as workers_module
+from loopwright.compiler.model.function_cache import function_key
+from loopwright.compiler.model.workers import Job, Workers, _Worker
 
 
 def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):

@@ -13,11 +13,11 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.flatten_tuples import flatten_tuples
+from loopwright.compiler.passes.flatten_tuples import flatten_tuples
 from loopwright.graph import Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.types import leaf_types
-from loopwright.ops.registry import Op, OpPattern, register_op
-from loopwright.ops.strategy import register_compute
+from loopwright.ops.definition.registry import Op, OpPattern, register_op
+from loopwright.ops.definition.strategy import register_compute
 
 TARGET = "x86-64"
 PATTERNS = OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMENTWISE_FUSABLE, OpPattern.OPAQUE

@@ -32,8 +32,11 @@ def copy(tmp_path_factory):
                 shutil.copy(source, target)
     operator, test = PAGE.split("## 9. The tests")
     folder = root / "loopwright" / "ops"
-    (folder / "cdist.py").write_text(code(operator), encoding="utf-8")
-    for name, line in {"__init__.py": "from . import cdist", "nn.py": "from .cdist import cdist"}.items():
+    (folder / "families" / "cdist.py").write_text(code(operator), encoding="utf-8")
+    for name, line in {
+        "families/__init__.py": "from . import cdist",
+        "nn.py": "from .families.cdist import cdist",
+    }.items():
         with (folder / name).open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n__all__ += ['cdist']\n")
     tests = root / "tests" / "ops"

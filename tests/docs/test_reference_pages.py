@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("cli", "codegen", "compiler", "frontend", "graph", "ir", "lowering", "ops", "runtime", "te")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = PYPROJECT["tool"]["importlinter"]["contracts"][0]["may_import"]
 
 
 def listed(page, pattern):

@@ -17,7 +17,7 @@ for module in first:
 
 import loopwright as lw  # noqa: E402  the order of imports is what is tested
 from loopwright import te  # noqa: E402
-from loopwright.codegen.options import CodegenOptions  # noqa: E402
+from loopwright.artifact.options import CodegenOptions  # noqa: E402
 from loopwright.compiler.build import compile_schedule  # noqa: E402
 
 

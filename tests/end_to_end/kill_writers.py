@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import loopwright as lw
-from loopwright.codegen.cache import DiskCache
-from loopwright.codegen.cache_entry import About
+from loopwright.artifact.cache import DiskCache
+from loopwright.artifact.cache_entry import About
 
 ROUNDS = 10
 CONTENT = np.random.default_rng(0).bytes(1 << 18)

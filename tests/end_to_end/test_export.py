@@ -12,10 +12,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import host_target
 from loopwright.codegen.machine import target_machine
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.build import make_buffer
 from loopwright.ir.expr import Compare, Load, const
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq

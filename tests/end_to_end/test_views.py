@@ -9,8 +9,8 @@ from html_reader import Reader
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.html.view import MOST_BYTES
-from loopwright.ir.quantities import share_text
+from loopwright.base.html.view import MOST_BYTES
+from loopwright.base.quantities import share_text
 
 TARGET = "x86-64-v3"
 

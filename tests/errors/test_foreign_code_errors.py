@@ -7,11 +7,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ops import registry
-from loopwright.ops.layout_rule import register_layout_rule
-from loopwright.ops.memory_view import register_memory_rule
-from loopwright.ops.registry import OpPattern, register_op
-from loopwright.ops.strategy import OpStrategy, register_compute, register_strategy
+from loopwright.ops.definition import registry
+from loopwright.ops.definition.layout_rule import register_layout_rule
+from loopwright.ops.definition.memory_view import register_memory_rule
+from loopwright.ops.definition.registry import OpPattern, register_op
+from loopwright.ops.definition.strategy import OpStrategy, register_compute, register_strategy
 
 X = lw.var("x", (4, 8))
 TARGET = "x86-64-v3"

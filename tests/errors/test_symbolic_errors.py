@@ -54,7 +54,7 @@ def test_an_extent_that_comes_out_negative():
 
 
 def test_an_extent_that_several_dimensions_make_negative():
-    from loopwright.codegen.extents import Formula
+    from loopwright.artifact.extents import Formula
     from loopwright.runtime.dimensions import make_plan
 
     a, b = lw.var("a", (N,)), lw.var("b", (te.var("M"),))

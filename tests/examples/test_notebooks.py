@@ -8,7 +8,7 @@ from documented_programs import NOTEBOOKS
 from html_reader import Reader
 
 TIMEOUT_S = 300
-BAR_FROM_THE_START = "from loopwright.compiler import progress\n\nprogress.UNSEEN_SECONDS = 0.0"
+BAR_FROM_THE_START = "from loopwright.compiler.model import progress\n\nprogress.UNSEEN_SECONDS = 0.0"
 WAIT_FOR_THE_BAR = """
 with progress.progress_shown("waiting", None) as advance:
     advance(1, 2, "half")

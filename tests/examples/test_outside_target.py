@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import loopwright as lw
-from loopwright.ir import target_kind
+from loopwright.base import target_kind
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "outside_target"
 PROGRAM = """
@@ -96,7 +96,7 @@ def distribution(tmp_path, monkeypatch):
 
     def make(name, code, kind):
         module = f"{name}_{tmp_path.name}".replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(f"from loopwright.ir.target_kind import TargetKind\n{code}\n")
+        (tmp_path / f"{module}.py").write_text(f"from loopwright.base.target_kind import TargetKind\n{code}\n")
         info = tmp_path / f"{name}-2.5.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.5\n")

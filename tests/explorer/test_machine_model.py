@@ -14,7 +14,7 @@ from loopwright.explorer.explore import document
 from loopwright.explorer.llvm_mca import McaOpinion, Silence, ask_llvm_mca, read_opinion
 from loopwright.explorer.stages import provenance
 from loopwright.explorer.summary import summary
-from loopwright.lowering.register_tile import step_cycles
+from loopwright.schedules.register_tile import step_cycles
 
 ADD = (Instruction("vaddps", ("%ymm1", "%ymm0", "%ymm0"), 0),)
 PRINTED = """Iterations:        100

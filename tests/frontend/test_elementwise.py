@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 import loopwright as lw
 from loopwright.frontend.fold import fold
-from loopwright.ops.binary import mod
+from loopwright.ops.families.binary import mod
 
 sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import bools, case, check, each_version, floats, integers

@@ -18,14 +18,14 @@ from draw import Draw, assert_close, exact, is_float, magnitudes, numpy_kind, ru
 
 import loopwright as lw
 from loopwright import te
-from loopwright.codegen.options import CodegenOptions
-from loopwright.compiler.alternatives import alternatives_of
-from loopwright.compiler.compile_function import compile_function
-from loopwright.compiler.explain import _zeros
-from loopwright.compiler.flatten_tuples import flatten_tuples
-from loopwright.compiler.graph_passes import run_graph_passes
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.units import units_of
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.model.alternatives import alternatives_of
+from loopwright.compiler.model.compile_function import compile_function
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.model.units import units_of
+from loopwright.compiler.passes.flatten_tuples import flatten_tuples
+from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.reports.explain import _zeros
 from loopwright.graph.types import TupleType
 
 DRAWS = operators_simple.DRAWS | operators_moving.DRAWS | operators_products.DRAWS | operators_windows.DRAWS

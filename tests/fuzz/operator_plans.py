@@ -2,7 +2,7 @@
 
 from check_operator import DRAWS, NATIVE, TARGETS
 
-from loopwright.ops.registry import OpPattern, get_op
+from loopwright.ops.definition.registry import OpPattern, get_op
 
 SCRIPT = "check_operator.py"
 TURNS = {OpPattern.COMM_REDUCE: 3, OpPattern.OUT_ELEMENTWISE_FUSABLE: 6}

@@ -5,9 +5,9 @@ from draw import Case, Input
 from operators_simple import every, of_integers
 
 from loopwright.ops import nn
-from loopwright.ops.registry import get_op
-from loopwright.ops.resample import resample
-from loopwright.ops.split_part import split_evenly
+from loopwright.ops.definition.registry import get_op
+from loopwright.ops.families.resample import resample
+from loopwright.ops.families.split_part import split_evenly
 
 
 def moving(draw_attrs, name, oracle, low=1, high=4):

@@ -5,7 +5,7 @@ from draw import Case, Given, Input
 from operators_simple import every
 
 from loopwright.ops import nn
-from loopwright.ops.matmul.quarters import Planes
+from loopwright.ops.families.matmul.quarters import Planes
 
 MULTIPLICATIONS = (30_000, 2_000_000, 2_000_000_000)
 """Most multiplications, by the size of the plan; those of the last size are not run."""

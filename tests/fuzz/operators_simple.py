@@ -7,7 +7,7 @@ import numpy as np
 from draw import Case, Input
 
 from loopwright.ops import nn
-from loopwright.ops.cumsum import cumsum
+from loopwright.ops.families.cumsum import cumsum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 import test_every_operator as every

@@ -8,9 +8,9 @@ from operators_products import CHANNELS, FAST_ERROR, within
 from operators_simple import every
 
 from loopwright.ops import nn
-from loopwright.ops.conv.winograd_weights import WinogradPlanes
-from loopwright.ops.matmul.quarters import Planes
-from loopwright.ops.norm import batch_norm
+from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
+from loopwright.ops.families.matmul.quarters import Planes
+from loopwright.ops.families.norm import batch_norm
 
 windows = every.windows
 IMAGES = (1, 2, 3, 5, 7, 8, 9, 13, 14, 16, 28, 33, 56, 112)

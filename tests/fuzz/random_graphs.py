@@ -18,7 +18,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph import Tuple, TupleGet
 from loopwright.ir.expr import const_int
-from loopwright.ops.cumsum import cumsum
+from loopwright.ops.families.cumsum import cumsum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 nn = lw.nn

@@ -12,9 +12,9 @@ import pytest
 from draw import assert_close
 from worker import Worker
 
-from loopwright.compiler import selection
-from loopwright.ops.registry import all_ops
-from loopwright.ops.strategy import strategy_of
+from loopwright.compiler.selection.select import select as selection
+from loopwright.ops.definition.registry import all_ops
+from loopwright.ops.definition.strategy import strategy_of
 
 GRAPHS, OPERATORS = 32, len(check_operator.DRAWS)
 PARTS = 8

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopwright.base.dtype import BOOL, INDEX, DType, dtype
+from loopwright.base.errors import InterpretError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import BOOL, INDEX, DType, dtype
-from loopwright.ir.errors import InterpretError
 from loopwright.ir.expr import (
     Binary,
     Broadcast,

@@ -8,13 +8,13 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.dtype import dtype
 from loopwright.graph import Constant, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.types import TensorType
 from loopwright.graph.visit import post_order, rewrite, users
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Binary, as_index
-from loopwright.ops.registry import Op, OpPattern, get_op
-from loopwright.ops.unary import leaky_relu
+from loopwright.ops.definition.registry import Op, OpPattern, get_op
+from loopwright.ops.families.unary import leaky_relu
 
 NEGATIVE, RELU = get_op("negative"), get_op("relu")
 

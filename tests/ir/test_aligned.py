@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from loopwright.ir.aligned import MANY_PAGES, aligned
-from loopwright.ir.buffer import PAGE_BYTES
+from loopwright.base.aligned import MANY_PAGES, PAGE_BYTES, aligned
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (4, 7)])

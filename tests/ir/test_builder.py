@@ -3,8 +3,8 @@
 import pytest
 
 from loopwright import te
+from loopwright.base.errors import ExpressionError
 from loopwright.ir.build import make_buffer
-from loopwright.ir.errors import ExpressionError
 from loopwright.ir.stmt import Seq
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import loopwright as lw
-from loopwright.compiler.workers import _Worker
-from loopwright.ir.child_python import python_command
+from loopwright.base.child_python import python_command
+from loopwright.compiler.model.workers import _Worker
 
 
 def test_a_program_gets_its_arguments_and_the_paths_of_its_parent(monkeypatch, tmp_path):

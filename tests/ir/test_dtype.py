@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from loopwright.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, HANDLE, INDEX, INT8, UINT64, DType, dtype
-from loopwright.ir.errors import ExpressionError
+from loopwright.base.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, HANDLE, INDEX, INT8, UINT64, DType, dtype
+from loopwright.base.errors import ExpressionError
 
 NAMES = ["bool", "index", "handle", "bfloat16", "float16", "float32", "float64"]
 NAMES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

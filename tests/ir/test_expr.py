@@ -12,9 +12,9 @@ import weakref
 import numpy as np
 import pytest
 
+from loopwright.base.dtype import BOOL, FLOAT32, INDEX, INT32
+from loopwright.base.errors import ExpressionError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import BOOL, FLOAT32, INDEX, INT32
-from loopwright.ir.errors import ExpressionError
 from loopwright.ir.expr import (
     FALSE,
     MAX_LANES,

@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.base.dtype import FLOAT32
+from loopwright.base.errors import InterpretError, RuntimeArgumentError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import FLOAT32
-from loopwright.ir.errors import InterpretError, RuntimeArgumentError
 from loopwright.ir.expr import ZERO, Broadcast, Expr, Load, Ramp, Select, TensorBase, TensorRead, Var, const
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import (

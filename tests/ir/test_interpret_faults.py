@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopwright.base.errors import InterpretError, ScheduleError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.errors import InterpretError, ScheduleError
 from loopwright.ir.expr import ONE, ZERO, Broadcast, Expr, IfThenElse, Load, Ramp, as_index, const
 from loopwright.ir.interpret import interpret
 from loopwright.ir.simplify import simplify_func

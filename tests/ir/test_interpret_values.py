@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import (
     ZERO,
     Binary,

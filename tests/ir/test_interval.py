@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from loopwright.base.dtype import BOOL, INDEX, INT8, INT32, UINT8
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import BOOL, INDEX, INT8, INT32, UINT8
 from loopwright.ir.expr import Broadcast, Cast, Expr, Let, Load, Ramp, Select, Var, const, maximum, minimum
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import EVERYTHING, Interval, interval_of

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from loopwright.base.dtype import FLOAT32, INT32
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import FLOAT32, INT32
 from loopwright.ir.expr import (
     TRUE,
     ZERO,

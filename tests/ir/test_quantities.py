@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from loopwright.ir.quantities import (
+from loopwright.base.quantities import (
     bytes_text,
     count_text,
     digits,

@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import INDEX
-from loopwright.ir.expr import (
-    Const,
-    Expr,
-    IfThenElse,
-    Load,
-    Select,
-    Var,
-    cast,
-    const,
-    const_int,
-    maximum,
-    minimum,
-)
+from loopwright.ir.expr import Const, Expr, IfThenElse, Load, Select, Var, cast, const, const_int, maximum, minimum
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.relax import lower_bounds, relax, upper_bounds
 from loopwright.ir.simplify import simplify

@@ -10,8 +10,8 @@ from types import FrameType
 
 import pytest
 
+from loopwright.base.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
 from loopwright.ir.expr import (
     FALSE,
     TRUE,

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from loopwright.base.dtype import INDEX, INT8, UINT8, DType, dtype
 from loopwright.ir.build import index_var
-from loopwright.ir.dtype import INDEX, INT8, UINT8, DType, dtype
 from loopwright.ir.expr import Cast, Expr, Select, Var, cast, const, const_int
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import Interval

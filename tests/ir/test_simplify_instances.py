@@ -17,8 +17,8 @@ import pytest
 import z3
 from z3_semantics import BITS, HALF, compare, decide, operate
 
+from loopwright.base.dtype import BOOL, INDEX, DType, dtype
 from loopwright.ir.build import index_var
-from loopwright.ir.dtype import BOOL, INDEX, DType, dtype
 from loopwright.ir.expr import (
     Binary,
     BinaryOp,

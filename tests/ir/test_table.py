@@ -2,7 +2,7 @@
 
 import pytest
 
-from loopwright.ir.table import Name, cut_middle, lines_of, number_table, table_text
+from loopwright.base.table import Name, cut_middle, lines_of, number_table, table_text
 
 LONG = "fused_nn_conv2d_bias_relu_of_the_first_residual_block_12"
 

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
+from loopwright.base.dtype import BOOL, FLOAT32, HANDLE, INDEX
+from loopwright.base.errors import VerificationError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import BOOL, FLOAT32, HANDLE, INDEX
-from loopwright.ir.errors import VerificationError
 from loopwright.ir.expr import (
     TRUE,
     ZERO,

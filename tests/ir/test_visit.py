@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+from loopwright.base.dtype import FLOAT32, INT32
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import FLOAT32, INT32
 from loopwright.ir.expr import ONE, ZERO, Axis, Binary, Combiner, Const, Expr, Let, Load, Reduce, Var, const
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
-from loopwright.ir.visit import (
-    bound_vars,
-    buffers_accessed,
-    children,
-    free_vars,
-    rewrite,
-    substitute,
-    walk,
-    with_body,
-)
+from loopwright.ir.visit import bound_vars, buffers_accessed, children, free_vars, rewrite, substitute, walk, with_body
 
 x, y, z = (Var(name, INT32) for name in "xyz")
 i, j, n = (index_var(name) for name in "ijn")

@@ -4,8 +4,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.lowering.default_schedule import default_schedule
 from loopwright.lowering.primitives import Split
+from loopwright.schedules.default_schedule import default_schedule
 
 
 def width(function, extent, target):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import INDEX
 from loopwright.ir.expr import IfThenElse, Load, Var, const
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import For, If, LetStmt, Store, seq

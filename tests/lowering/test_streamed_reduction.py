@@ -7,7 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.lowering.default_schedule import default_schedule
+from loopwright.schedules.default_schedule import default_schedule
 from loopwright.te.reducers import reducer
 
 TARGET = lw.resolve_target("llvm -mcpu=x86-64-v3")

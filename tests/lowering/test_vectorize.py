@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.errors import ScheduleError
 from loopwright.ir.expr import IfThenElse, Let, Load, Select, Var, cast, const
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import Allocate, Assert, For, If, LetStmt, Store, While, seq

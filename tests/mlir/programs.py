@@ -11,8 +11,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.dtype import FLOAT32, INDEX
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import FLOAT32, INDEX
 from loopwright.ir.expr import (
     Binary,
     Broadcast,

@@ -7,8 +7,8 @@ from typing import get_args
 import numpy as np
 
 import loopwright as lw
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_module
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.expr import Expr, Reduce, TensorRead
 from loopwright.ir.stmt import Stmt
 from loopwright.ir.visit import walk

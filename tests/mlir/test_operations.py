@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import loopwright as lw
+from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import Cast, Load, Ramp, const
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import For, PrimFunc, Store, seq

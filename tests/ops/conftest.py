@@ -7,11 +7,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
+from loopwright.base.dtype import dtype
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.graph.node import Call, Constant, Tuple, TupleGet, Var
 from loopwright.graph.types import TensorType, TupleType, tensor_type
 from loopwright.graph.visit import post_order
-from loopwright.ir.dtype import dtype
 from loopwright.ir.expr import as_index, const_int
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute

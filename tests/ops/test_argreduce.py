@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.argreduce import argmax, argmin
+from loopwright.ops.families.argreduce import argmax, argmin
 from loopwright.te import var as dimension
 
 MAKERS = {"argmax": (argmax, np.argmax), "argmin": (argmin, np.argmin)}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.ops.arguments import integers, per_axis
+from loopwright.ops.definition.arguments import integers, per_axis
 
 nn = lw.nn
 x, y, v = lw.var("x", (4, 6)), lw.var("y", (3, 5)), lw.var("v", (7,))

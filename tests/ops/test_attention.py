@@ -6,11 +6,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
+from loopwright.base.dtype import dtype
+from loopwright.base.errors import TypeInferenceError
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.graph.types import tensor_type
-from loopwright.ir.dtype import dtype
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.attention.attention import attention
+from loopwright.ops.families.attention.attention import attention
 
 rng = np.random.default_rng(0)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.ops.attrs import REQUIRED, Attrs, attr, positive
-from loopwright.ops.registry import all_ops
+from loopwright.ops.definition.attrs import REQUIRED, Attrs, attr, positive
+from loopwright.ops.definition.registry import all_ops
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.graph.types import tensor_type
-from loopwright.ops.matmul.batch_matmul import batch_matmul
+from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 
 rng = np.random.default_rng(0)
 TRANSPOSES = list(product([False, True], repeat=2))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.node import Tuple
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops import binary
-from loopwright.ops.registry import OpPattern, all_ops, get_op
+from loopwright.ops.definition.registry import OpPattern, all_ops, get_op
+from loopwright.ops.families import binary
 from loopwright.te import var as dimension
 
 ARITHMETIC = {

@@ -9,8 +9,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.matmul import cblas
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.families.matmul import cblas
 from loopwright.runtime.functions import symbols
 
 needed_tools.module("scipy")

@@ -6,11 +6,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.dtype import FLOAT32
+from loopwright.base.dtype import FLOAT32
 from loopwright.ir.expr import as_index
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
-from loopwright.ops.condition import clause, condition_of
+from loopwright.ops.definition.condition import clause, condition_of
 
 m, n = te.var("m"), te.var("n")
 THREE = as_index(3)

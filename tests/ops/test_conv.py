@@ -13,11 +13,11 @@ from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.conv.attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs
-from loopwright.ops.conv.conv import CONV2D, conv, conv1d, conv2d, conv3d
-from loopwright.ops.conv.transpose import conv2d_transpose, conv_transpose
+from loopwright.ops.families.conv.attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs
+from loopwright.ops.families.conv.conv import CONV2D, conv, conv1d, conv2d, conv3d
+from loopwright.ops.families.conv.transpose import conv2d_transpose, conv_transpose
 from loopwright.te import var as dimension
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -10,8 +10,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.conv.conv import conv
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.families.conv.conv import conv
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

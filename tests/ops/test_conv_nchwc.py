@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.selection import select_implementation
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.ir.expr import as_index
-from loopwright.ops.conv.attrs import Conv2DAttrs
-from loopwright.ops.conv.border import Border
-from loopwright.ops.conv.conv import conv, conv2d
-from loopwright.ops.conv.nchwc import ChannelTile, channel_tile
+from loopwright.ops.families.conv.attrs import Conv2DAttrs
+from loopwright.ops.families.conv.border import Border
+from loopwright.ops.families.conv.conv import conv, conv2d
+from loopwright.ops.families.conv.nchwc import ChannelTile, channel_tile
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.layout_planning import plan_layouts
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.conv.conv import conv, conv2d
+from loopwright.compiler.layout.layout_planning import plan_layouts
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.families.conv.conv import conv, conv2d
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

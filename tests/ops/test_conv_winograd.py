@@ -10,13 +10,13 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.layout_planning import plan_layouts
+from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
-from loopwright.ops.conv.winograd import winograd_conv2d
-from loopwright.ops.conv.winograd_blocking import Products
-from loopwright.ops.conv.winograd_transform import SIZES, transforms
-from loopwright.ops.conv.winograd_weights import WinogradPlanes, winograd_uses
+from loopwright.ops.families.conv.winograd import winograd_conv2d
+from loopwright.ops.families.conv.winograd_blocking import Products
+from loopwright.ops.families.conv.winograd_transform import SIZES, transforms
+from loopwright.ops.families.conv.winograd_weights import WinogradPlanes, winograd_uses
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

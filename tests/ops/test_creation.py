@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loopwright import TypeInferenceError
-from loopwright.ops.creation import arange, full, one_hot
+from loopwright.ops.families.creation import arange, full, one_hot
 
 
 @pytest.mark.parametrize(("kind", "value"), [("float32", 0.5), ("int64", -(2**60) - 1), ("bool", True), ("uint8", 7)])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.cumsum import cumsum
+from loopwright.base.errors import TypeInferenceError
+from loopwright.ops.families.cumsum import cumsum
 from loopwright.te import var as dimension
 
 

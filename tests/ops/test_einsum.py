@@ -5,7 +5,7 @@ import pytest
 
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
-from loopwright.ops.einsum import einsum
+from loopwright.ops.families.einsum import einsum
 
 EQUATIONS = [
     ("ij,jk->ik", (2, 3), (3, 4)),

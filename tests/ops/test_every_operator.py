@@ -13,14 +13,15 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph.types import TupleType
 from loopwright.lowering.pipeline import realized_function
-from loopwright.ops import nn, strategy
-from loopwright.ops.conv.winograd_weights import WinogradPlanes
-from loopwright.ops.cumsum import cumsum
-from loopwright.ops.matmul.quarters import Planes
-from loopwright.ops.norm import batch_norm
-from loopwright.ops.registry import all_ops, get_op
-from loopwright.ops.resample import resample
-from loopwright.ops.split_part import split_evenly
+from loopwright.ops import nn
+from loopwright.ops.definition import strategy
+from loopwright.ops.definition.registry import all_ops, get_op
+from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
+from loopwright.ops.families.cumsum import cumsum
+from loopwright.ops.families.matmul.quarters import Planes
+from loopwright.ops.families.norm import batch_norm
+from loopwright.ops.families.resample import resample
+from loopwright.ops.families.split_part import split_evenly
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

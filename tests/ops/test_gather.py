@@ -5,7 +5,7 @@ import pytest
 
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
-from loopwright.ops.gather import gather_elements, gather_nd, take
+from loopwright.ops.families.gather import gather_elements, gather_nd, take
 
 
 def random(seed, *shape):

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.selection import select_implementation
+from loopwright.base.errors import TypeInferenceError
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.matmul.matmul import dense, matmul
+from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.te import var as dimension
 
 SHAPES = [

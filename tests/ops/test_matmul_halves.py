@@ -6,11 +6,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
+from loopwright.base.errors import TypeInferenceError
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.graph.node import Constant
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.matmul.matmul import dense, matmul
-from loopwright.ops.matmul.packed import WordPanels
+from loopwright.ops.families.matmul.matmul import dense, matmul
+from loopwright.ops.families.matmul.packed import WordPanels
 
 PAIRS, OTHER = (lw.resolve_target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={c}") for c in ("znver4", "x86-64-v3"))
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

@@ -7,13 +7,13 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import get_valid_implementations
+from loopwright.base.errors import TypeInferenceError
+from loopwright.compiler.selection.select import get_valid_implementations
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
 from loopwright.ops import nn
-from loopwright.ops.matmul.matmul import dense, matmul
-from loopwright.ops.matmul.packed import WordPanels
+from loopwright.ops.families.matmul.matmul import dense, matmul
+from loopwright.ops.families.matmul.packed import WordPanels
 
 HOST = lw.resolve_target("native")
 RUNNABLE = [t for t in ("native", "x86-64-v4", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]

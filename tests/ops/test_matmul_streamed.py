@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops.matmul.batch_matmul import batch_matmul
-from loopwright.ops.matmul.matmul import dense, matmul
-from loopwright.ops.matmul.streamed import STREAMS
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.families.matmul.batch_matmul import batch_matmul
+from loopwright.ops.families.matmul.matmul import dense, matmul
+from loopwright.ops.families.matmul.streamed import STREAMS
 
 SMALL_CACHE = 2**16
 TARGETS = ["native", *(["x86-64-v3", "x86-64"] if lw.resolve_target("native").has("avx2") else [])]

@@ -7,8 +7,8 @@ import re
 import pytest
 
 import loopwright as lw
-from loopwright.ops.op_group import OpGroup, group_of
-from loopwright.ops.registry import all_ops
+from loopwright.ops.definition.op_group import OpGroup, group_of
+from loopwright.ops.definition.registry import all_ops
 
 NAMES = lw.nn.__all__
 

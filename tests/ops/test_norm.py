@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.layout import Layout, rearranged
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.lrn import lrn
-from loopwright.ops.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
+from loopwright.ops.families.lrn import lrn
+from loopwright.ops.families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from loopwright.te import var as dimension
 
 rng = np.random.default_rng(0)

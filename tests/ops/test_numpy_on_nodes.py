@@ -11,7 +11,7 @@ from loopwright import te
 from loopwright.graph.node import Call, Constant, TupleGet
 from loopwright.graph.numpy_protocol import implemented
 from loopwright.graph.visit import post_order
-from loopwright.ops.evaluate import evaluate_call
+from loopwright.ops.definition.evaluate import evaluate_call
 
 SEED = np.random.default_rng(7)
 ARRAYS = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from loopwright import TypeInferenceError, te
 from loopwright.graph.node import Var
 from loopwright.graph.types import tensor_type
-from loopwright.ops.pad import pad
+from loopwright.ops.families.pad import pad
 
 MODES = ["constant", "edge", "reflect", "wrap"]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.global_pool import global_avg_pool, global_lp_pool, global_max_pool
-from loopwright.ops.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from loopwright.ops.families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
+from loopwright.ops.families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from loopwright.te import var as dimension
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -7,11 +7,11 @@ import pytest
 import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
-from loopwright.ops.concatenate import concatenate
-from loopwright.ops.repeat import broadcast_to, tile
-from loopwright.ops.space_depth import DEPTH_TO_SPACE, PixelAttrs, depth_to_space, space_to_depth
-from loopwright.ops.transpose import transpose
-from loopwright.ops.trilu import trilu
+from loopwright.ops.families.concatenate import concatenate
+from loopwright.ops.families.repeat import broadcast_to, tile
+from loopwright.ops.families.space_depth import DEPTH_TO_SPACE, PixelAttrs, depth_to_space, space_to_depth
+from loopwright.ops.families.transpose import transpose
+from loopwright.ops.families.trilu import trilu
 
 
 def numbers(*shape, kind=np.float32):

@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops import reduce
-from loopwright.ops.registry import OpPattern, get_op
+from loopwright.ops.definition.registry import OpPattern, get_op
+from loopwright.ops.families import reduce
 from loopwright.te import var as dimension
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
-from loopwright.ops.reshape import expand_dims, flatten, reshape, squeeze
+from loopwright.ops.families.reshape import expand_dims, flatten, reshape, squeeze
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
-from loopwright.ops.repeat import repeat
-from loopwright.ops.resample import resample
-from loopwright.ops.resize import Interpolation, Resized, resize, resize_axes
+from loopwright.ops.families.repeat import repeat
+from loopwright.ops.families.resample import resample
+from loopwright.ops.families.resize import Interpolation, Resized, resize, resize_axes
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -5,12 +5,12 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.partition import partition
+from loopwright.compiler.fusion.closed_function import as_function
+from loopwright.compiler.fusion.partition import partition
+from loopwright.compiler.model.lower_function import lower_function
 from loopwright.graph.node import Function
 from loopwright.lowering.passes.outline_parallel import outline_parallel
-from loopwright.ops import argreduce, binary, reduce, softmax, unary
+from loopwright.ops.families import argreduce, binary, reduce, softmax, unary
 
 
 def normalised(x, axis=-1):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.registry import OpPattern
-from loopwright.ops.select import WHERE, clip_by, where
+from loopwright.ops.definition.registry import OpPattern
+from loopwright.ops.families.select import WHERE, clip_by, where
 from loopwright.te import var as dimension
 
 SHAPES = [

@@ -5,8 +5,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.selection import select_implementation
-from loopwright.ops import argreduce, reduce
+from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.families import argreduce, reduce
 
 TARGETS = ["x86-64", "x86-64-v3", "native"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from loopwright import TypeInferenceError, te
 from loopwright.graph.node import Var
 from loopwright.graph.types import tensor_type
-from loopwright.ops.slicing import END, split, strided_slice
+from loopwright.ops.families.slicing import END, split, strided_slice
 
 INDEX = st.one_of(st.integers(-9, 9), st.sampled_from([END, -END, 2**63 - 1, -(2**63)]))
 STEP = st.one_of(st.integers(-4, -1), st.integers(1, 4), st.just(2**63 - 1))

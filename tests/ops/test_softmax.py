@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import TypeInferenceError
-from loopwright.ops.binary import multiply
-from loopwright.ops.registry import OpPattern, get_op
-from loopwright.ops.softmax import log_softmax, softmax, trailing_axes
+from loopwright.ops.definition.registry import OpPattern, get_op
+from loopwright.ops.families.binary import multiply
+from loopwright.ops.families.softmax import log_softmax, softmax, trailing_axes
 from loopwright.te import var as dimension
 
 

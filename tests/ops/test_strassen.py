@@ -10,11 +10,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.layout_planning import plan_layouts
+from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
-from loopwright.lowering.register_tile import RegisterTile
-from loopwright.ops.matmul.quarters import LEFT, PRODUCTS, RESULT, RIGHT, Planes, Quartered
+from loopwright.ops.families.matmul.quarters import LEFT, PRODUCTS, RESULT, RIGHT, Planes, Quartered
+from loopwright.schedules.register_tile import RegisterTile
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows

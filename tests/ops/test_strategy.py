@@ -9,10 +9,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ops import strategy as st
-from loopwright.ops.attrs import Attrs, attr
-from loopwright.ops.generic import GenericFunction
-from loopwright.ops.registry import OpPattern, get_op, register_op
+from loopwright.ops.definition import strategy as st
+from loopwright.ops.definition.attrs import Attrs, attr
+from loopwright.ops.definition.generic import GenericFunction
+from loopwright.ops.definition.registry import OpPattern, get_op, register_op
 
 CPU = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")
 EDGE = replace(CPU, keys=("edge", *CPU.keys))
@@ -30,7 +30,7 @@ def op(request):
     name = re.sub(r"\W", "_", request.node.name)
     made = register_op(name, "x + 1", [("x", "any")], lambda types, attrs: types[0], OpPattern.ELEMENTWISE)
     yield made
-    from loopwright.ops import registry
+    from loopwright.ops.definition import registry
 
     del registry._ops[name]
     st._strategies.pop(name, None)

@@ -9,12 +9,12 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.closed_function import as_function
-from loopwright.compiler.constraints import settle_dimensions
-from loopwright.compiler.lower_function import lower_function
-from loopwright.compiler.partition import partition
+from loopwright.compiler.fusion.closed_function import as_function
+from loopwright.compiler.fusion.partition import partition
+from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.passes.constraints import settle_dimensions
 from loopwright.graph.types import TupleType
-from loopwright.ops.registry import get_op
+from loopwright.ops.definition.registry import get_op
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_every_operator import CASES, exact, same

@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from loopwright.base.errors import LoopwrightError, TypeInferenceError
 from loopwright.graph.printer import graph_text
 from loopwright.graph.types import tensor_type
-from loopwright.ir.errors import LoopwrightError, TypeInferenceError
-from loopwright.ops import unary
-from loopwright.ops.registry import OpPattern, get_op
+from loopwright.ops.definition.registry import OpPattern, get_op
+from loopwright.ops.families import unary
 from loopwright.te import var as dimension
 
 VALUES = np.array([0.0, -0.0, 0.25, -0.25, 1.0, -1.0, 2.5, -2.5, 0.5, 3.75, -7.0, 19.5, -30.0, 88.0, 1e-6, -1e-6])

@@ -21,7 +21,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from loopwright.ir.dtype import dtype
+from loopwright.base.dtype import dtype
 from loopwright.ir.expr import Operand, Var
 from loopwright.lowering.passes.elements import Element
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir import intern
+from loopwright.base import intern
 
 WIDTH = 64
 

@@ -7,9 +7,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
-from loopwright.codegen.options import CodegenOptions
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import (
     ONE,

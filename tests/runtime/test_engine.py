@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.base.quantities import bytes_text
 from loopwright.codegen.jit import LoadedCode
-from loopwright.ir.quantities import bytes_text
 from loopwright.runtime.functions.host_call import ENTRY
 from loopwright.runtime.threads.thread_pool import thread_pool_symbols
 

@@ -8,11 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from loopwright.codegen.compile import compile_module
-from loopwright.codegen.host import host_target, resolve_target
-from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.dtype import INDEX
-from loopwright.ir.errors import (
+from loopwright.base.dtype import INDEX
+from loopwright.base.errors import (
     InterpretError,
     KernelError,
     LoopwrightError,
@@ -20,6 +17,9 @@ from loopwright.ir.errors import (
     RuntimeArgumentError,
     TargetError,
 )
+from loopwright.codegen.compile import compile_module
+from loopwright.codegen.host import host_target, resolve_target
+from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import ZERO, Cast, Load, const
 from loopwright.ir.stmt import Assert, For, PrimFunc, Seq, Store
 from loopwright.lowering.passes.outline_parallel import outline_parallel

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.ir.buffer import ARENA_ALIGNMENT
+from loopwright.base.aligned import ARENA_ALIGNMENT
 from loopwright.runtime.section_file import write_sections
 
 X = np.arange(-6, 6, dtype=np.float32).reshape(2, 6)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.codegen.extents import evaluate
+from loopwright.artifact.extents import evaluate
 from loopwright.runtime.functions.host_call import HostCall
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from llvmlite import binding as llvm
 
-from loopwright.ir.errors import TargetError
+from loopwright.base.errors import TargetError
 from loopwright.runtime.threads.thread_pool import thread_pool_ir, thread_pool_symbols
 
 PROGRAM = Path(__file__).with_name("pool_scenarios.py")

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from loopwright.ir.errors import RuntimeArgumentError
+from loopwright.base.errors import RuntimeArgumentError
 from loopwright.runtime.threads import default_threads as module
 from loopwright.runtime.threads.default_threads import cgroup_quota, check_threads, default_threads
 

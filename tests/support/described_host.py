@@ -27,7 +27,7 @@ def _cpus(_):
 
 _REPLACED = {
     "loopwright.codegen.processor": ("this_processor", _processor),
-    "loopwright.ir.granted_cpus": ("granted_cpus", _cpus),
+    "loopwright.base.granted_cpus": ("granted_cpus", _cpus),
 }
 
 

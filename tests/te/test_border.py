@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.errors import ExpressionError
+from loopwright.base.errors import ExpressionError
 from loopwright.ir.expr import const_int
 from loopwright.ir.interpret import interpret
 

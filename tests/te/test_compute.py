@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loopwright import te
-from loopwright.ir.errors import ExpressionError
+from loopwright.base.errors import ExpressionError
 from loopwright.ir.expr import Reduce
 
 

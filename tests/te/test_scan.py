@@ -3,7 +3,7 @@
 import pytest
 
 from loopwright import te
-from loopwright.ir.errors import ExpressionError
+from loopwright.base.errors import ExpressionError
 
 
 def recurrence(step, steps=1, extent=8, init=None):

@@ -3,12 +3,12 @@
 import pytest
 from html_reader import Reader
 
-from loopwright.ir.html import code as code_module
-from loopwright.ir.html.code import code, inline_code
-from loopwright.ir.html.markup import element, fold
-from loopwright.ir.html.style import STYLE
-from loopwright.ir.html.table import Column, facts, share_bar, table
-from loopwright.ir.html.view import MOST_BYTES, view
+from loopwright.base.html import code as code_module
+from loopwright.base.html.code import code, inline_code
+from loopwright.base.html.markup import element, fold
+from loopwright.base.html.style import STYLE
+from loopwright.base.html.table import Column, facts, share_bar, table
+from loopwright.base.html.view import MOST_BYTES, view
 
 HOSTILE = "</pre></style><script>broken = 1</script><img src=x onerror='broken=1'> & \" \ud800"
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from loopwright.ir.table import table_text
+from loopwright.base.table import table_text
 from loopwright.runtime.contenders.latency import Latency, Ratio, median_interval
 from loopwright.runtime.contenders.latency_views import latency_chart, latency_notes, latency_table
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from loopwright.ir.child_python import python_command
+from loopwright.base.child_python import python_command
 from loopwright.runtime.contenders.rounds import Contender, Refused, alternate, ended, load_all
 
 SCRIPT = """

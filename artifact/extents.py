@@ -1,0 +1,114 @@
+"""Extents of a compiled model's values as plain data: what a library file holds, and an engine evaluates.
+
+    extent ::= int | str | Formula(op, left, right)       a number, the name of a dimension, a formula over these
+
+All count elements or bytes, and are exact; ``//`` and ``%`` round towards minus infinity.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..base.errors import ModelError
+from ..ir.expr import Binary, Const, Expr, Unary, Var
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "min": min,
+    "max": max,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """``left op right``; ``str()`` writes it as in Python."""
+
+    op: str
+    left: Extent
+    right: Extent
+
+    def __post_init__(self) -> None:
+        if self.op not in _OPERATORS:
+            raise ModelError(f"an extent is computed by {', '.join(_OPERATORS)}, not by {self.op!r}")
+
+    def __str__(self) -> str:
+        if self.op in ("min", "max"):
+            return f"{self.op}({self.left}, {self.right})"
+        left, right = (
+            f"({x})" if isinstance(x, Formula) and x.op not in ("min", "max") else str(x) for x in self.parts
+        )
+        return f"{left} {self.op} {right}"
+
+    @property
+    def parts(self) -> tuple[Extent, Extent]:
+        return self.left, self.right
+
+
+Extent: TypeAlias = int | str | Formula
+
+
+def extent_of(e: Expr, names: Mapping[Var, str]) -> Extent:
+    """An index expression as plain data; ``names`` has the dimensions.
+
+    Raises ``ModelError`` for a variable that has no name there, and for what is no arithmetic.
+    """
+    match e:
+        case Const(value=int() as number):
+            return int(number)
+        case Var():
+            if e not in names:
+                raise ModelError(f"the dimension {e.name} is none of the inputs' dimensions, so that no run knows it")
+            return names[e]
+        case Unary("-", a):
+            return Formula("-", 0, extent_of(a, names))
+        case Binary(op, a, b):
+            return Formula(op, extent_of(a, names), extent_of(b, names))
+        case _:
+            raise ModelError(f"the extent {e} is not computed from dimensions alone")
+
+
+def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
+    """The number that an extent is for these dimensions; ``ZeroDivisionError`` where it divides by 0."""
+    match extent:
+        case int():
+            return extent
+        case str():
+            return dims[extent]
+        case Formula(op, left, right):
+            return _OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
+
+
+def divisibility(extent: Extent) -> str | None:
+    """What ``0 - a % b`` asks for by not being negative, in words: that b divides a. None for any other extent."""
+    match extent:
+        case Formula("-", 0, Formula("%", whole, part)):
+            return f"{whole} should be a multiple of {part}"
+        case _:
+            return None
+
+
+def extent_json(extent: Extent) -> Any:
+    """Numbers and strings stand for themselves, a formula is a list of operator, left and right."""
+    if isinstance(extent, Formula):
+        return [extent.op, extent_json(extent.left), extent_json(extent.right)]
+    return extent
+
+
+def extent_from_json(data: Any) -> Extent:
+    """The opposite. Raises ``ModelError`` for anything else."""
+    match data:
+        case bool():
+            raise ModelError(f"an extent is no {data}")
+        case int() | str():
+            return data
+        case [str(op), left, right]:
+            return Formula(op, extent_from_json(left), extent_from_json(right))
+        case _:
+            raise ModelError(f"{data!r} is no extent")

@@ -1,0 +1,3 @@
+"""The ground floor, which needs nothing else of the package: data types, targets, errors, limits of memory and
+processors, and how numbers, tables and notebooks' views are shown.
+"""

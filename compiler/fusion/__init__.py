@@ -1,0 +1,1 @@
+"""Which calls become one function: the rules, the partition, and the closed functions that it makes."""

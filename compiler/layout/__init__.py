@@ -1,0 +1,1 @@
+"""In which layouts values are held: weighed by what implementations and transforms cost."""

@@ -1,0 +1,75 @@
+"""A closed function compiled: lowered, made native code, and put into the cache.
+
+The result is plain data, which goes between processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from ...artifact.extents import extent_of
+from ...artifact.model import CompiledFunction, TensorSpec
+from ...artifact.options import CodegenOptions
+from ...base.target import Target
+from ...codegen.abi import symbolic_dims
+from ...codegen.compile import compile_module
+from ...codegen.heap_use import heap_use
+from ...graph.node import Function
+from ...ir.buffer import Buffer
+from ...ir.expr import ONE, ZERO, Expr
+from ...ir.expr import Var as Dim
+from ...ir.simplify import simplify
+from ...lowering.passes.outline_parallel import outline_parallel
+from ...lowering.passes.short_loops import run_short_loops_alone
+from ..fusion.closed_function import entry_symbol
+from ..selection.records import NO_RECORDS, TuningRecords
+from .function_cache import function_cache
+from .lower_function import lower_function
+from .op_call import op_call
+
+
+def compile_function(
+    key: str, function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
+) -> CompiledFunction:
+    """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
+    symbol = entry_symbol(function)
+    nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
+    func = run_short_loops_alone(nest)
+    code = compile_module(outline_parallel(func), target, replace(options, cache=False))
+    dims = {dim: dim.name for dim in symbolic_dims(func)}
+    heap = heap_use(func)
+    made = CompiledFunction(
+        function.name,
+        code.entry,
+        tuple(dims.values()),
+        choices,
+        code.messages,
+        str(func),
+        code.llvm_ir,
+        code.object,
+        code.externs,
+        extent_of(work, dims),
+        extent_of(simplify(_traffic(func.buffers)), dims),
+        op_call(function, dims),
+        tuple(_spec(buffer, dims) for buffer in func.buffers),
+        "" if code.source is None else code.source.text,
+        extent_of(heap.once, dims),
+        extent_of(heap.each, dims),
+    )
+    if options.cache:
+        function_cache.put(key, made, target)
+    return made
+
+
+def _spec(buffer: Buffer, names: Mapping[Dim, str]) -> TensorSpec:
+    return TensorSpec(buffer.name, tuple(extent_of(extent, names) for extent in buffer.shape), buffer.dtype)
+
+
+def _traffic(buffers: Sequence[Buffer]) -> Expr:
+    """The bytes that buffers hold."""
+    total: Expr = ZERO
+    for buffer in buffers:
+        total = total + prod(buffer.shape, start=ONE) * buffer.dtype.storage_bytes
+    return total

@@ -1,0 +1,104 @@
+"""Values that lie in the memory of others, found before memory is planned, so that nothing is copied.
+
+The result of a reshape or of a slice may be part of its argument; what a concatenation puts side by side is written
+where it belongs in the result. Operators say by their memory rules (``ops/definition/memory_view.py``) where that
+holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...graph.node import Call
+from ...ir.expr import ZERO, Expr, as_index
+from ...ir.simplify import simplify
+from ...ir.visit import substitute
+from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult, memory_view
+from ..symbols import symbols_of
+from .units import Unit, Value, copy_of, type_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Where a value lies: in the memory of another, from a byte on."""
+
+    base: Value
+    begin: Expr
+
+
+def find_views(units: Sequence[Unit], results: Sequence[Value]) -> tuple[list[Unit], dict[Value, View]]:
+    """The units that are left to run, and the values that lie in others, which have memory of their own."""
+    finder = _Finder({value for unit in units for value in unit.outputs}.difference(results))
+    left = [unit for given in units for unit in finder.enter(given)]
+    return left, {value: finder.resolved(value) for value in finder.views}
+
+
+@dataclass(slots=True)
+class _Finder:
+    """``free`` are the values whose place is ours to choose. Mutable: filled in the order of the units."""
+
+    free: set[Value]
+    views: dict[Value, View] = field(default_factory=dict)
+
+    def enter(self, unit: Unit) -> list[Unit]:
+        """The units to run in place of one."""
+        value = unit.outputs[0]
+        found = _view_of(unit) if value in self.free else None
+        match found:
+            case RunOfArgument(begin) if begin is ZERO or self.resolved(unit.inputs[0]).base in self.free:
+                self.views[value] = View(unit.inputs[0], _bytes(begin, unit))
+                return []
+            case RunsOfResult(begins) if any(self._may_move(part, value) for part in unit.inputs):
+                parts = zip(unit.inputs, begins, strict=True)
+                return [copy for part, begin in parts for copy in self._put(part, View(value, _bytes(begin, unit)))]
+            case _:
+                return [unit]
+
+    def _put(self, part: Value, place: View) -> list[Unit]:
+        """Have a value written at a place; where it has a place already, by a copy."""
+        if self._may_move(part, place.base):
+            self.views[self.resolved(part).base] = place
+            return []
+        copy = copy_of(part)
+        self.views[copy.outputs[0]] = place
+        return [copy]
+
+    def _may_move(self, part: Value, whole: Value) -> bool:
+        """Whether the memory that a value lies in holds nothing else, and may be part of another's."""
+        at = self.resolved(part)
+        alone = at.begin is ZERO and _size(at.base) is _size(part)
+        return alone and at.base in self.free and at.base != whole
+
+    def resolved(self, value: Value) -> View:
+        """Where a value lies, in one that has memory of its own."""
+        begin: Expr = ZERO
+        while value in self.views:
+            view = self.views[value]
+            value, begin = view.base, simplify(view.begin + begin)
+        return View(value, begin)
+
+
+def _view_of(unit: Unit) -> MemoryView | None:
+    """Where the results of a unit lie, if it is one call of all that it is given."""
+    call = unit.function.body
+    if not isinstance(call, Call) or len(call.args) != len(unit.inputs):
+        return None
+    given = all(a is p for a, p in zip(call.args, unit.function.params, strict=True))
+    return memory_view(call) if given else None
+
+
+def _bytes(elements: Expr, unit: Unit) -> Expr:
+    """So many elements of a unit's result in bytes; dimensions become those of the model."""
+    own = symbols_of(node.type for node in (*unit.function.params, unit.function.body))
+    symbols = {symbol: unit.symbols[symbol.name] for symbol in own}
+    return simplify(substitute(elements, symbols) * _element_bytes(unit.outputs[0]))
+
+
+def _size(value: Value) -> Expr:
+    return simplify(math.prod(type_of(value).shape, start=as_index(_element_bytes(value))))
+
+
+def _element_bytes(value: Value) -> int:
+    return type_of(value).dtype.storage_bytes

@@ -1,0 +1,229 @@
+"""Compiling many functions at once, in processes of their own: lowering is Python, and LLVM holds one lock a process.
+
+A worker is a fresh interpreter that answers pickled requests on a pipe; so the caller's main module is not imported
+again, and a crash of LLVM takes one worker down, not the caller.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import pickle
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import IO, Self
+
+from ...artifact.model import CompiledFunction
+from ...artifact.options import CodegenOptions
+from ...base.child_python import python_command
+from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
+from ...base.memory import is_memory_limited, memory_errors
+from ...base.target import Target
+from ...graph.node import Call, Function
+from ...graph.visit import post_order
+from ..selection.records import NO_RECORDS, TuningRecords
+from ..selection.workload import workloads_of
+from .compile_function import compile_function
+from .function_cache import function_cache, function_key
+from .op_call import packed_function
+
+_log = logging.getLogger("loopwright.cache")
+LEAST_FOR_WORKERS = 6
+"""With fewer functions to compile, the start of processes would cost more than it saves."""
+_CALLS_A_WORKER = 25
+"""So many calls of a graph are worth a process that may turn out not to be needed."""
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+"""Programs have no cycles, and many nodes: to look for cycles as often as Python does takes a tenth of the time."""
+_NO_MEMORY = 77
+"""The exit status of a process that has no memory to start in."""
+_PROGRAM = """{quiet}
+import errno, sys
+try:
+    from {module} import serve
+except (MemoryError, ImportError):
+    sys.exit({status})
+except OSError as error:
+    sys.exit({status} if error.errno == errno.ENOMEM else 1)
+serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
+Progress = Callable[[str], None]
+"""Called with the name of each function that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A closed function to compile, and the records that its calls are looked up in."""
+
+    function: Function
+    records: TuningRecords = NO_RECORDS
+
+    def key(self, target: Target, options: CodegenOptions) -> str:
+        """Its key in the cache."""
+        return function_key(self.function, target, options, self.records)
+
+
+class Workers:
+    """At most ``jobs`` child processes that compile, which end with the block. Mutable: starts them when told to."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._started: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._started:
+            worker.close()
+
+    def start_ahead(self, function: Function) -> None:
+        """Start processes for a model that has yet to be taken apart, if it is likely to need them: they take as long
+        to start as its graph to be planned, for which one core is left. What the cache will hold is not known yet."""
+        calls = sum(isinstance(node, Call) for node in post_order(function.body))
+        self.start(min(calls // _CALLS_A_WORKER, self.jobs - 1))
+
+    def start(self, count: int) -> list[_Worker]:
+        """All processes, which are now ``count`` or more, as far as there may be so many."""
+        while len(self._started) < min(count, self.jobs):
+            self._started.append(_Worker())
+        return self._started
+
+
+def compile_all(
+    work: Mapping[str, Job], target: Target, options: CodegenOptions, workers: Workers, progress: Progress
+) -> dict[str, CompiledFunction]:
+    """Compile functions, given by their keys in the cache, or take them from there; with one job, compile here.
+
+    Results do not depend on the number of workers.
+    """
+    done: dict[str, CompiledFunction] = {}
+    for key, job in work.items():
+        found = packed_function(job.function)
+        if found is None and options.cache:
+            found = function_cache.find(key, job.function, target)
+        if found is not None:
+            done[key] = found
+            progress(job.function.name)
+    missing = {key: job for key, job in work.items() if key not in done}
+    if workers.jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
+        done.update(_compile_in_workers(missing, target, options, workers.start(len(missing)), progress))
+    else:
+        for key, job in missing.items():
+            done[key] = compile_function(key, job.function, target, options, job.records)
+            progress(job.function.name)
+    kept = function_cache.info()
+    counts = len(work) - len(missing), len(missing), kept.entries, kept.limit
+    _log.info("functions: %d from the cache, %d compiled; %d of at most %d are in memory", *counts)
+    return done
+
+
+def _compile_in_workers(
+    work: Mapping[str, Job],
+    target: Target,
+    options: CodegenOptions,
+    workers: Sequence[_Worker],
+    progress: Progress,
+) -> dict[str, CompiledFunction]:
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def run(key: str) -> CompiledFunction:
+        worker, job = idle.get(), work[key]
+        try:
+            made = worker.compile(key, job, target, replace(options, cache=False))
+        finally:
+            idle.put(worker)
+        if made is None:
+            made = compile_function(key, job.function, target, options, job.records)
+        elif options.cache:
+            function_cache.put(key, made, target)
+        progress(job.function.name)
+        return made
+
+    with ThreadPoolExecutor(len(workers)) as threads:
+        return dict(zip(work, threads.map(run, work), strict=True))
+
+
+class _Worker:
+    """A child process that compiles. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        # Ctrl-C in a terminal reaches the children too: they end without a word, for the parent tells of it.
+        quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
+        program = _PROGRAM.format(quiet=quiet, module=__name__, status=_NO_MEMORY)
+        self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._used = False
+
+    def compile(self, key: str, job: Job, target: Target, options: CodegenOptions) -> CompiledFunction | None:
+        """The function; None where operators or strategies were registered here that the process does not have."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._used = True
+        try:
+            needed = job.records.about(workloads_of(job.function))  # all of them may be many
+            pickle.dump(pickle.dumps((key, job.function, target, options, needed)), self._process.stdin)
+            self._process.stdin.flush()
+            answer = pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError) as error:
+            raise self._why_it_died(job.function.name) from error
+        if isinstance(answer, BaseException):
+            raise answer
+        assert answer is None or isinstance(answer, CompiledFunction)
+        return answer
+
+    def _why_it_died(self, name: str) -> LoopwrightError:
+        """LLVM ends its process where it gets no memory, and so does Linux; otherwise it is a mistake of ours."""
+        status = self._process.wait()
+        aborted = status == -signal.SIGABRT and is_memory_limited()
+        if aborted or status in (-signal.SIGKILL, _NO_MEMORY):
+            return OutOfMemoryError(
+                f"the process that compiled {name} ended (status {status}), as where there is not enough memory: give "
+                "it more, or let fewer compile at a time, by jobs="
+            )
+        return InternalError(f"the process that compiled {name} died ({status})")
+
+    def close(self) -> None:
+        """End the process and give its pipes back."""
+        if not self._used:
+            self._process.kill()  # it may take long yet to start
+        with self._process:
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):  # it has died, with a request unread
+                self._process.stdin.close()
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until the pipe is closed."""
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    while True:
+        try:
+            request: bytes = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(_answer(request), answers)
+        answers.flush()
+
+
+def _answer(request: bytes) -> CompiledFunction | Exception | None:
+    """The function, or what prevents it; None where the caller's key shows that it would be compiled otherwise there:
+    operators, strategies and targets may have been registered in the caller's process alone."""
+    try:
+        key, function, target, options, records = pickle.loads(request)
+        if function_key(function, target, options, records) != key:
+            return None
+    except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
+        return None
+    try:
+        with memory_errors(f"compiling {function.name}"):
+            return compile_function(key, function, target, options, records)
+    except LoopwrightError as error:
+        return error
+    except Exception as error:  # whatever it is, the parent must hear of it
+        return InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")

@@ -1,0 +1,107 @@
+"""A transposed convolution by constant weights becomes a convolution, which has blocked layouts, panels and Winograd.
+
+Output o = s·m + phase - pad collects x[m - shift] · w[phase + s·shift]. So the filters of all phases of m are those of
+one convolution of stride 1, whose window is the shifts backwards; ``nn.depth_to_space`` puts phases beside each other.
+That multiplies no zeros where the stride divides the window: other transposed convolutions stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...graph.node import Call, Constant, Function, Node, tensor_of
+from ...graph.types import TensorType
+from ...graph.visit import inputs, post_order, with_inputs
+from ...ops.families.conv.conv import conv
+from ...ops.families.conv.transpose import CONV_TRANSPOSES, ConvTransposeAttrs
+from ...ops.families.slicing import strided_slice
+from ...ops.families.space_depth import depth_to_space
+
+OPS = tuple(CONV_TRANSPOSES.values())
+
+
+def convolve_transposed(function: Function) -> Function:
+    """The function with convolutions for the transposed ones of known images that these can stand for."""
+    done: dict[Node, Node] = {}
+    for node in post_order(function.body):
+        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
+        done[node] = rebuilt
+        if isinstance(rebuilt, Call) and rebuilt.op in OPS and isinstance(rebuilt.args[1], Constant):
+            done[node] = _convolved(rebuilt, rebuilt.args[0], rebuilt.args[1])
+    body = done[function.body]
+    return function if body is function.body else replace(function, body=body)
+
+
+def _convolved(call: Call, x: Node, weight: Constant) -> Node:
+    """What stands for a call; the call itself, if its window, strides or padding do not allow it."""
+    attrs: ConvTransposeAttrs = call.attrs
+    kinds = (tensor_of(x), tensor_of(call))
+    extents, outputs = (TensorType(kind.shape[2:], kind.dtype).static_shape for kind in kinds)  # N may be open
+    stride = attrs.strides[0]
+    flat = stride == 1 or (len(attrs.strides) == 2 and attrs.groups == 1)  # what depth_to_space takes
+    if not extents or not outputs or 0 in (*extents, *outputs) or set(attrs.strides) != {stride} or not flat:
+        return call
+    axes = [
+        _Axis(n, o, w, stride, d, p)
+        for n, o, w, d, p in zip(extents, outputs, weight.value.shape[2:], attrs.dilation, attrs.padding, strict=False)
+    ]
+    if not all(axis.suits for axis in axes):
+        return call
+    padding = [axis.before for axis in axes] + [axis.after for axis in axes]
+    filters = _filters(weight, stride, attrs.groups)
+    made = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
+    if stride > 1:
+        made = depth_to_space(replace(made, origin=call.origin), stride)
+        first = [axis.padding % stride for axis in axes]
+        ends = [begin + axis.outputs for begin, axis in zip(first, axes, strict=True)]
+        if made.type is not call.type:
+            made = strided_slice(replace(made, origin=call.origin), first, ends, axes=range(2, 2 + len(axes)))
+    return replace(made, origin=call.origin, value=call.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A spatial axis of a transposed convolution, whose outputs 0 and up are at m from ``first`` up."""
+
+    extent: int
+    outputs: int
+    window: int
+    stride: int
+    dilation: int
+    padding: int
+
+    @property
+    def suits(self) -> bool:
+        """Whether each phase has as many taps as any other, and no input is cut off."""
+        even = self.window % self.stride == 0 and 1 in (self.stride, self.dilation)
+        return even and self.before >= 0 and self.after >= 0
+
+    @property
+    def reach(self) -> int:
+        """The largest shift."""
+        return (self.window // self.stride - 1) * self.dilation
+
+    @property
+    def before(self) -> int:
+        """The padding of the convolution at the begin: the first m reads x from m - ``reach`` on."""
+        return self.reach - self.padding // self.stride
+
+    @property
+    def after(self) -> int:
+        count = (self.padding + self.outputs - 1) // self.stride - self.padding // self.stride + 1
+        return count - self.extent + self.reach - self.before
+
+
+def _filters(weight: Constant, stride: int, groups: int) -> Constant:
+    """[C, K / groups, window…] as [phases · K, C / groups, shifts backwards…]; of several groups there is one phase."""
+    channels, filters, *window = weight.value.shape
+    rank = len(window)
+    cut = [part for extent in window for part in (extent // stride, stride)]
+    taps = weight.value.reshape(groups, channels // groups, filters, *cut)
+    shifts, phases = [3 + 2 * d for d in range(rank)], [4 + 2 * d for d in range(rank)]
+    turned = np.flip(taps, tuple(shifts)).transpose(*phases, 0, 2, 1, *shifts)
+    count = groups * filters * stride**rank
+    made = turned.reshape(count, channels // groups, *(extent // stride for extent in window))
+    return Constant(np.ascontiguousarray(made), weight.name)

@@ -1,0 +1,110 @@
+"""Batch normalisation with constant statistics is a scale and a shift per channel; a convolution takes the scale in.
+
+batch_norm(x) = x · a + b            a = scale / sqrt(variance + epsilon), b = bias - mean · a
+batch_norm(conv(x, w) + c) = conv(x, w · a) + (c · a + b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...graph.node import Call, Constant, Function, Node, tensor_of
+from ...graph.visit import inputs, post_order, users, with_inputs
+from ...ops.definition.registry import Op, get_op
+from ...ops.families.conv.attrs import ConvAttrs
+from ...ops.families.conv.conv import CONVS
+
+Array = npt.NDArray[Any]
+
+ADD, MULTIPLY, BATCH_NORM = (get_op(name) for name in ("add", "multiply", "nn.batch_norm"))
+CONV_OPS = tuple(op for op, _ in CONVS.values())
+
+
+def simplify_inference(function: Function) -> Function:
+    """The function without batch normalisations whose parameters are constants."""
+    used_by = users(function.body)
+    done: dict[Node, Node] = {}
+    for node in post_order(function.body):
+        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
+        if _is_constant_batch_norm(rebuilt):
+            with np.errstate(all="ignore"):  # the batch norm itself would overflow as quietly
+                rebuilt = _without_batch_norm(node, rebuilt, used_by)
+        done[node] = rebuilt
+    body = done[function.body]
+    return function if body is function.body else replace(function, body=body)
+
+
+def _is_constant_batch_norm(node: Node) -> bool:
+    return isinstance(node, Call) and node.op is BATCH_NORM and all(isinstance(a, Constant) for a in node.args[1:])
+
+
+def _without_batch_norm(original: Node, call: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> Node:
+    assert isinstance(original, Call)
+    assert isinstance(call, Call)
+    x = call.args[0]
+    scale, bias, mean, variance = (_value(a).astype(np.float64) for a in call.args[1:])
+    a = scale / np.sqrt(variance + call.attrs.epsilon)
+    b = bias - mean * a
+    alone = len(used_by[original.args[0]]) == 1
+    match x:
+        case Call(op=add_op, args=(Call() as conv, Constant() as shift)) if add_op is ADD and alone:
+            c = _per_channel(shift, conv)
+            if c is not None and _has_constant_weight(conv) and len(used_by[_first_argument(original.args[0])]) == 1:
+                return _shifted(_scaled(conv, a, call), c * a + b, call)
+        case Call() if alone and _has_constant_weight(x):
+            return _shifted(_scaled(x, a, call), b, call)
+    return _shifted(MULTIPLY(x, _channel_constant(a, call), origin=call.origin), b, call)
+
+
+def _first_argument(node: Node) -> Node:
+    assert isinstance(node, Call)
+    return node.args[0]
+
+
+def _value(node: Node) -> Array:
+    assert isinstance(node, Constant)
+    return node.value
+
+
+def _has_constant_weight(call: Call) -> bool:
+    """Whether a call is a convolution of a constant weight, whose channels are where batch norms have theirs."""
+    if call.op not in CONV_OPS or not isinstance(call.args[1], Constant):
+        return False
+    attrs: ConvAttrs = call.attrs
+    return attrs.out.names[1] == "C" and not attrs.out.is_blocked and not attrs.kernel.blocks("O")
+
+
+def _per_channel(shift: Constant, conv: Call) -> Array | None:
+    """A constant that is added per channel, as a vector; None if it is something else."""
+    rank = tensor_of(conv).ndim
+    value = shift.value
+    if value.ndim < rank:
+        value = value.reshape((1,) * (rank - value.ndim) + value.shape)
+    if rank < 2 or value.size != value.shape[1]:
+        return None
+    return value.reshape(-1).astype(np.float64)
+
+
+def _scaled(conv: Call, a: Array, norm: Call) -> Call:
+    """The convolution with output channel k multiplied by a[k], by way of its weight."""
+    weight, attrs, op = _value(conv.args[1]), conv.attrs, conv.op
+    assert isinstance(op, Op)
+    filters = attrs.kernel.position("O")
+    scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))).astype(weight.dtype)
+    return op(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))
+
+
+def _shifted(x: Node, b: Array, norm: Call) -> Call:
+    shifted = ADD(x, _channel_constant(b, norm), origin=() if isinstance(x, Call) and x.origin else norm.origin)
+    return replace(shifted, value=norm.value)
+
+
+def _channel_constant(values: Array, norm: Call) -> Constant:
+    """Values per channel, shaped to broadcast against the normalised tensor."""
+    x = tensor_of(norm)
+    return Constant(values.reshape(-1, *(1,) * (x.ndim - 2)).astype(x.dtype.to_numpy()))

@@ -1,0 +1,64 @@
+"""Putting numbers in for symbolic dimensions: a graph with other input types, its types inferred anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...base.errors import ModelError
+from ...graph.node import Call, Function, Node, Var
+from ...graph.types import GivenShape, TensorType, given_shapes, tensor_type
+from ...graph.visit import rewrite
+from ...ir.expr import const_int
+from ...ops.definition.registry import Op
+from .flatten_tuples import flatten_tuples
+
+
+def specialize(function: Function, given: Mapping[str, Sequence[int | None]] | None) -> Function:
+    """The function with these shapes for its inputs; an extent of None stays as it is. Inputs that are tuples are
+    first written out as their members.
+
+    Raises ``ModelError`` for a name that is no input, and where a shape contradicts the input's declared type.
+    """
+    function = flatten_tuples(function)
+    shapes = given_shapes(given)
+    unknown = shapes.keys() - {p.name for p in function.params}
+    if unknown:
+        raise ModelError(
+            f"{', '.join(sorted(unknown))}: no such input; there are {', '.join(p.name for p in function.params)}"
+        )
+    params = {p: _with_shape(p, shapes[p.name]) for p in function.params if p.name in shapes}
+    return with_params(function, {old: new for old, new in params.items() if new is not old})
+
+
+def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
+    """The function with other parameters in place of some, its types inferred anew; itself if there are none."""
+
+    def infer(node: Node) -> Node | None:
+        if isinstance(node, Var):
+            return params.get(node)
+        if isinstance(node, Call):
+            assert isinstance(node.op, Op)
+            return replace(node.op(*node.args, attrs=node.attrs, origin=node.origin), value=node.value)
+        return None
+
+    if not params:
+        return function
+    return replace(
+        function, params=tuple(params.get(p, p) for p in function.params), body=rewrite(function.body, infer)
+    )
+
+
+def _with_shape(param: Var, shape: GivenShape) -> Var:
+    kind = param.type
+    if not isinstance(kind, TensorType):
+        raise ModelError(f"input {param.name} is a {kind}, which has no shape")
+    numbers = [const_int(extent) for extent in kind.shape]
+    fits = len(shape) == len(numbers) and all(
+        None in (number, given) or number == given for number, given in zip(numbers, shape, strict=True)
+    )
+    if not fits:
+        raise ModelError(f"input {param.name} is declared as {kind}, which the shape {shape} contradicts")
+    extents = [own if given is None else given for own, given in zip(kind.shape, shape, strict=True)]
+    made = tensor_type(extents, kind.dtype)
+    return param if made is kind else Var(param.name, made)

@@ -1,0 +1,1 @@
+"""What tells of a compilation: which implementations were chosen and why."""

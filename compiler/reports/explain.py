@@ -1,0 +1,158 @@
+"""Explanations: for each call of a model every implementation that it might have, and why it has the one it has.
+
+Of a graph, by the choices that compilation would make: functions are scheduled, and not compiled. Of a compiled model,
+by those it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...artifact.choice import CandidateReport, Choice
+from ...artifact.model import CompiledModel
+from ...artifact.options import Arithmetic, Precision
+from ...base.brief import BriefRepr, listed
+from ...base.target import Target, brief_target
+from ...graph.node import Call, Function, Var
+from ...graph.structural import graph_hash
+from ...graph.types import leaf_types
+from ..layout.layout_planning import Layouts
+from ..model.lower_function import schedule_function
+from ..model.op_call import packed_choice
+from ..model.units import Unit, units_of
+from ..passes.graph_passes import run_graph_passes
+from ..selection.records import NO_RECORDS, TuningRecords
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExplainedFunction(BriefRepr):
+    """A fused function: its choices, how many steps of the model call it, and the imported nodes that these are for."""
+
+    name: str
+    steps: int
+    origin: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        choices = [choice.to_json() for choice in self.choices]
+        return {"name": self.name, "steps": self.steps, "origin": list(self.origin), "choices": choices}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """The functions of a model in order of first use; ``print`` it. Where nothing is fused yet, a call by itself."""
+
+    target: str
+    functions: tuple[ExplainedFunction, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …}, …]}, …]}``."""
+        return {"target": self.target, "functions": [function.to_json() for function in self.functions]}
+
+    def _repr_html_(self) -> str:
+        from .explain_html import explanation_html
+
+        return explanation_html(self)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {listed(function.name for function in self.functions)}>"
+
+    def __str__(self) -> str:
+        lines = (line for function in self.functions for line in _function_lines(function))
+        return "\n".join([f"for {brief_target(self.target)}", *lines])
+
+
+def _function_lines(function: ExplainedFunction) -> Iterator[str]:
+    count = f", called {function.steps} times" if function.steps > 1 else ""
+    origin = f", for {', '.join(function.origin)}" if function.origin else ""
+    yield f"{function.name}{count}{origin}"
+    if not function.choices:
+        yield "    a copy"
+    for number, choice in enumerate(function.choices):
+        priority = {c.implementation: c.plevel for c in choice.candidates}
+        if choice.kernel == 0:
+            yield f"    {choice.call}"
+        yield f"      → {choice.implementation} ({priority[choice.implementation]}): {choice.reason}"
+        following = function.choices[number + 1 : number + 2]
+        if not following or following[0].kernel == 0:
+            yield from (f"        {line}" for line in _candidate_lines(choice.candidates))
+            yield from (f"        {line}" for note in choice.notes for line in note.splitlines())
+
+
+def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
+    """A line a candidate; none where the choice has said all, as there is one that always serves."""
+    if len(candidates) == 1 and not candidates[0].clauses and candidates[0].recorded is None:
+        return
+    wide = max(len(c.implementation) for c in candidates)
+    for c in candidates:
+        clauses = f" ({'; '.join(map(str, c.clauses))})" if c.clauses else ""
+        cost = f", recorded {c.recorded}" if c.recorded is not None else ""
+        why = f": {c.refused.splitlines()[0]}" if c.refused is not None else ""
+        yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{why}{clauses}{cost}"
+
+
+def explain_graph(
+    function: Function,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    layouts: Layouts = "plan",
+    arithmetic: Arithmetic | None = None,
+) -> Explanation:
+    """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
+    graph = run_graph_passes(function, target, precision, _zeros, layouts, records, arithmetic)
+    alike: dict[str, list[Unit]] = {}
+    for unit in units_of(graph)[0]:
+        alike.setdefault(graph_hash(unit.function), []).append(unit)
+    functions = []
+    for units in alike.values():
+        choices = _choices(units[0].function, target, precision, records, arithmetic)
+        origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
+        functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
+    return Explanation(str(target), tuple(functions))
+
+
+def _choices(
+    function: Function, target: Target, precision: Precision, records: TuningRecords, arithmetic: Arithmetic | None
+) -> tuple[Choice, ...]:
+    if (packed := packed_choice(function)) is not None:
+        return (packed,)
+    return schedule_function(function, target, precision, records, arithmetic).choices
+
+
+def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
+    """Values for what depends on constants alone: a choice goes by types, so that nothing need be computed."""
+    return [np.zeros(kind.static_shape or (), kind.dtype.to_numpy()) for kind in leaf_types(constants.body.type)]
+
+
+def explain_call(
+    call: Call,
+    target: Target,
+    precision: Precision = "standard",
+    records: TuningRecords = NO_RECORDS,
+    arithmetic: Arithmetic | None = None,
+) -> Explanation:
+    """What would be chosen for a call in a function of its own."""
+    params = tuple(Var(f"p{number}", argument.type) for number, argument in enumerate(call.args))
+    choices = _choices(Function(params, replace(call, args=params)), target, precision, records, arithmetic)
+    return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, choices),))
+
+
+def explain_model(model: CompiledModel) -> Explanation:
+    """What was chosen when a model was compiled."""
+    steps: dict[str, int] = {}
+    origin: dict[str, dict[str, None]] = {}
+    for step in model.steps:
+        symbol = step.function.symbol
+        steps[symbol] = steps.get(symbol, 0) + 1
+        origin.setdefault(symbol, {}).update(dict.fromkeys(step.origin))
+    functions = (
+        ExplainedFunction(f.name, steps[f.symbol], tuple(origin[f.symbol]), f.choices) for f in model.functions
+    )
+    return Explanation(str(model.target), tuple(functions))

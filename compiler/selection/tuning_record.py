@@ -1,0 +1,101 @@
+"""Tuning records as users make them: of a call, with a schedule's trace.
+
+``records.py`` looks records up, and selection goes by what it finds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from ...artifact.records.record import Record, own_versions
+from ...artifact.records.workload import TargetKey, canonical_json
+from ...base.errors import LoopwrightError, RecordError
+from ...base.target import Target
+from ...codegen.host import resolve_target
+from ...graph.node import Call
+from ...lowering.trace import Trace
+from .workload import workload_of
+
+
+class TuningRecord(Record):
+    """Costs of one implementation of a call: see ``TuningRecord.of``."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(
+        cls,
+        call: Call,
+        target: str | Target | None,
+        implementation: str,
+        seconds: Sequence[float],
+        config: Mapping[str, Any] | None = None,
+        trace: Trace | None = None,
+        time: str | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """The record of a call, whose dimensions must be numbers. ``config`` or ``trace`` say how the implementation
+        was made to measure it, ``threads`` how many a run used. ``time`` is for people: when it was measured.
+
+        Raises ``RecordError`` for what no record can hold.
+        """
+        _check_given(call, implementation, trace, threads)
+        workload = workload_of(call)
+        if workload is None:
+            raise RecordError(f"a record is of known shapes; {call.op.name} is called with {_types(call)}")
+        made = cls(
+            workload,
+            TargetKey.of(resolve_target(target)),
+            implementation,
+            _numbers(seconds),
+            None if config is None else _json_text(config),
+            None if trace is None else canonical_json(json.loads(trace.to_json())),
+            threads,
+            own_versions(),
+            time,
+        )
+        made.check()
+        return made
+
+    @property
+    def trace(self) -> Trace | None:
+        """The schedule by which it was measured, if it has one of its own."""
+        return None if self.trace_text is None else Trace.from_json(self.trace_text)
+
+    def check(self) -> None:
+        super().check()
+        try:
+            _ = self.trace
+        except LoopwrightError as error:
+            raise RecordError(f"its trace is none: {error}") from error
+
+
+def _check_given(call: object, implementation: object, trace: object, threads: object) -> None:
+    if not isinstance(call, Call):
+        raise RecordError(f"a record is of a call of an operator, as lw.nn.relu(x) makes it, found {call!r}")
+    if not isinstance(implementation, str):
+        raise RecordError(f"a record has the name of an implementation, found {implementation!r}")
+    if not isinstance(trace, Trace | None):
+        raise RecordError(f"a record has a trace as s.trace or lw.Trace.from_json(text) gives it, found {trace!r}")
+    if not isinstance(threads, int | None) or isinstance(threads, bool):
+        raise RecordError(f"a record has a number of threads, found {threads!r}")
+
+
+def _numbers(seconds: Sequence[float]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, seconds))
+    except (TypeError, ValueError, OverflowError):
+        raise RecordError(f"the costs of a record are a list of seconds, found {seconds!r}") from None
+
+
+def _types(call: Call) -> str:
+    return ", ".join(str(argument.type) for argument in call.args)
+
+
+def _json_text(config: Mapping[str, Any]) -> str:
+    try:
+        return canonical_json(dict(config))
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"a config is an object of JSON, found {config!r}: {error}") from error

@@ -1,0 +1,48 @@
+"""Estimates of what implementations cost, in cycles of one core: what layouts are planned by.
+
+They need not be right, but comparable: the planner weighs one way to run a graph against another, transforms included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...base.dtype import DType
+from ...base.target import Target
+from ...graph.types import TensorType, TupleType, Type
+from ...ir.expr import Expr, const_int
+
+BYTES_PER_CYCLE = 8
+"""What a copy moves, reading and writing counted apart; between what the second and the third cache give."""
+UNKNOWN_EXTENT = 16
+"""What is assumed of a symbolic extent."""
+
+
+def elements(kind: Type) -> int:
+    """How many elements a value has."""
+    if isinstance(kind, TupleType):
+        return sum(map(elements, kind.fields))
+    assert isinstance(kind, TensorType)
+    return elements_of(kind.shape)
+
+
+def elements_of(shape: Sequence[Expr]) -> int:
+    """How many elements a shape has, symbolic extents estimated."""
+    return math.prod(UNKNOWN_EXTENT if (n := const_int(extent)) is None else n for extent in shape)
+
+
+def moved(types: Sequence[Type]) -> float:
+    """Cycles to go once through the memory of values: the least that an operator on them costs."""
+    return sum(_bytes(kind) for kind in types) / BYTES_PER_CYCLE
+
+
+def _bytes(kind: Type) -> int:
+    if isinstance(kind, TensorType):
+        return elements(kind) * kind.dtype.storage_bytes
+    return sum(map(_bytes, kind.fields)) if isinstance(kind, TupleType) else 0
+
+
+def multiplied(count: int, kind: DType, target: Target, efficiency: float) -> float:
+    """Cycles of ``count`` multiplications with additions, at a share ``efficiency`` of what a core can do."""
+    return count / (target.fma_per_cycle * target.lanes(kind) * efficiency)

@@ -1,0 +1,117 @@
+"""Implementations: a compute with the schedule that belongs to it; adapters for functions in classic TVM's style."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Protocol, TypeAlias
+
+from ...base.errors import SelectionError
+from ...base.foreign_errors import naming_code
+from ...base.target import Target
+from ...graph.types import Type
+from ...lowering.schedule import Schedule
+from ...te.tensor import Tensor, Tensors
+
+
+class Compute(Protocol):
+    """``attrs``, the input tensors, and the inferred result type → the output tensors."""
+
+    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors: ...
+
+
+class ScheduleFunction(Protocol):
+    """How to schedule a fused function: ``anchor`` are the outputs of the operator whose implementation was chosen,
+    ``outputs`` those of the function, which elementwise operators may have been added to after the anchor."""
+
+    def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule: ...
+
+
+Configure: TypeAlias = Callable[[Mapping[str, Any]], tuple[Compute, ScheduleFunction]]
+"""From the config of a tuning record to the compute and the schedule that have it. Raises ``SelectionError`` for one
+that does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpImplementation:
+    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
+
+    ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
+    the schedule, as a library does it: strict precision refuses it. ``direct`` False says that it multiplies other
+    numbers than the definition of what it stands for, such as sums of them: direct arithmetic refuses it.
+    ``sums`` names the order in which it sums floats: implementations of a call that share the name give the same bits,
+    so that the number of samples may decide between them; None: an order of its own.
+    ``configure``, of an implementation with numbers that can be tuned, makes it with those of a record. ``cost`` is an
+    estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is taken to be as fast
+    as memory.
+    """
+
+    compute: Compute
+    schedule: ScheduleFunction
+    name: str
+    plevel: int
+    keeps_order: bool = True
+    configure: Configure | None = None
+    cost: float | None = None
+    direct: bool = True
+    sums: str | None = None
+
+    def configured(self, config: Mapping[str, Any]) -> OpImplementation:
+        """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""
+        if self.configure is None:
+            raise SelectionError(f"{self.name} takes no config, found {dict(config)}")
+        with naming_code(f"configure of {self.name}", SelectionError):
+            compute, schedule = self.configure(config)
+        return dataclasses.replace(self, compute=compute, schedule=schedule)
+
+    def computed(self, op: str, attrs: Any, inputs: Tensors, result: Type) -> Tensors:
+        """The output tensors for a call of the operator named ``op``. Raises ``SelectionError`` where the compute
+        fails, or gives no tensors."""
+        what = f"the compute {self.name} of {op}"
+        with naming_code(what, SelectionError):
+            given = self.compute(attrs, inputs, result)
+        made = given if isinstance(given, tuple) else (given,)
+        if not all(isinstance(tensor, Tensor) for tensor in made):
+            raise SelectionError(f"{what} should compute {result}, but it gives {given!r}")
+        return made
+
+    def scheduled(self, op: str, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of a function of these outputs. Raises ``SelectionError`` where the function that makes it
+        fails, or gives no schedule."""
+        what = f"the schedule of {self.name} of {op}"
+        with naming_code(what, SelectionError):
+            made: object = self.schedule(attrs, anchor, outputs, target)
+        if not isinstance(made, Schedule):
+            raise SelectionError(f"{what} should give what create_schedule gives, but it gives {made!r}")
+        return made
+
+
+def wrap_compute(function: Callable[..., Tensor | Sequence[Tensor]], *attributes: str) -> Compute:
+    """The compute of a function in the style of TVM's operator inventory, ``function(*tensors, *attributes)``.
+
+    ``attributes`` name those that are passed, in this order; by default all are, as their class lists them.
+    """
+
+    def compute(attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors:
+        names = attributes or _names(attrs)
+        made = function(*inputs, *(getattr(attrs, name) for name in names))
+        return made if isinstance(made, Tensor) else tuple(made)
+
+    update_wrapper(compute, function)  # whoever asks where the code comes from means that of the function
+    return compute
+
+
+def wrap_schedule(function: Callable[..., Schedule], with_target: bool = False) -> ScheduleFunction:
+    """The schedule of a function in the style of TVM: ``function(outputs)``, or ``function(outputs, target)``."""
+
+    def schedule(attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return function(outputs, target) if with_target else function(outputs)
+
+    update_wrapper(schedule, function)
+    return schedule
+
+
+def _names(attrs: Any) -> tuple[str, ...]:
+    return () if attrs is None else tuple(field.name for field in dataclasses.fields(attrs))

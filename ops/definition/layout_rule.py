@@ -1,0 +1,158 @@
+"""How operators go along with layouts: rules, registered with the operators, which the layout planner asks.
+
+A rule says in which other ways a call can be made, with its arguments and its result held in other layouts. An operator
+without one needs all its arguments as they are. Mutable: the table of rules, under a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from ...base.aligned import aligned
+from ...base.errors import LoopwrightError
+from ...base.mapped import give_back
+from ...base.target import Target
+from ...graph.layout import Layout
+from ...graph.node import Call, Constant
+from ...graph.types import TensorType, Type
+from ...ir.expr import ONE, Expr
+from .registry import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How a value is held: its axes are those of ``primal``, in order, but in memory it is of layout ``layout``."""
+
+    primal: Layout
+    layout: Layout
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+    def moved_axis(self, axis: int) -> int | None:
+        """Where an axis stands in memory; None if it is cut into blocks."""
+        name = self.primal.axes[axis].name
+        return None if self.layout.factor(name) > 1 else self.layout.position(name)
+
+    def extents(self, kind: TensorType) -> dict[str, Expr]:
+        """The extents of a value by the names of its axes; a value of lower rank has leading axes of 1."""
+        shape = (*(ONE,) * (self.primal.ndim - kind.ndim), *kind.shape)
+        return dict(zip(self.primal.names, shape, strict=True))
+
+    def suits(self, kind: Type) -> bool:
+        """Whether a value of that type can be held so."""
+        return (
+            isinstance(kind, TensorType) and kind.ndim <= self.primal.ndim and self.layout.divides(self.extents(kind))
+        )
+
+    def type_of(self, kind: TensorType) -> TensorType:
+        """The type that a value has when it is held so."""
+        return TensorType(self.layout.shape(self.extents(kind)), kind.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """How a constant is passed: in the form that ``make`` gives it, once, when the model is compiled.
+
+    ``make`` is a value: constants are packed once for all that are equal to it. ``type`` is that of what it gives.
+    """
+
+    make: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    type: TensorType
+
+    def __str__(self) -> str:
+        return str(self.make)
+
+    def packed(self, constant: Constant) -> Constant:
+        """Raises ``LoopwrightError`` if the rule that asks for it is wrong about the type."""
+        made = Constant(aligned(self.make(constant.value)), constant.name)
+        give_back(constant.value)
+        if made.type is not self.type:
+            raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {made.type}")
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutUse:
+    """A way to make a call: how each argument is held (None: as it is), the attributes that the operator then has, and
+    how its result is held. ``op`` is another operator that is called instead, such as one for packed weights."""
+
+    arguments: tuple[Held | Packed | None, ...]
+    attrs: Any
+    result: Held | None
+    op: Op | None = None
+
+
+LayoutRule: TypeAlias = Callable[[Call, Held | None, Target], Iterable[LayoutUse]]
+"""The ways to make a call where one of its arguments is ``given`` in a layout; for None, those that the operator
+proposes by itself. What does not suit the types of arguments or result need not be left out."""
+
+_rules: dict[str, LayoutRule] = {}
+_lock = threading.Lock()
+
+
+def register_layout_rule(op: Op, rule: LayoutRule, override: bool = False) -> None:
+    """State how an operator goes along with layouts. A second rule is an error unless ``override`` is asked for."""
+    with _lock:
+        if op.name in _rules and not override:
+            raise LoopwrightError(f"operator {op.name} has a layout rule already; say override=True")
+        _rules[op.name] = rule
+
+
+def layout_rule_of(op: Op) -> LayoutRule | None:
+    return _rules.get(op.name)
+
+
+def same_layout(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+    """The rule of elementwise operators, also broadcasting ones: all are held alike. An argument of one element is as
+    it is; one that is spread along an axis in blocks cannot be held so."""
+    result = call.type
+    if given is None or not isinstance(result, TensorType) or result.ndim != given.primal.ndim:
+        return
+    arguments: list[Held | Packed | None] = []
+    for argument in call.args:
+        kind = argument.type
+        if not isinstance(kind, TensorType):
+            return
+        single = all(extent is ONE for extent in kind.shape)
+        arguments.append(None if single else given)
+    yield LayoutUse(tuple(arguments), call.attrs, given)
+
+
+def follow_axes(remap: Callable[[Any, Held], Any | None]) -> LayoutRule:
+    """The rule of operators whose attributes name axes, and whose result has the axes of the arguments: ``remap`` gives
+    the attributes for arguments held in a layout, None if there are none such."""
+
+    def rule(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+        if given is None or any(
+            not isinstance(a.type, TensorType) or a.type.ndim != given.primal.ndim for a in call.args
+        ):
+            return
+        attrs = remap(call.attrs, given)
+        if attrs is not None:
+            yield LayoutUse((given,) * len(call.args), attrs, given)
+
+    return rule
+
+
+def follow_layout(primal: Callable[[Call], Layout]) -> LayoutRule:
+    """The rule of operators with one argument whose attribute ``layout`` is that of argument and result; ``primal``
+    gives what it means by default."""
+
+    def rule(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+        if given is not None and given.primal is primal(call) and call.attrs.layout in ("", str(given.primal)):
+            yield LayoutUse((given,), replace(call.attrs, layout=str(given.layout)), given)
+
+    return rule
+
+
+def moved_axes(axes: Sequence[int], given: Held) -> tuple[int, ...] | None:
+    """Where axes stand in memory, ascending; None if one is cut into blocks."""
+    moved = [given.moved_axis(axis) for axis in axes]
+    found = [axis for axis in moved if axis is not None]
+    return tuple(sorted(found)) if len(found) == len(moved) else None

@@ -1,0 +1,160 @@
+"""The registry of operators: what an operator is called, takes and gives. An entry an operator, made in its file.
+
+Mutable: ``register_op`` adds to a table, under a lock; everything that is registered is immutable.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from ...base.errors import LoopwrightError, TypeInferenceError
+from ...base.foreign_errors import naming_code
+from ...base.op_names import add_op_name
+from ...graph.node import Call, Node, OpBase, check_node
+from ...graph.types import Type, TypeNode, folded
+from .attrs import Attrs
+from .foreign_code import note
+from .generic import where
+
+
+class OpPattern(IntEnum):
+    """How an operator's output elements depend on its inputs': what fusion goes by. Higher is more complex."""
+
+    ELEMENTWISE = 0  # element i of the output needs element i of each input, which all have its shape
+    BROADCAST = 1  # … after broadcasting
+    INJECTIVE = 2  # each output element needs one element of each input, anywhere
+    COMM_REDUCE = 3  # a reduction over axes
+    OUT_ELEMENTWISE_FUSABLE = 4  # complex, but elementwise operators may follow in the same function
+    TUPLE = 7
+    OPAQUE = 8  # fused with nothing
+
+
+SUPPORT_LEVELS = {
+    1: "what a multilayer perceptron needs",
+    2: "what convolutional networks need",
+    3: "more mathematics, and what moves elements",
+    4: "reductions and broadcasting",
+    5: "images",
+    10: "the rest",
+}
+"""How basic an operator is: a target that is brought up serves level 1 first."""
+
+Relation: TypeAlias = Callable[[Sequence[Type], Any], Type]
+"""From the types of the arguments and the attributes to the result's type; raises ``TypeInferenceError``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(OpBase):
+    """An operator. ``variadic``: the last argument may be given any number of times, at least once."""
+
+    name: str
+    description: str
+    arguments: tuple[Argument, ...]
+    attrs: type[Attrs] | None
+    relation: Relation
+    pattern: OpPattern
+    variadic: bool = False
+    support_level: int = 10
+
+    @property
+    def num_inputs(self) -> int | None:
+        """How many arguments a call has; None for any number."""
+        return None if self.variadic else len(self.arguments)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        return get_op, (self.name,)
+
+    def __call__(self, *args: Node, attrs: Attrs | None = None, origin: tuple[str, ...] = ()) -> Call:
+        """A call, typed by the relation. Raises ``TypeInferenceError`` where arguments or attributes do not fit."""
+        self._check_arguments(args, attrs)
+        try:
+            result = self.infer([a.type for a in args], attrs)
+        except TypeInferenceError as error:
+            types = ", ".join(f"{n}: {a.type}" for n, a in zip(self._names(len(args)), args, strict=True))
+            raise TypeInferenceError(f"{self.name}({types}): {error}") from error.__cause__
+        return Call(self, args, attrs, result, origin)
+
+    def infer(self, types: Sequence[Type], attrs: Attrs | None) -> Type:
+        """The type of the result, whose extents are in normal form however the relation computes them. Raises
+        ``TypeInferenceError`` where arguments do not fit together, and for a relation that fails, or gives something
+        else."""
+        relation = f"the type relation {where(self.relation)}"
+        with naming_code(relation, TypeInferenceError):
+            result = self.relation(types, attrs)
+        if not isinstance(result, TypeNode):
+            raise TypeInferenceError(f"{relation} should give a type, as tensor_type makes it, but it gives {result!r}")
+        return folded(result)
+
+    def _names(self, count: int) -> list[str]:
+        names = [a.name for a in self.arguments]
+        return names + [f"{names[-1]}{k}" for k in range(1, count - len(names) + 1)] if self.variadic else names
+
+    def _check_arguments(self, args: Sequence[Node], attrs: Attrs | None) -> None:
+        least = len(self.arguments)
+        if len(args) < least or (len(args) > least and not self.variadic):
+            expected = ", ".join(a.name for a in self.arguments)
+            raise TypeInferenceError(f"{self.name} takes the arguments {expected}, found {len(args)}")
+        for name, arg in zip(self._names(len(args)), args, strict=True):
+            try:
+                check_node(arg)
+            except TypeInferenceError as error:
+                raise TypeInferenceError(f"{self.name}: {name}: {error}") from None
+        if self.attrs is None and attrs is not None:
+            raise TypeInferenceError(f"{self.name} has no attributes, found {attrs}")
+        if self.attrs is not None and type(attrs) is not self.attrs:
+            raise TypeInferenceError(f"{self.name} needs its attributes as {self.attrs.__name__}, found {attrs!r}")
+
+
+_ops: dict[str, Op] = {}
+_lock = threading.Lock()
+
+
+def register_op(
+    name: str,
+    description: str,
+    arguments: Sequence[tuple[str, str]],
+    relation: Relation,
+    pattern: OpPattern,
+    attrs: type[Attrs] | None = None,
+    variadic: bool = False,
+    support_level: int = 10,
+) -> Op:
+    """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``."""
+    if support_level not in range(1, 11):
+        raise LoopwrightError(f"operator {name!r}: support levels are 1, basic, to 10, found {support_level!r}")
+    op = Op(
+        name, description, tuple(Argument(*a) for a in arguments), attrs, relation, pattern, variadic, support_level
+    )
+    with _lock:
+        if name in _ops:
+            raise LoopwrightError(f"operator {name!r} is registered already")
+        _ops[name] = op
+        add_op_name(name)
+    note(relation)
+    return op
+
+
+def get_op(name: str) -> Op:
+    """The operator of that name. Raises ``LoopwrightError`` if there is none."""
+    found = _ops.get(name)
+    if found is None:
+        raise LoopwrightError(f"there is no operator {name!r}")
+    return found
+
+
+def all_ops() -> tuple[Op, ...]:
+    """All operators, by name."""
+    return tuple(_ops[name] for name in sorted(_ops))

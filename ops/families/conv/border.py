@@ -1,0 +1,72 @@
+"""Taps of a window that lie beyond the border of x for a whole tile of the output: these need not be computed.
+
+Where a window is dilated far, most of its taps are: of 3×3 taps 12 apart on an image of 14×14, 82 of 100 products are
+of zeros. A tap is left out by one test for the tile, so that x needs no more padding than what a tile that is partly
+inside reads beyond the border.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .... import te
+from ....ir.expr import Expr
+from .attrs import ConvAttrs
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """The border of a convolution with this window to ``outputs`` positions, which are computed in tiles of ``tile``.
+
+    All are numbers for each spatial axis.
+    """
+
+    attrs: ConvAttrs
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    tile: tuple[int, ...]
+
+    @property
+    def share(self) -> float:
+        """The share of all pairs of a tap and a tile in which the tap reads x at all."""
+        return math.prod(map(self._share, range(len(self.outputs))))
+
+    @property
+    def padding(self) -> tuple[int, ...]:
+        """The padding that is read nevertheless, in the order of the attribute."""
+        reach = [(size - 1) * stride for size, stride in zip(self.tile, self.attrs.strides, strict=True)]
+        return tuple(min(pad, beyond) for pad, beyond in zip(self.attrs.padding, (*reach, *reach), strict=True))
+
+    def reads(self, output: Sequence[Expr], taps: Sequence[Expr]) -> list[Expr]:
+        """The position in x, with that ``padding``, which the output at a position reads at a tap."""
+        steps = zip(output, taps, self.attrs.strides, self.attrs.dilation, strict=True)
+        left_out = [pad - kept for pad, kept in zip(self.attrs.padding, self.padding, strict=True)]
+        return [
+            o * stride + tap * dilation - out for (o, tap, stride, dilation), out in zip(steps, left_out, strict=False)
+        ]
+
+    def inside(self, output: Sequence[Expr], taps: Sequence[Expr], shape: Sequence[Expr]) -> Expr:
+        """Whether the tile that an output is in reads any of x at a tap; ``shape`` has the spatial extents of x."""
+        attrs = self.attrs
+        tests: list[Expr] = []
+        for axis, (o, tap, size) in enumerate(zip(output, taps, self.tile, strict=True)):
+            stride, begin, end = attrs.strides[axis], attrs.padding[axis], attrs.padding[len(output) + axis]
+            first = o // size * size * stride + tap * attrs.dilation[axis] - begin
+            tests += [first >= -(size - 1) * stride] if begin else []
+            tests += [first < shape[axis]] if end else []
+        return te.all(*tests)
+
+    def _share(self, axis: int) -> float:
+        attrs, outputs, window, size = self.attrs, self.outputs[axis], self.window[axis], self.tile[axis]
+        stride, dilation, begin = attrs.strides[axis], attrs.dilation[axis], attrs.padding[axis]
+        # The least extent that gives so many outputs: a stride may leave some elements at the end unread.
+        extent = (outputs - 1) * stride + (window - 1) * dilation + 1 - begin - attrs.padding[len(self.outputs) + axis]
+        firsts = range(0, outputs, size)
+        reached = sum(
+            -(size - 1) * stride <= first * stride + tap * dilation - begin < extent
+            for first in firsts
+            for tap in range(window)
+        )
+        return reached / (len(firsts) * window)

@@ -1,0 +1,303 @@
+"""Convolutions over one, two or three spatial axes: ``nn.conv1d``, ``nn.conv2d``, ``nn.conv3d``.
+
+y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
+
+In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
+stand in files of their own: ``flat``, ``pointwise`` and ``filter_vectors`` for N, C, …; ``channels_last`` for N, …, C;
+``batch_last`` for …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypedDict, Unpack, cast
+
+from .... import te
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.layout import Layout, source_index
+from ....graph.node import Call, Constant, Node, tensor_of
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr, as_index, const_int
+from ....te.tensor import Tensors
+from ...definition.accumulate import accumulator, is_byte, narrowed, product_dtype, widened
+from ...definition.arguments import PerAxis, naming, per_axis
+from ...definition.cost import elements, moved, multiplied
+from ...definition.layout_rule import Held, LayoutUse, register_layout_rule
+from ...definition.nn_module import with_options_of
+from ...definition.registry import Op, OpPattern, register_op
+from ...definition.relations import tensor_argument
+from ...definition.row_reads import register_row_rule
+from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from ..window import (
+    AutoPad,
+    axis_extents,
+    check_ranks,
+    checked_layout,
+    known_window,
+    padded,
+    rank_in,
+    resolve_padding,
+    spatial_axes,
+    window_shape,
+)
+from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
+from .batch_last import add_batch_last
+from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_uses
+from .channels_last import add_channels_last
+from .depthwise import add_depthwise, axes_of_rows
+from .filter_vectors import add_filter_vectors, filled_up, filter_vector_uses
+from .flat import add_flat
+from .int8 import add_byte_conv, in_words
+from .nchwc import add_blocked, blocked_uses
+from .pointwise import add_packed_pointwise, pointwise_uses
+from .strassen import strassen_uses
+from .winograd_weights import winograd_uses
+
+# Type relation
+
+
+def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
+    x, weight = tensor_argument(types[0], "x"), tensor_argument(types[1], "weight")
+    kind = product_dtype([x, weight], ["x", "weight"], attrs.out_dtype)
+    check_ranks(attrs.rank, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)
+    axes = spatial_axes(attrs.rank)
+    data = axis_extents(x, attrs.data_layout, f"NC{axes}", "C", ("x", "data_layout"))
+    kernel = axis_extents(weight, attrs.kernel_layout, f"OI{axes}", "OI", ("weight", "kernel_layout"))
+    out = checked_layout(attrs.out.text, f"NC{axes}", "C", "out_layout")
+    window = known_window([kernel[a] for a in axes])
+    if attrs.kernel_size not in (None, window):
+        raise TypeInferenceError(f"kernel_size is {attrs.kernel_size}, but the window of weight is {window}")
+    filters = _checked_filters(data["C"], kernel["I"], kernel["O"], attrs)
+    extents = window_shape([data[a] for a in axes], window, attrs.strides, attrs.dilation, attrs.padding)
+    return TensorType(out.shape({"N": data["N"], "C": filters, **dict(zip(axes, extents, strict=True))}), kind)
+
+
+def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
+    """The number of filters, of which the last block may be filled up."""
+    channels, per_group, filters = const_int(c), const_int(i), const_int(o)
+    if channels is None or per_group is None or filters is None:
+        raise TypeInferenceError(f"numbers of channels must be known, found {c} of x, {o} and {i} of weight")
+    if channels != per_group * attrs.groups:
+        raise TypeInferenceError(
+            f"x has {channels} channels, but a weight of {per_group} channels in {attrs.groups} groups needs "
+            f"{per_group * attrs.groups}"
+        )
+    if filters % attrs.groups:
+        raise TypeInferenceError(f"{filters} filters do not fall into {attrs.groups} groups of one size")
+    filled = 0 if attrs.channels is None else filters - attrs.channels
+    if filled and (attrs.groups > 1 or not 0 < filled < attrs.kernel.factor("O")):
+        raise TypeInferenceError(f"channels is {attrs.channels}, but weight has {filters} filters")
+    return filters - filled
+
+
+# Registration
+
+
+def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
+    axes = spatial_axes(rank)
+    return register_op(
+        f"nn.conv{rank}d",
+        f"Convolution (cross-correlation) over {' and '.join(axes)}, summed over the channels of a group",
+        [
+            ("x", f"[{', '.join(f'NC{axes}')}], or as data_layout says"),
+            ("weight", "[K, C / groups, window…], or as kernel_layout says"),
+        ],
+        _relation,
+        OpPattern.OUT_ELEMENTWISE_FUSABLE,
+        attrs,
+        support_level=2,
+    )
+
+
+CONV1D, CONV2D, CONV3D = _register(1, Conv1DAttrs), _register(2, Conv2DAttrs), _register(3, Conv3DAttrs)
+CONVS = {1: (CONV1D, Conv1DAttrs), 2: (CONV2D, Conv2DAttrs), 3: (CONV3D, Conv3DAttrs)}
+"""By the number of spatial axes."""
+
+
+# Compute: the definition, in any layouts
+
+
+def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, weight = inputs
+    kind = tensor_argument(result, "result")
+    axes = spatial_axes(attrs.rank)
+    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
+    source = padded(x, attrs.data, attrs.padding, "conv.padded")
+    extents = attrs.kernel.extents(weight.shape)
+    filters_per_group = (const_int(extents["O"]) or 0) // attrs.groups
+    c = te.reduce_axis((0, extents["I"]), name="c")
+    taps = [te.reduce_axis((0, extents[axis]), name=f"r{d}") for d, axis in enumerate(axes)]
+
+    def element(*index: Axis) -> Expr:
+        n, k, *o = source_index([as_index(i) for i in index], data, attrs.out)
+        channel = c if attrs.groups == 1 else k // filters_per_group * extents["I"] + c
+        place = (i * s + tap * d for i, s, tap, d in zip(o, attrs.strides, taps, attrs.dilation, strict=True))
+        value = source[source_index((n, as_index(channel), *place), attrs.data, data)]
+        factor = weight[source_index([as_index(i) for i in (k, c, *taps)], attrs.kernel, kernel)]
+        return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=[c, *taps])
+
+    sums = te.compute(kind.shape, element, name="conv")
+    return narrowed(sums, kind.dtype, "conv.narrow")
+
+
+# Strategy
+
+EFFICIENCY = 0.15
+"""Of the multiplications that a core can do, which the definition does with the default schedule, about."""
+
+
+def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    x, weight, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+    terms = elements(weight) // (const_int(attrs.kernel.extents(weight.shape)["O"]) or 1)
+    cost = multiplied(terms * elements(kind), kind.dtype, target, EFFICIENCY) + moved([x, weight, kind])
+    strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
+    if filled_up(attrs, weight, kind):
+        add_filter_vectors(strategy, attrs, inputs, result, target)
+        return strategy
+    empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
+    if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
+        for add in (
+            add_flat,
+            add_packed_pointwise,
+            add_blocked,
+            add_blocked_depthwise,
+            add_filter_vectors,
+            add_channels_last,
+            add_batch_last,
+            add_depthwise,
+        ):
+            add(strategy, attrs, inputs, result, target)
+    if is_byte(x.dtype) and not empty:
+        add_byte_conv(strategy, attrs, inputs, result, target)
+    return strategy
+
+
+def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    yield from pointwise_uses(call, given, target)
+    yield from blocked_uses(call, given, target)
+    yield from blocked_depthwise_uses(call, given, target)
+    yield from filter_vector_uses(call, given, target)
+    yield from winograd_uses(call, given, target)
+    yield from strassen_uses(call, given, target)
+
+
+for _op in (CONV1D, CONV2D, CONV3D):
+    register_strategy(_op)(_strategy)
+    register_layout_rule(_op, _layout_rule)
+    register_row_rule(_op, axes_of_rows)
+
+
+# Calls
+
+
+class ConvOptions(TypedDict, total=False):
+    """The options of ``conv``, which those of one rank have too."""
+
+    strides: PerAxis
+    padding: PerAxis
+    dilation: PerAxis
+    groups: int
+    channels: int | None
+    kernel_size: PerAxis | None
+    data_layout: str
+    kernel_layout: str
+    out_layout: str
+    out_dtype: str
+    auto_pad: AutoPad
+
+
+def conv(
+    x: Node,
+    weight: Node,
+    strides: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: PerAxis | None = None,
+    data_layout: str = "",
+    kernel_layout: str = "",
+    out_layout: str = "",
+    out_dtype: str = "",
+    auto_pad: AutoPad = "NOTSET",
+) -> Call:
+    """Convolution over as many spatial axes as x has, by ``nn.conv1d``, ``nn.conv2d`` or ``nn.conv3d``.
+
+    x is [N, C, …] and weight [K, C / groups, …] unless ``data_layout`` and ``kernel_layout`` say otherwise, as in
+    "NHWC" and "HWIO"; the result has x's layout unless there is an ``out_layout``. ``padding``: one number, one per
+    spatial axis, or all begins and then all ends; ``auto_pad`` may choose it instead. ``channels`` and
+    ``kernel_size``, where given, are checked against weight. A constant weight of 8-bit integers is laid out in words
+    of four channels here, once and for all, if they divide its channels.
+    """
+    with naming("nn.conv"):
+        kind, filters = tensor_of(x), tensor_of(weight)
+        rank = rank_in(kind, data_layout)
+        if not isinstance(kernel_layout, str):
+            raise TypeInferenceError(f"kernel_layout is text, as 'OIHW', found {kernel_layout!r}")
+        axes = spatial_axes(rank)
+    op, attributes = CONVS[rank]
+    data, kernel = data_layout or f"NC{axes}", kernel_layout or f"OI{axes}"
+    if isinstance(weight, Constant) and f"NC{axes}" == data and not kernel_layout and is_byte(kind.dtype):
+        weight, kernel = in_words(weight, rank)
+        filters = tensor_of(weight)
+    with naming(op.name):
+        extents = axis_extents(kind, data, f"NC{axes}", "C", ("x", "data_layout"))
+        weights = axis_extents(filters, kernel, f"OI{axes}", "OI", ("weight", "kernel_layout"))
+        window = known_window([weights[axis] for axis in axes])
+        steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+        pads = resolve_padding([extents[axis] for axis in axes], window, steps, spread, padding, auto_pad)
+        attrs = attributes(
+            strides=steps,
+            padding=pads,
+            dilation=spread,
+            groups=groups,
+            channels=channels,
+            kernel_size=None if kernel_size is None else per_axis(kernel_size, rank, "kernel_size"),
+            data_layout=data,
+            kernel_layout=kernel,
+            out_layout=out_layout,
+            out_dtype=out_dtype,
+        )
+    return op(x, weight, attrs=attrs)
+
+
+@with_options_of(conv)
+def conv1d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over one spatial axis: of an x that is [N, C, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, w] the result is [N, K, W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
+    return _conv_over(1, x, weight, options)
+
+
+@with_options_of(conv)
+def conv2d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over two spatial axes: of an x that is [N, C, H, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, h, w] the result is [N, K, H', W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
+    return _conv_over(2, x, weight, options)
+
+
+@with_options_of(conv)
+def conv3d(x: Node, weight: Node, **options: Unpack[ConvOptions]) -> Call:
+    """``conv`` over three spatial axes: of an x that is [N, C, D, H, W], if ``data_layout`` does not say otherwise.
+
+    With a weight that is [K, C / groups, d, h, w] the result is [N, K, D', H', W'], where each extent is that of the
+    windows that fit: W' = (W + padding - dilation · (w - 1) - 1) // strides + 1, padding being that of both ends.
+    """
+    return _conv_over(3, x, weight, options)
+
+
+def _conv_over(rank: int, x: Node, weight: Node, options: ConvOptions) -> Call:
+    axes = f"NC{spatial_axes(rank)}"
+    given: object = options.get("data_layout", "")  # callers may give anything
+    layout = axes if isinstance(given, str) and not given else cast(str, given)
+    with naming(f"nn.conv{rank}d"):
+        checked_layout(layout, axes, "C", "data_layout")
+    options["data_layout"] = layout
+    return conv(x, weight, **options)

@@ -1,0 +1,270 @@
+"""Convolutions from N, C, … to the same whose vectors are of filters.
+
+As for blocked channels, a vector is of filters, and a tile of sums, places of a row times vectors, stays in registers
+while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their distance
+does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
+written channel by channel: long pieces of few channels at a time are what memory is quick with.
+
+Constant filters that are no whole vectors are filled up with zeros when the model is compiled, as the 258 filters of a
+short-time Fourier transform, of 256 elements in one channel.
+
+Of many channels and a wide window, what a tile reads of x may not stay in the first cache until the next one does. Then
+it is fetched ahead, channel by channel. Where the window is one element, and places follow each other as in x, they are
+one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from .... import te
+from ....base.dtype import DType
+from ....base.target import Target
+from ....graph.layout import Layout
+from ....graph.node import Call, Constant
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.row_major import unravel_index
+from ....lowering.nest.prefetches import CACHE_LINE
+from ....lowering.schedule import Schedule
+from ....schedules.around import schedule_around
+from ....schedules.blocks import MANY_TASKS, evict_each_other
+from ....schedules.fetch_ahead import fetch_ahead
+from ....te.tensor import Tensors
+from ...definition.cost import elements, moved
+from ...definition.layout_rule import Held, LayoutUse, Packed
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy
+from ..window import known_window, padded, spatial_axes
+from .attrs import ConvAttrs
+from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
+
+CHANNELS_AHEAD = 4
+"""How far ahead of their use rows of x are fetched, which processors do not foresee, as each is in another page."""
+CYCLES_PER_ROW = 2.0
+"""What a tile takes to begin with another row of x."""
+EVICTED_CYCLES = 2.0
+"""That a step waits for elements of x that others evicted from the first cache."""
+
+
+def add_filter_vectors(
+    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
+) -> None:
+    """Offer it for x and a result in N, C, …, and weights in panels of some vectors of filters."""
+    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    panel, lanes = attrs.kernel.factor("O"), target.lanes(kind.dtype)
+    if (
+        attrs.kernel is not kernel_layout(attrs.rank, 1, panel)
+        or panel % lanes
+        or panel > _most_vectors(target) * lanes
+    ):
+        return
+    made = _numbers(attrs, x, weight, kind, target, [panel // lanes])
+    if made is not None:
+        cost = made.cost([x, weight, kind])
+        strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
+
+
+def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule: x and the result are as they are, only the weights are in panels."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
+    filters, lanes = const_int(weight.shape[0]) or 0, target.lanes(result.dtype)
+    constant = isinstance(call.args[1], Constant)
+    sides = [b for b in range(1, _most_vectors(target) + 1) if constant or filters % (b * lanes) == 0]
+    if attrs.kernel is not kernel or given is not None or not sides:
+        return
+    made = _numbers(attrs, x, weight, result, target, sides)
+    if made is None:
+        return
+    weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width))
+    if made.filters % made.width == 0:
+        yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
+    else:
+        pack = FilledPanels(made.width)
+        filled = replace(attrs, kernel_layout=str(weights), channels=made.filters)
+        yield LayoutUse((None, Packed(pack, pack.type_of(weight))), filled, None)
+
+
+def filled_up(attrs: ConvAttrs, weight: TensorType, result: TensorType) -> bool:
+    """Whether the last block of filters in the weight has some that are none of the convolution's."""
+    (filters,) = (attrs.out.extents(result.shape)[axis] for axis in "C")
+    return const_int(attrs.kernel.extents(weight.shape)["O"]) != const_int(filters)
+
+
+@dataclass(frozen=True, slots=True)
+class FilledPanels:
+    """From weights [K, C, window…] to panels of ``width`` filters, [panels, C, window…, width]; 0 beyond the last."""
+
+    width: int
+
+    def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        missing = -len(weight) % self.width
+        filled = np.concatenate([weight, np.zeros((missing, *weight.shape[1:]), weight.dtype)])
+        return np.moveaxis(filled.reshape(-1, self.width, *weight.shape[1:]), 1, -1)
+
+    def type_of(self, weight: TensorType) -> TensorType:
+        panels = math.ceil((const_int(weight.shape[0]) or 0) / self.width)
+        return TensorType((as_index(panels), *weight.shape[1:], as_index(self.width)), weight.dtype)
+
+
+def _most_vectors(target: Target) -> int:
+    """How many vectors of filters a panel may have, so that there are registers for some places of each."""
+    return target.vector_registers // 4
+
+
+def _numbers(
+    attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target, sides: Sequence[int]
+) -> FilterVectors | None:
+    """Of a convolution that is of N, C, … on both sides, of known extents but N; None of others.
+
+    A panel has one of these numbers of vectors, as takes the least time; the last one is filled up.
+    """
+    plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
+    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
+    if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
+        return None
+    weights = attrs.kernel.extents(weight.shape)
+    channels, filters = const_int(weights["I"]), const_int(result.shape[1])
+    window = known_window([weights[axis] for axis in spatial_axes(attrs.rank)])
+    outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
+    known = len(outputs) == attrs.rank and 0 not in outputs
+    single = math.prod(window) == 1
+    if not known or not filters or not channels:
+        return None
+    one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
+    places = (math.prod(outputs),) if one_row else outputs
+    vectors = math.ceil(filters / lanes)
+
+    def cycles(tile: ChannelTile) -> float:
+        return math.ceil(vectors / tile.blocks) * tile_cycles(1, places[-1], tile)
+
+    tiles = (channel_tile(1, places[-1], side, target.vector_registers, side) for side in sides)
+    tile = min(tiles, key=cycles)
+    return FilterVectors(attrs, window, outputs, places, channels, filters, lanes, tile, target, result.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterVectors:
+    """The numbers of such a convolution. The sums' ``places`` are the outputs, or all of these as one row."""
+
+    attrs: ConvAttrs
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    places: tuple[int, ...]
+    channels: int
+    filters: int
+    lanes: int
+    tile: ChannelTile
+    target: Target
+    dtype: DType
+
+    @property
+    def width(self) -> int:
+        """How many filters stand beside each other in the weights: those of a tile."""
+        return self.tile.blocks * self.lanes
+
+    @property
+    def panels(self) -> int:
+        """How many of them stand one after the other."""
+        return math.ceil(self.filters / self.width)
+
+    def cost(self, types: Sequence[Type]) -> float:
+        """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
+        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+        rows = elements(result) // (self.filters * self.places[-1]) * self.panels
+        cycles = tile_cycles(1, self.places[-1], self.tile, self.target.fma_per_cycle)
+        tiles = math.ceil(self.places[-1] / self.tile.columns)
+        if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
+            cycles += EVICTED_CYCLES * tiles
+        if math.prod(self.window) > 1 and self.channels >= self.lanes:
+            cycles += CYCLES_PER_ROW / self.window[-1] * tiles
+        steps = self.channels * math.prod(self.window) * cycles
+        copied = [x, x] if any(self.attrs.padding) else []
+        return rows * steps + TRANSPOSED_CYCLES * elements(result) + moved([x, weight, result, *copied])
+
+    @property
+    def _from_afar(self) -> bool:
+        """Whether rows of x, two lines of each, do not stay in the first cache from a tile to the next."""
+        rows = self.channels * math.prod(self.window[:-1])
+        return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        """Sums with filters in vectors; squares of places and filters of these, transposed; and the result."""
+        x, weight = inputs
+        kind, lanes = tensor_argument(result, "result"), self.lanes
+        source = padded(x, attrs.data, attrs.padding, "conv.padded")
+        c = te.reduce_axis((0, self.channels), name="c")
+        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
+
+        def element(n: Axis, block: Axis, *index: Axis) -> Expr:
+            *places, lane = map(as_index, index)
+            output = places if self.places == self.outputs else unravel_index(places[0], self.outputs)
+            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+            k = block * lanes + lane
+            return te.sum(source[(n, c, *place)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps])
+
+        shape = (kind.shape[0], self.panels * self.tile.blocks, *self.places, lanes)
+        sums = te.compute(shape, element, name="conv.sums")
+        return unblocked(sums, kind, self.plane, lanes)
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
+        squares = squares_of(anchor[0])
+        (sums,) = squares[-1].op.inputs
+        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
+        schedule, main = schedule_around(anchor[0], outputs, [*squares, sums, *borders], target)
+        stage = schedule[main]
+        n, k, *spatial = stage.loops
+        panel, k = stage.split(k, factor=self.width)
+        block, channel = stage.split(k, factor=self.lanes)
+        outer, plane = spatial[: -len(self.plane)], spatial[-len(self.plane) :]
+        chunk, square, lane = split_places(stage, plane, self._chunk, self.lanes)
+        stage.reorder(n, *outer, chunk, panel, block, square, channel, lane)
+        task = stage.fuse(n, *outer, chunk, panel)
+        stage.parallel(task)
+        schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
+        schedule[sums].compute_at(stage, task)
+        for tensor in borders:
+            schedule_padded(schedule[tensor], False, target)
+        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
+        return schedule
+
+    @property
+    def plane(self) -> tuple[int, ...]:
+        """The last two axes of the result, or all that are one row: their places follow each other in memory."""
+        return self.outputs[-2:] if self.places == self.outputs else self.outputs
+
+    @property
+    def _chunk(self) -> int:
+        """How many places wait together: whole rows, or tiles of the only one, and squares, in a quarter of the second
+        cache if that can be."""
+        places = math.prod(self.plane)
+        row = math.prod(self.plane[1:]) if self.places == self.outputs else self.tile.columns
+        whole = math.lcm(row, self.lanes)
+        most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
+        chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
+        return math.ceil(places / (chunks * whole)) * whole
+
+    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        stage = schedule[sums]
+        n, block, *outer, place, lane = stage.loops[: sums.ndim]
+        terms = stage.loops[sums.ndim :]
+        across, column = stage.split(place, factor=self.tile.columns)
+        stage.reorder(n, *outer, across, *terms, column, block, lane)
+        stage.vectorize(lane)
+        stage.unroll(column)
+        stage.unroll(block)
+        panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
+        if panel > self.target.l1_bytes // 4:
+            fetch_ahead(stage, sums.op.inputs[1], terms[-1], STEPS_AHEAD)
+        if self._from_afar:
+            fetch_ahead(stage, sums.op.inputs[0], terms[0], CHANNELS_AHEAD)

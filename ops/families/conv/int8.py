@@ -1,0 +1,164 @@
+"""Implementations of convolutions for 8-bit integers: sums in int32, four channels at a time, in words of four bytes.
+
+In words, a convolution of bytes is one of numbers: its spatial axes are flattened as ``flat.py`` does it. Weights
+whose layout has the channels of a word side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
+With few channels in a group, words would be mostly empty; there, bytes are multiplied as int32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .... import te
+from ....base.target import Target
+from ....graph.layout import Layout, rearranged
+from ....graph.node import Constant, tensor_of
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.row_major import unravel_index
+from ....lowering.schedule import Schedule
+from ....schedules.default_schedule import schedule_freely
+from ....schedules.register_tile import register_tile
+from ....te.tensor import Tensor, Tensors
+from ...definition.accumulate import is_byte
+from ...definition.relations import tensor_argument
+from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
+from ..byte_words import BYTES, ByteProduct, count_words, word
+from ..window import known_window, spatial_axes
+from .attrs import ConvAttrs
+from .flat import Flat, Pointwise, Shifted, Terms
+
+LEAST_CHANNELS = 3
+"""Words of fewer channels, the rest filled up with zeros, are slower than one product a channel."""
+
+
+def word_layout(rank: int) -> str:
+    """The layout of weights in which words lie ready."""
+    return f"OI{spatial_axes(rank)}{BYTES}i"
+
+
+def in_words(weight: Constant, rank: int) -> tuple[Constant, str]:
+    """A weight [K, C, …] with words ready, if it is of bytes and its channels fill them, and the layout that it has."""
+    plain, packed = f"OI{spatial_axes(rank)}", word_layout(rank)
+    kind = tensor_of(weight)
+    if not is_byte(kind.dtype) or kind.ndim != rank + 2 or (const_int(kind.shape[1]) or 1) % BYTES:
+        return weight, plain
+    return Constant(rearranged(weight.value, Layout(plain), Layout(packed)), weight.name), packed
+
+
+@dataclass(frozen=True, slots=True)
+class ByteConv:
+    """A flattened convolution of words of ``channels`` bytes a group, or of single channels widened to int32."""
+
+    flat: Pointwise | Shifted
+    channels: int
+    in_words: bool
+    packed: bool
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> Tensor:
+        x, weight = inputs
+        if not self.in_words:
+            wide = Terms(_widened, lambda value, factor: value * _widened(factor))
+            return self.flat.compute_terms(attrs, inputs, result, wide)
+        product = ByteProduct(weight.dtype, x.dtype)
+        sums = _filter_sums(weight)
+
+        def finish(total: Expr, k: Axis) -> Expr:
+            return total + product.correction(sums[k]) if product.shifted else total
+
+        terms = Terms(product.right_word, lambda value, factor: product.multiply(factor, value), finish)
+        words = self._channel_words(x, attrs.groups), self._filter_words(weight)
+        return self.flat.compute_terms(attrs, words, result, terms)
+
+    def _channel_words(self, x: Tensor, groups: int) -> Tensor:
+        count = count_words(self.channels)
+
+        def element(n: Axis, w: Axis, *place: Axis) -> Expr:
+            first = w // count * self.channels
+            return word(lambda c: x[(n, first + c, *place)], w % count, self.channels)
+
+        return te.compute((x.shape[0], groups * count, *x.shape[2:]), element, name="conv.words")
+
+    def _filter_words(self, weight: Tensor) -> Tensor:
+        """[K, words, window…]"""
+
+        def element(k: Axis, w: Axis, *taps: Axis) -> Expr:
+            if self.packed:
+                return word(lambda c: weight[(k, w, *taps, c - w * BYTES)], as_index(w), self.channels)
+            return word(lambda c: weight[(k, c, *taps)], as_index(w), self.channels)
+
+        window = weight.shape[2 : 2 + self.flat.flat.attrs.rank]
+        return te.compute((weight.shape[0], count_words(self.channels), *window), element, name="conv.filters")
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        core, *sums = anchor[0].op.inputs
+        filters = [t for t in core.op.inputs if t.op.name == "conv.filters" and not self.packed]
+        schedule = self.flat.schedule_terms(anchor, outputs, target, keep=[*filters, *sums])
+        for tensor in filters:
+            schedule_freely(schedule, schedule[tensor].name, target)
+        for tensor in sums:
+            _schedule_sums(schedule, tensor, self.channels * math.prod(self.flat.flat.window), target)
+        return schedule
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the tile of a tuning record, as the convolution of words has it."""
+        made = replace(self, flat=self.flat.with_config(config))
+        return made.compute, made.schedule
+
+
+def _widened(value: Expr) -> Expr:
+    return te.cast(value, "int32")
+
+
+def _filter_sums(weight: Tensor) -> Tensor:
+    """The sum of each filter's weights, which lie side by side."""
+    extents = [const_int(e) or 0 for e in weight.shape[1:]]
+    at = te.reduce_axis((0, math.prod(extents)), name="at")
+
+    def element(k: Axis) -> Expr:
+        return te.sum(_widened(weight[(k, *unravel_index(as_index(at), extents))]), axis=at)
+
+    return te.compute(weight.shape[:1], element, name="conv.filter_sums")
+
+
+def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target) -> None:
+    """Filter by filter, in lanes, if there are terms enough for it."""
+    stage = schedule[sums]
+    k, at = stage.loops
+    lanes = target.lanes(sums.dtype)
+    if terms >= 2 * lanes:
+        _, lane = stage.split(at, factor=lanes)
+        partial = schedule.rfactor(sums, lane, factor_axis=-1)
+        assert isinstance(partial, Tensor)
+        schedule[partial].compute_at(stage, k)
+        *_, lane, rest = schedule[partial].loops
+        schedule[partial].reorder(rest, lane)
+        schedule[partial].vectorize(lane)
+    stage.parallel(k)
+
+
+def add_byte_conv(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+    """Offer it where N and C stand before the spatial axes, and all extents but N are known."""
+    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
+    axes = spatial_axes(attrs.rank)
+    data, packed = Layout(f"NC{axes}"), attrs.kernel_layout == word_layout(attrs.rank)
+    if not (attrs.data is attrs.out is data and (packed or attrs.kernel is Layout(f"OI{axes}"))):
+        return
+    shape, extents = TensorType(kind.shape[1:], kind.dtype).static_shape, attrs.kernel.extents(weight.shape)
+    if shape is None or weight.static_shape is None:
+        return
+    channels = const_int(extents["I"]) or 0
+    in_words = packed or channels >= LEAST_CHANNELS
+    window = known_window([extents[axis] for axis in axes])
+    flat = Flat(attrs, window, shape[1:], shape[0])
+    factors = (count_words(channels) if in_words else channels) * math.prod(window)
+    tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
+    inner = Pointwise(flat, tile, pack=True) if flat.pointwise else Shifted(flat, tile)
+    made = ByteConv(inner, channels, in_words, packed)
+    name = "conv.bytes_pointwise" if flat.pointwise else "conv.bytes_shifted"
+    strategy.add_implementation(
+        made.compute, made.schedule, name, 20 if flat.pointwise else 15, configure=made.configure
+    )

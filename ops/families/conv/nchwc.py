@@ -1,0 +1,391 @@
+"""Implementations of convolutions on blocked channels: NCHW16c data with OIHW16i16o weights, and the like.
+
+y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r, ci, ki]   over co, window r, ci
+
+ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, places of the output
+times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
+of filters, and broadcasts one element of x for each place. The data may be unblocked, as in the first layer of a
+network, whose 3 channels make no block; then co are its channels. Of one spatial axis there is one row; of three, tiles
+are of the last two. Depthwise convolutions, which multiply vectors of channels, are in ``blocked_depthwise.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .... import te
+from ....base.aligned import PAGE_BYTES
+from ....base.dtype import DType
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.layout import Layout
+from ....graph.node import Call
+from ....graph.types import TensorType, Type
+from ....ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
+from ....ir.row_major import ravel_index, unravel_index
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around
+from ....schedules.blocks import MANY_TASKS, near_divisor
+from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.register_tile import FULL_RATE
+from ....te.tensor import Tensors
+from ...definition.cost import elements, moved
+from ...definition.layout_rule import Held, LayoutUse
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy
+from ..window import known_window, padded, spatial_axes
+from .attrs import ConvAttrs
+from .border import Border
+
+STEPS_AHEAD = 16
+"""How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
+FAR_PLANES, NEAR_PLANES = 1.6, 1.15
+"""How much longer a convolution of many unblocked channels takes, as measured, where a step of the sum leads to another
+plane. Near are those of windows of one element at most half a page apart: along such strides caches fetch ahead."""
+MOST_READ = 0.8
+"""Taps beyond the border are left out where at most this share of them is read: tests take time, too."""
+
+
+def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+    """Offer it where the result has its channels in blocks, and x has or not; places known, no block in two groups."""
+    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
+    block, rank = attrs.out.factor("C"), attrs.rank
+    plain, given = data_layout(rank), data_layout(rank, attrs.data.factor("C"))
+    if block == 1 or attrs.out is not data_layout(rank, block) or attrs.data not in (plain, given):
+        return
+    outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
+    weights = attrs.kernel.extents(weight.shape)
+    filters = const_int(weights["O"]) or 0
+    group = filters // attrs.groups
+    if len(outputs) < rank or group % block:
+        return
+    width = attrs.kernel.factor("O")
+    if width % block or attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), width) or group % width:
+        return
+    window = known_window([weights[axis] for axis in spatial_axes(rank)])
+    made = Blocked(attrs, block, window, outputs, filters, target, kind.dtype)
+    cost = made.cost([x, weight, kind])
+    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=cost)
+
+
+def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule of convolutions of N, C, … by O, I, …: as many filters in a block as a vector holds, or half of
+    it; of x as it is, in the blocks that it has, or in such ones."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    plain, kernel = data_layout(attrs.rank), Layout(f"OI{spatial_axes(attrs.rank)}")
+    if not (attrs.data is attrs.out is plain and attrs.kernel is kernel):
+        return
+    channels, filters = const_int(weight.shape[1]), const_int(weight.shape[0])
+    if not (x.dtype.is_float and x.dtype is weight.dtype is result.dtype) or not channels or not filters:
+        return
+    lanes = target.lanes(x.dtype)
+    block = channel_block(filters // attrs.groups, lanes)
+    if block is None or (given is not None and given.primal is not plain):
+        return
+    sizes = [1, channel_block(channels, lanes) or 1] if given is None else [given.layout.factor("C")]
+    for size in dict.fromkeys(sizes):
+        layout = data_layout(attrs.rank, size)
+        if given not in (None, Held(plain, layout)) or channels % size:
+            continue
+        held = None if size == 1 else Held(plain, layout)
+        out = Held(plain, data_layout(attrs.rank, block))
+        width = block * _panel(attrs, block, weight, result, target)
+        weights = Held(kernel, kernel_layout(attrs.rank, size, width))
+        made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
+        yield LayoutUse((held, weights), made, out)
+
+
+def _panel(attrs: ConvAttrs, block: int, weight: TensorType, result: TensorType, target: Target) -> int:
+    """As many blocks of filters as a tile has: side by side, its weights are one stream."""
+    filters, _, *window = (const_int(extent) or 0 for extent in weight.shape)
+    outputs = [const_int(extent) for extent in result.shape[2:]]
+    if None in outputs:
+        return 1
+    places = tuple(extent or 0 for extent in outputs)
+    return Blocked(attrs, block, tuple(window), places, filters, target, result.dtype).tile.blocks
+
+
+def channel_block(channels: int, lanes: int) -> int | None:
+    """How many channels make a block: a vector, or half of one; None if they make none."""
+    return next((b for b in (lanes, lanes // 2) if b > 1 and channels % b == 0), None)
+
+
+def data_layout(rank: int, block: int = 1) -> Layout:
+    """N, C, and so many spatial axes, with the channels in blocks."""
+    plain = f"NC{spatial_axes(rank)}"
+    return Layout(plain if block == 1 else f"{plain}{block}c")
+
+
+def nchw(block: int) -> Layout:
+    return data_layout(2, block)
+
+
+def check_blocked(layout: Layout, name: str) -> None:
+    """Raises ``TypeInferenceError``, with the attribute's name, unless it is NCHW with the channels in blocks."""
+    block = layout.factor("C")
+    if block == 1 or layout is not nchw(block):
+        raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
+
+
+def kernel_layout(rank: int, data: int, block: int) -> Layout:
+    """The layout of weights for channels in blocks of ``data``, and filters in blocks of ``block``."""
+    plain = f"OI{spatial_axes(rank)}"
+    return Layout(f"{plain}{block}o" if data == 1 else f"{plain}{data}i{block}o")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTile:
+    """Sums that are kept in registers: ``rows`` times ``columns`` places of the output, ``blocks`` of filters each."""
+
+    rows: int
+    columns: int
+    blocks: int
+
+
+def channel_tile(
+    rows: int,
+    columns: int,
+    blocks: int,
+    registers: int,
+    panel: int | None = None,
+    share: Callable[[ChannelTile], float] | None = None,
+) -> ChannelTile:
+    """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
+
+    Rows are only taken together where all columns are, unless ``share`` says which part of the steps such a tile takes.
+    A tile's blocks have to divide ``blocks``, and are ``panel`` if that is given; places that are left over at the end
+    get smaller tiles. Of blocks that are too wide for the registers a tile is a place or two.
+    """
+    registers = max(registers, 2 * (panel or 1) + 2)
+    best: tuple[float, int, ChannelTile] | None = None
+    sides = [b for b in range(1, registers // 2) if blocks % b == 0] if panel is None else [panel]
+    for side in sides:
+        most = (registers - 1) // side - 1
+        for tile in _tiles(rows, columns, side, most, share is not None):
+            cost = blocks // side * tile_cycles(rows, columns, tile) * (1.0 if share is None else share(tile))
+            if best is None or (cost, side) < best[:2]:
+                best = cost, side, tile
+    assert best is not None
+    return best[2]
+
+
+def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iterator[ChannelTile]:
+    """Tiles of at most so many places; ``partial`` ones have some columns of several rows."""
+    for width in range(1, min(columns, most) + 1):
+        yield ChannelTile(1, width, side)
+    for width in range(1 if partial else columns, columns + 1):
+        for height in range(2, min(rows, most // width) + 1):
+            yield ChannelTile(height, width, side)
+
+
+def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
+    """Cycles for one term of all sums of a stripe of filters.
+
+    Products are added ``rate`` vectors a cycle; weights come from the second cache, one vector in a cycle and a half; a
+    sum waits four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind
+    these, and a quarter for each vector that is fetched ahead. The loop itself takes one.
+    """
+    total = 0.0
+    for height, down in _pieces(rows, tile.rows):
+        for width, across in _pieces(columns, tile.columns):
+            places = height * width
+            step = max(places * tile.blocks / rate, 1.5 * tile.blocks, 4.0)
+            total += down * across * (step + (places + tile.blocks) / 10 + tile.blocks / 4 + 1)
+    return total
+
+
+def _pieces(extent: int, size: int) -> Iterator[tuple[int, int]]:
+    """What an extent falls into: pieces of a size, and how many of them."""
+    yield size, extent // size
+    yield extent % size, int(extent % size > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A convolution to blocks of ``block`` channels, and its numbers."""
+
+    attrs: ConvAttrs
+    block: int
+    window: tuple[int, ...]
+    outputs: tuple[int, ...]
+    filters: int
+    target: Target
+    dtype: DType
+
+    @property
+    def flat(self) -> bool:
+        """Whether the output at a place needs the input at that place only; then rows need not be told apart."""
+        a = self.attrs
+        return math.prod(self.window) == 1 and math.prod(a.strides) == 1 and not any(a.padding)
+
+    @property
+    def in_row(self) -> bool:
+        """Whether the places are one row."""
+        return self.flat or len(self.outputs) == 1
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The places: rows and columns, and those of a third axis before; one row, if rows need not be told apart."""
+        return (1, math.prod(self.outputs)) if self.in_row else self.outputs
+
+    @property
+    def panel(self) -> int:
+        """How many blocks of filters stand beside each other in the weights; one of weights that are not blocked."""
+        return max(1, self.attrs.kernel.factor("O") // self.block)
+
+    def border(self, tile: ChannelTile) -> Border:
+        """The taps that such tiles leave out."""
+        sizes = (*(1 for _ in self.outputs), tile.rows, tile.columns)[-len(self.outputs) :]
+        return Border(self.attrs, self.window, self.outputs, sizes)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether taps beyond the border are left out."""
+        return self.border(self._tile(leaves_out=True)).share <= MOST_READ
+
+    @property
+    def tile(self) -> ChannelTile:
+        return self._tile(self.leaves_out)
+
+    def _tile(self, leaves_out: bool) -> ChannelTile:
+        blocks = self.filters // self.attrs.groups // self.block
+        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
+        rows, columns = self.grid[-2:]
+        registers = self.target.vector_registers // vectors
+        share = (lambda tile: self.border(tile).share) if leaves_out else None
+        return channel_tile(rows, columns, blocks, registers, None if self.panel == 1 else self.panel, share)
+
+    def cost(self, types: Sequence[Type]) -> float:
+        """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
+        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
+        tile = self.tile
+        channels = (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
+        terms = channels * math.prod(self.window)
+        stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
+        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
+        near = self.flat and math.prod(self.outputs) * self.dtype.storage_bytes <= PAGE_BYTES // 2
+        slowdown = 1.0
+        if channels > self.block and not self.attrs.data.is_blocked:
+            slowdown = NEAR_PLANES if near else FAR_PLANES
+        copied = [x, x] if any(self.attrs.padding) else []
+        *outer, rows, columns = self.grid
+        steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
+        steps *= self.border(tile).share if self.leaves_out else 1.0
+        return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
+        x, weight = inputs
+        kind = tensor_argument(result, "result")
+        border = self.border(self.tile) if self.leaves_out else None
+        source = padded(x, attrs.data, attrs.padding if border is None else border.padding, "conv.padded")
+        spatial = x.shape[2 : 2 + attrs.rank]
+        channel = te.reduce_axis((0, weight.shape[1]), name="co")
+        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
+        window = [as_index(tap) for tap in taps]
+        inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked else []
+        terms = [channel, *taps, *inner]
+
+        def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
+            *places, ki = (as_index(i) for i in index)
+            output = unravel_index(places[-1], self.outputs) if self.in_row else places
+            if border is None:
+                place = [
+                    o * s + t * d for o, s, t, d in zip(output, attrs.strides, window, attrs.dilation, strict=True)
+                ]
+                where = None
+            else:
+                place, where = border.reads(output, window), border.inside(output, window, spatial)
+            data = source[(n, self._first(weight, ko) + channel, *place, *inner)]
+            panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
+            return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms, where=where)
+
+        sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
+
+        def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
+            *output, c = (as_index(i) for i in index)
+            places = (ZERO, ravel_index(output, self.outputs)) if self.in_row else output
+            return sums[(n, k, *places, c)]
+
+        return te.compute(kind.shape, unfold, name="conv")
+
+    def _first(self, weight: te.Tensor, ko: Axis) -> ExprLike:
+        """The first block of channels (or channel) of the group that a block of filters is in."""
+        group = self.filters // self.attrs.groups
+        return 0 if self.attrs.groups == 1 else ko * self.block // group * weight.shape[1]
+
+    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and what follows them."""
+        tile = self.tile
+        sums = anchor[0].op.inputs[0]
+        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
+        schedule, main = schedule_around(anchor[0], outputs, [sums, *borders], target)
+        stage = schedule[main]
+        n, block, *outer, column, lane = stage.loops
+        stripe, part = stage.split(block, factor=tile.blocks)
+        tiles: list[LoopView] = []
+        rows: list[LoopView] = []
+        if self.in_row:
+            places = stage.fuse(*outer, column) if outer else column
+            outer = []
+            chunk, column = stage.split(places, factor=self._chunk(sums) * tile.columns)
+        else:
+            *outer, row = outer
+            chunk, row = stage.split(row, factor=self._chunk(sums) * tile.rows)
+            down, row = stage.split(row, factor=tile.rows)
+            tiles, rows = [down], [row]
+        across, column = stage.split(column, factor=tile.columns)
+        stage.reorder(n, *outer, chunk, stripe, *tiles, across, *rows, column, part, lane)
+        stage.vectorize(lane)
+        for loop in (*rows, column, part):
+            stage.unroll(loop)
+        task = stage.fuse(n, *outer, chunk, stripe)
+        stage.parallel(task)
+        schedule[sums].compute_at(stage, across)
+        for tensor in borders:
+            schedule_padded(schedule[tensor], attrs.data.is_blocked, target)
+        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
+        return schedule
+
+    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        stage = schedule[sums]
+        n, block, *outer, row, column, lane = stage.loops[: sums.ndim]
+        terms = stage.loops[sums.ndim :]
+        stage.reorder(n, *outer, *terms, row, column, block, lane)
+        stage.vectorize(lane)
+        for loop in (row, column, block):
+            stage.unroll(loop)
+        self._fetch_ahead(stage, sums.op.inputs[1], terms[-1])
+
+    def _fetch_ahead(self, stage: StageView, weight: te.Tensor, innermost: LoopView) -> None:
+        """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
+        steps = math.prod(const_int(extent) or 1 for extent in weight.shape[1:-1])
+        size = steps * self.tile.blocks * self.block * self.dtype.storage_bytes
+        if size > self.target.l1_bytes // 4:
+            fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
+
+    def _chunk(self, sums: te.Tensor) -> int:
+        """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""
+        tile, (*outer, rows, columns) = self.tile, self.grid
+        tiles = math.ceil(columns / tile.columns) if self.in_row else math.ceil(rows / tile.rows)
+        stripes = self.filters // (self.block * tile.blocks) * math.prod(outer)
+        data = sums.op.inputs[0]
+        image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
+        for extent, window in zip(data.shape[2 : 2 + len(outer)], self.window, strict=False):
+            image = image * window // (const_int(extent) or 1)
+        chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
+        most = math.ceil(tiles / min(chunks, tiles))
+        return near_divisor(tiles, most)
+
+
+def schedule_padded(stage: StageView, blocked: bool, target: Target) -> None:
+    *outer, last = stage.loops
+    lane = last
+    if not blocked:
+        _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer[:2]))

@@ -1,0 +1,366 @@
+"""nn.winograd_conv2d: a convolution by windows of 3×3 with stride 1, as Winograd's F(m×m, 3×3), of transformed weights.
+
+A tile of m×m places of the result needs (m+2)² products for each channel and filter, in place of 9m². By the matrices
+of ``winograd_transform.py``, for each tile:
+
+    V = Bᵀ d B        d: the (m+2)×(m+2) places of x that the tile needs, of each channel
+    M = Σ V ⊙ U       over the channels; U = G g Gᵀ, the planes, of each channel and filter
+    y = Aᵀ M A        of each filter
+
+For each of the (m+2)² planes, the sum is a product of matrices: of tiles by channels, and channels by filters. So tiles
+are taken in groups: V of a group stays in the second cache while panels of filters pass by, some for each plane.
+A result in NCHW is written by strips of rows: those of a group wait in blocks, and are transposed (``unblocked.py``).
+``nn.conv2d`` proposes it to the layout planner (``winograd_weights.py``), which weighs the cost declared here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .... import te
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.layout import NCHW, Layout
+from ....graph.node import Call, Node
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr, as_index, const_int
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around
+from ....schedules.blocks import MANY_TASKS
+from ....schedules.fetch_ahead import fetch_ahead
+from ....te.tensor import Tensors
+from ...definition.arguments import PerAxis, naming
+from ...definition.attrs import Attrs, all_non_negative, attr, one_of
+from ...definition.cost import UNKNOWN_EXTENT, moved
+from ...definition.registry import OpPattern, register_op
+from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
+from ...definition.strategy import OpStrategy, register_strategy
+from ..bilinear import chosen
+from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
+from .nchwc import check_blocked
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
+from .winograd_blocking import Blocking, Products
+from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
+
+# Attributes and type relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradAttrs(Attrs):
+    size: int = attr("m: rows and columns of the result in a tile", check=one_of(*SIZES))
+    padding: tuple[int, ...] = attr("zeros around H and W: both begins, then both ends", (0,) * 4, all_non_negative)
+    data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
+    out_layout: str = attr("layout of the result, also NCHW; empty: that of x", "")
+
+    @property
+    def data(self) -> Layout:
+        return Layout(self.data_layout)
+
+    @property
+    def out(self) -> Layout:
+        return Layout(self.out_layout or self.data_layout)
+
+    @property
+    def points(self) -> int:
+        """How many rows and columns of inputs a tile needs, and of planes there are."""
+        return self.size + TAPS - 1
+
+
+def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
+    x, planes = tensor_argument(types[0], "x"), tensor_argument(types[1], "planes")
+    same_dtype([x, planes], ["x", "planes"])
+    if x.dtype.kind not in FLOAT_KINDS:
+        raise TypeInferenceError(f"x must be of floats, found {x}")
+    check_ranks(2, padding=attrs.padding)
+    check_blocked(attrs.data, "data_layout")
+    if attrs.out is not NCHW:
+        check_blocked(attrs.out, "out_layout")
+    extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
+    if const_int(extents["H"]) is None or const_int(extents["W"]) is None:
+        raise TypeInferenceError(f"x must have a known height and width, found {x}")
+    panels, rows, columns, channels, width = _known_extents(planes)
+    if (rows, columns) != (attrs.points, attrs.points):
+        raise TypeInferenceError(
+            f"tiles of size {attrs.size} need {attrs.points}×{attrs.points} planes, found {rows}×{columns}"
+        )
+    if const_int(extents["C"]) != channels:
+        raise TypeInferenceError(f"x has {extents['C']} channels, but planes have {channels}")
+    if width % attrs.out.factor("C"):
+        raise TypeInferenceError(f"panels of {width} filters do not fall into blocks of out_layout {attrs.out}")
+    places = window_shape([extents["H"], extents["W"]], (TAPS, TAPS), (1, 1), (1, 1), attrs.padding)
+    named = {"N": extents["N"], "C": as_index(panels * width), "H": places[0], "W": places[1]}
+    return TensorType(attrs.out.shape(named), x.dtype)
+
+
+def _known_extents(planes: TensorType) -> tuple[int, ...]:
+    """How many panels, rows, columns and channels there are, and filters in a panel."""
+    extents = tuple(n for e in planes.shape if (n := const_int(e)) is not None)
+    if len(extents) != 5 or planes.ndim != 5:
+        raise TypeInferenceError(f"planes must be [panel, row, column, channel, filter], all known, found {planes}")
+    return extents
+
+
+# Registration
+
+WINOGRAD_CONV2D = register_op(
+    "nn.winograd_conv2d",
+    "Convolution over H and W by windows of 3×3 with stride 1, as Winograd does it, with weights transformed before",
+    [
+        ("x", "[N, C, H, W], channels in blocks as data_layout says"),
+        ("planes", "[K / f, m + 2, m + 2, C, f]: the transformed weights, in panels of f filters"),
+    ],
+    _relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    WinogradAttrs,
+    support_level=10,
+)
+
+
+# Compute and schedule
+
+AHEAD_BYTES = 8192
+"""How far ahead of their use weights are fetched: a group uses each of them just once or twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """A convolution of which all but the number of images is known, and how it is cut."""
+
+    attrs: WinogradAttrs
+    tiles: tuple[int, int]  # rows and columns of them
+    blocking: Blocking
+    width: int
+    lanes: int  # of a vector of filters
+    strip: int  # how many places of the result follow each other that a group makes, if the result is in NCHW
+
+    @property
+    def groups(self) -> int:
+        return math.ceil(math.prod(self.tiles) / self.blocking.group)
+
+    @property
+    def parts(self) -> int:
+        """How many blocks of the result's channels a panel computes."""
+        return self.width // self.lanes
+
+    def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, planes = inputs
+        products = self._products(self._inputs(x), planes)
+        return self._result(products, tensor_argument(result, "result"))
+
+    def _inputs(self, x: te.Tensor) -> te.Tensor:
+        """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0."""
+        n, blocks, height, width, lanes = x.shape
+        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        matrix, (top, left, *_) = transforms(size).inputs, self.attrs.padding
+        shape = (n, self.groups, blocks, group, points, points, lanes)
+
+        def taken(b: Axis, g: Axis, co: Axis, t: Axis, i: Axis, j: Axis, ci: Axis) -> Expr:
+            tile = g * group + t
+            place = (tile // self.tiles[1] * size + i - top, tile % self.tiles[1] * size + j - left)
+            valid = inside(place, (height, width), self.attrs.padding, (True, True))
+            return te.if_then_else(valid, x[b, co, *place, ci], te.const(0, x.dtype))
+
+        tiles = te.compute(shape, taken, name="winograd.taken")
+
+        def by_rows(*index: Axis) -> Expr:
+            *outer, i, j, ci = index
+            return chosen(i, [input_row(row, [tiles[*outer, r, j, ci] for r in range(points)]) for row in matrix])
+
+        half = te.compute(shape, by_rows, name="winograd.taken_rows")
+
+        def by_columns(b: Axis, g: Axis, i: Axis, j: Axis, co: Axis, t: Axis, ci: Axis) -> Expr:
+            return chosen(j, [input_row(row, [half[b, g, co, t, i, c, ci] for c in range(points)]) for row in matrix])
+
+        return te.compute((n, self.groups, points, points, blocks, group, lanes), by_columns, name="winograd.inputs")
+
+    def _products(self, taken: te.Tensor, planes: te.Tensor) -> te.Tensor:
+        """M[n, group, panel, i, j, tile, filter] = Σ V ⊙ U."""
+        n, groups, points, _, blocks, group, lanes = taken.shape
+        co, ci = te.reduce_axis((0, blocks), name="co"), te.reduce_axis((0, lanes), name="ci")
+
+        def element(b: Axis, g: Axis, panel: Axis, i: Axis, j: Axis, t: Axis, k: Axis) -> Expr:
+            return te.sum(taken[b, g, i, j, co, t, ci] * planes[panel, i, j, co * lanes + ci, k], axis=[co, ci])
+
+        shape = (n, groups, planes.shape[0], points, points, group, self.width)
+        return te.compute(shape, element, name="winograd.products")
+
+    def _result(self, products: te.Tensor, kind: TensorType) -> te.Tensor:
+        """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles."""
+        n, lanes, (height, width) = kind.shape[0], self.lanes, kind.shape[2:4]
+        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        matrix, parts = transforms(size).outputs, self.parts
+        blocks = products.shape[2] * parts
+
+        def by_rows(b: Axis, ko: Axis, g: Axis, t: Axis, i: Axis, j: Axis, ki: Axis) -> Expr:
+            column = [products[b, g, ko // parts, r, j, t, ko % parts * lanes + ki] for r in range(points)]
+            return chosen(i, [output_row(row, column) for row in matrix])
+
+        half = te.compute((n, blocks, self.groups, group, size, points, lanes), by_rows, name="winograd.made_rows")
+
+        def by_columns(*index: Axis) -> Expr:
+            *outer, j, ki = index
+            return chosen(j, [output_row(row, [half[*outer, c, ki] for c in range(points)]) for row in matrix])
+
+        tiles = te.compute((n, blocks, self.groups, group, size, size, lanes), by_columns, name="winograd.made")
+
+        def place(b: Axis, ko: Axis, y: Axis, x: Axis, ki: Axis) -> Expr:
+            tile = y // size * self.tiles[1] + x // size
+            return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
+
+        made = te.compute((n, blocks, height, width, lanes), place, name="winograd")
+        return unblocked(made, kind, known_window((height, width)), lanes) if self.attrs.out is NCHW else made
+
+    def schedule(self, attrs: WinogradAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
+        squares = squares_of(anchor[0]) if attrs.out is NCHW else []
+        (result,) = squares[-1].op.inputs if squares else anchor
+        made = result.op.inputs[0]
+        half = made.op.inputs[0]
+        products = half.op.inputs[0]
+        inputs, planes = products.op.inputs
+        blocked = [result, *squares] if squares else []
+        stages = [products, inputs, inputs.op.inputs[0], half, made, *blocked]
+        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+        stage = schedule[main]
+        if squares:
+            group, panels = self._schedule_strips(schedule, stage, squares)
+            self._schedule_tiles(schedule, schedule[result], made)
+            schedule[result].compute_at(stage, panels)
+        else:
+            n, panel, tile, *inner = self._schedule_tiles(schedule, stage, made)
+            panels, panel = stage.split(panel, factor=self.blocking.together)
+            group, tile = stage.split(tile, factor=self.blocking.group)
+            stage.reorder(n, group, panels, panel, tile, *inner)
+            group = stage.fuse(n, group)
+        by_group = self._by_group(anchor[0], planes)
+        stage.parallel(group if by_group else panels)
+        block, channel = self._schedule_products(schedule[products])
+        schedule[products].compute_at(stage, panels)
+        _schedule_inputs(schedule, inputs, parallel=not by_group)
+        schedule[inputs].compute_at(stage, group)
+        ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
+        fetch_ahead(schedule[products], planes, channel, ahead)  # last of all: each step would check it again
+        fetch_ahead(schedule[products], inputs, block, 1)
+        return schedule
+
+    def _schedule_tiles(self, schedule: Schedule, stage: StageView, made: te.Tensor) -> list[LoopView]:
+        """Tile by tile, all blocks of a panel; its loops. What goes before a tile is computed for each of them."""
+        half = made.op.inputs[0]
+        n, block, row, column, lane = stage.loops
+        panel, part = stage.split(block, factor=self.parts)
+        down, i = stage.split(row, factor=self.attrs.size)
+        across, j = stage.split(column, factor=self.attrs.size)
+        stage.reorder(n, panel, part, down, across, i, j, lane)
+        tile = stage.fuse(down, across)
+        loops = [n, panel, tile, part, i, j, lane]
+        stage.reorder(*loops)
+        stage.vectorize(lane)
+        stage.unroll(j)
+        _schedule_result(schedule[made], schedule[half])
+        schedule[made].compute_at(stage, i)
+        schedule[half].compute_at(stage, part)
+        return loops
+
+    def _schedule_strips(
+        self, schedule: Schedule, stage: StageView, squares: Sequence[te.Tensor]
+    ) -> tuple[LoopView, LoopView]:
+        """Channel by channel, what a group and some panels make: rows in blocks, which wait in the second cache. Gives
+        the loops over groups, and over panels together."""
+        n, k, *plane = stage.loops
+        panels, k = stage.split(k, factor=self.blocking.together * self.width)
+        block, channel = stage.split(k, factor=self.lanes)
+        group, square, lane = split_places(stage, plane, self.strip, self.lanes)
+        stage.reorder(n, group, panels, block, square, channel, lane)
+        schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
+        return stage.fuse(n, group), panels
+
+    def _by_group(self, result: te.Tensor, planes: te.Tensor) -> bool:
+        """Whether groups run in parallel. Few of them do not come out even between threads, and each thread would fetch
+        all weights; then it is panels, if there are several."""
+        images, panels = (const_int(extent) or 1 for extent in (result.shape[0], planes.shape[0]))
+        return images * self.groups >= MANY_TASKS or panels == self.blocking.together
+
+    def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
+        """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: places outside,
+        filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
+        *outer, panel, i, j, tile, filters, co, ci = stage.loops
+        tile, row = stage.split(tile, factor=self.blocking.rows)
+        part, lane = stage.split(filters, factor=self.lanes)
+        stage.reorder(*outer, i, j, panel, tile, co, ci, row, part, lane)
+        stage.vectorize(lane)
+        stage.unroll(row)
+        stage.unroll(part)
+        return co, ci
+
+
+def _schedule_inputs(schedule: Schedule, inputs: te.Tensor, parallel: bool) -> None:
+    """Tile by tile, a vector of channels at a time; x is read where its rows are transformed."""
+    stage, half = schedule[inputs], inputs.op.inputs[0]
+    n, group, i, j, block, tile, lane = stage.loops
+    stage.reorder(n, group, block, tile, i, j, lane)
+    stage.vectorize(lane)
+    stage.unroll(j)
+    if parallel:
+        stage.parallel(block)
+    schedule[half.op.inputs[0]].compute_inline()
+    _schedule_rows(schedule[half])
+    schedule[half].compute_at(stage, tile)
+
+
+def _schedule_result(stage: StageView, half: StageView) -> None:
+    *_, column, lane = stage.loops
+    stage.vectorize(lane)
+    stage.unroll(column)
+    _schedule_rows(half)
+
+
+def _schedule_rows(stage: StageView) -> None:
+    """Column by column, all rows at once, which share what they add."""
+    *outer, row, column, lane = stage.loops
+    stage.reorder(*outer, column, row, lane)
+    stage.vectorize(lane)
+    stage.unroll(row)
+
+
+# Strategy
+
+
+@register_strategy(WINOGRAD_CONV2D)
+def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x, planes, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+    panels, _, _, channels, width = _known_extents(planes)
+    rows, columns = (const_int(extent) or 0 for extent in (kind.shape[2:4]))
+    tiles = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
+    products = Products(attrs.points**2, math.prod(tiles), channels, panels * width, width, kind.dtype, target)
+    lanes, unit, written = attrs.out.factor("C"), 1, 0.0
+    if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their places
+        lanes = math.gcd(width, target.lanes(kind.dtype))
+        unit = lanes // math.gcd(attrs.size * columns, lanes) * tiles[1]
+        written = TRANSPOSED_CYCLES * panels * width * rows * columns
+    blocking = products.best(unit)
+    strip = math.ceil(min(blocking.group // tiles[1] * attrs.size, rows) * columns / lanes) * lanes
+    made = Winograd(attrs, tiles, blocking, width, lanes, strip)
+    cycles = blocking.cycles + products.transforms + written
+    cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * cycles + moved([x, kind])
+    strategy = OpStrategy()
+    strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost, direct=False)
+    return strategy
+
+
+# Calls
+
+
+def winograd_conv2d(
+    x: Node, planes: Node, size: int, padding: PerAxis = 0, data_layout: str = "NCHW16c", out_layout: str = ""
+) -> Call:
+    """``conv2d`` of x, channels in blocks, by windows of 3×3, whose weights ``winograd_planes`` has transformed.
+
+    ``padding``: one number, one per spatial axis, or all begins and then all ends.
+    """
+    with naming(WINOGRAD_CONV2D.name):
+        attrs = WinogradAttrs(
+            size=size, padding=given_padding(padding, 2), data_layout=data_layout, out_layout=out_layout
+        )
+    return WINOGRAD_CONV2D(x, planes, attrs=attrs)

@@ -1,0 +1,138 @@
+"""How a Winograd convolution is cut into groups of tiles, and those into register tiles; and what it costs that way.
+
+A group's inputs are transformed, then multiplied by some panels of filters together, plane by plane, then by the next
+ones. A small group fits in the second cache; a large one uses the panels, which come from further away, more often; and
+the more panels are together, the fewer times inputs pass, but the more products there are to keep. The model here
+weighs these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....base.dtype import DType
+from ....base.target import Target
+from ....schedules.blocks import MANY_TASKS
+from ...definition.cost import BYTES_PER_CYCLE
+
+LOADS_PER_CYCLE = 1.7
+"""Of two that a core can do at most: those of a register tile do not always find both ports."""
+CYCLES_PER_STEP = 0.5
+"""What a step of the sum takes beside its loads and multiplications."""
+CYCLES_PER_TRANSFORM = 120
+"""What it takes to begin with the inputs, or the products, of another tile and block of channels."""
+CYCLES_PER_PAIR = 0.08
+"""What it takes to transform them, by pairs of planes: more planes take longer sums, which fit in registers less."""
+NEAR_BYTES_PER_CYCLE = 10
+"""What comes from the second cache to a register tile, beside its multiplications."""
+AHEAD_BYTES_PER_CYCLE = 16
+"""What of the way of weights that come ahead of their use multiplications do not hide."""
+STREAMED_BYTES_PER_CYCLE = 6
+"""What comes of weights in the long run: those of a whole model come from memory."""
+WAYS_TO_AFAR = 4
+"""How many times as long it takes to write inputs beyond the second cache, to a page of each plane, as to read them."""
+LARGEST_GROUP = 4
+"""How many times the size of the second cache the inputs of a group may be."""
+CYCLES_PER_PANEL = 1000
+"""What it takes to begin with another panel of filters."""
+ENOUGH_TASKS = 4
+"""So many parallel tasks of equal size, panels together, keep the threads of a small machine busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """``group`` tiles are transformed together; the sums of ``rows`` of them, by the filters of a panel, stay in
+    registers; a plane is multiplied by panels ``together``. ``cycles`` is what the products of one image cost."""
+
+    group: int
+    rows: int
+    together: int
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """The products of one image: for each of ``planes``, tiles × channels by channels × filters, in panels of
+    ``width`` filters."""
+
+    planes: int
+    tiles: int
+    channels: int
+    filters: int
+    width: int
+    dtype: DType
+    target: Target
+
+    @property
+    def transforms(self) -> float:
+        """Cycles to transform inputs and products."""
+        blocks = (self.channels + self.filters) / self.target.lanes(self.dtype)
+        return self.tiles * blocks * (CYCLES_PER_TRANSFORM + CYCLES_PER_PAIR * self.planes**2)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors the filters of a panel are."""
+        return math.ceil(self.width / self.target.lanes(self.dtype))
+
+    def best(self, unit: int = 1) -> Blocking:
+        """The way that costs least; of equals, the one with fewer groups, and fewer panels together. A group is a
+        multiple of ``unit``, or all tiles."""
+        most = max(1, LARGEST_GROUP * self.target.l2_bytes // self._bytes(self.channels))
+        least = math.ceil(self.tiles / most)
+        even = (math.ceil(self.tiles / count) for count in range(least, self.tiles + 1))
+        groups = dict.fromkeys(min(math.ceil(group / unit) * unit, self.tiles) for group in even)
+        ways = (self._of(group, together) for group in groups for together in self._together(group))
+        return min(ways, key=lambda way: way.cycles)
+
+    def _together(self, group: int) -> Iterator[int]:
+        """How many panels may be multiplied by a plane before the next plane: as many as leave tasks for threads, and
+        whose products stay in the second cache."""
+        panels = self.filters // self.width
+        tasks = 1 if math.ceil(self.tiles / group) >= MANY_TASKS else ENOUGH_TASKS
+        for together in range(1, panels // tasks + 1):
+            if panels % together == 0 and together * self._bytes(group * self.width) <= self.target.l2_bytes // 2:
+                yield together
+        yield 1
+
+    def _of(self, group: int, together: int) -> Blocking:
+        rows, steps = min(((r, self._steps(group, r)) for r in self._heights(group)), key=lambda found: found[1])
+        panels = self.filters // self.width
+        sums = panels * self.planes * self.channels * steps
+        far = self._far_bytes(group, panels, together) / BYTES_PER_CYCLE
+        cycles = math.ceil(self.tiles / group) * (sums + far + panels * CYCLES_PER_PANEL)
+        return Blocking(group, rows, together, cycles)
+
+    def _far_bytes(self, group: int, panels: int, together: int) -> float:
+        """What of a group's inputs goes beyond the second cache, which keeps half for them while they are made; and
+        comes from there, each time that the first plane begins, as much as panels and products have displaced."""
+        taken, made = self._bytes(group * self.channels), self._bytes(group * self.width)
+        panel = self._bytes(self.channels * self.width)
+        displaced = min(taken, max(0, taken + together * (panel + made) - self.target.l2_bytes))
+        return panels // together * displaced + WAYS_TO_AFAR * max(0, taken - self.target.l2_bytes // 2)
+
+    def _bytes(self, elements: int) -> int:
+        return self.planes * elements * self.dtype.storage_bytes
+
+    def _heights(self, group: int) -> tuple[int, int]:
+        """The height of equal register tiles, and the greatest (there is room for the sums, a vector of each of the
+        filters', and a factor)."""
+        most = max(1, min(group, (self.target.vector_registers - 1) // self.vectors - 1))
+        return math.ceil(group / math.ceil(group / most)), most
+
+    def _steps(self, group: int, rows: int) -> float:
+        """Cycles for one term of the sums of a group by a panel. Its weights come from afar, unless all of them stay in
+        the second cache beside the inputs."""
+        full, rest = divmod(group, rows)
+        steps = full * self._step(rows) + (self._step(rest) if rest else 0.0)
+        if self._bytes(self.channels * (group + self.filters)) <= self.target.l2_bytes:
+            return steps
+        weights = self.width * self.dtype.storage_bytes
+        return max(steps + weights / AHEAD_BYTES_PER_CYCLE, weights / STREAMED_BYTES_PER_CYCLE)
+
+    def _step(self, rows: int) -> float:
+        """Of one register tile. A sum waits four cycles for its last addition."""
+        loads = (rows + self.vectors) / LOADS_PER_CYCLE
+        come = self.width * self.dtype.storage_bytes / NEAR_BYTES_PER_CYCLE
+        return max(rows * self.vectors / self.target.fma_per_cycle, loads, come, 4.0) + CYCLES_PER_STEP

@@ -1,0 +1,88 @@
+"""Weights of Winograd convolutions, transformed when a model is compiled, and where ``nn.conv2d`` may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.target import Target
+from ....graph.layout import NCHW, OIHW
+from ....graph.node import Call, Constant
+from ....graph.types import TensorType
+from ....ir.expr import as_index, const_int
+from ...definition.layout_rule import Held, LayoutUse, Packed
+from ...definition.relations import tensor_argument
+from .attrs import ConvAttrs
+from .nchwc import channel_block, data_layout
+from .winograd import WINOGRAD_CONV2D, WinogradAttrs
+from .winograd_transform import SIZES, TAPS, filter_matrix
+
+MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
+"""Sums over so many channels are within 1e-4 of the largest result, by size of tile, for normally distributed numbers:
+the error grows with the root of the number of channels."""
+PANEL_BLOCKS = (2, 1)
+"""How many blocks of filters a panel may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WinogradPlanes:
+    """From weights [K, C, 3, 3] to the planes that ``nn.winograd_conv2d`` takes, in panels of ``width`` filters.
+
+    Computed in double precision, and rounded once.
+    """
+
+    size: int
+    width: int
+
+    def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+        filters, channels = weight.shape[:2]
+        points = self.size + TAPS - 1
+        panels = weight.reshape(filters // self.width, self.width, channels, TAPS**2).transpose(0, 3, 2, 1)
+        planes = np.empty((len(panels), points, points, channels, self.width), weight.dtype)
+        matrix = filter_matrix(self.size)
+        for panel, made in zip(panels, planes, strict=True):  # one by one, for the sake of memory
+            taps = panel.reshape(TAPS**2, -1).astype(np.float64)
+            made[:] = (matrix @ taps).reshape(made.shape)
+        return planes
+
+    def type_of(self, weight: TensorType) -> TensorType:
+        filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
+        points = self.size + TAPS - 1
+        extents = (filters // self.width, points, points, channels, self.width)
+        return TensorType(tuple(map(as_index, extents)), weight.dtype)
+
+
+def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule of a 2-D convolution that Winograd's way serves: of 3×3 constant weights, with stride 1 and one
+    group. x has its channels in blocks, those in which it is given, or of a vector."""
+    attrs: ConvAttrs = call.attrs
+    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
+    if not isinstance(call.args[1], Constant) or not _serves(attrs, x, weight, result):
+        return
+    filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
+    lanes = target.lanes(x.dtype)
+    block, data = channel_block(filters, lanes), channel_block(channels, lanes)
+    if given is not None and given.primal is NCHW and given.layout is data_layout(2, given.layout.factor("C")):
+        data = given.layout.factor("C") if given.layout.is_blocked else data
+    if block is None or data is None or channels % data:
+        return
+    held, blocked = Held(NCHW, data_layout(2, data)), Held(NCHW, data_layout(2, block))
+    for size in SIZES:
+        for width in (block * blocks for blocks in PANEL_BLOCKS):
+            if channels <= MOST_CHANNELS[size] and filters % width == 0:
+                make = WinogradPlanes(size, width)
+                for out in (blocked, None):
+                    layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
+                    made = WinogradAttrs(size=size, padding=attrs.padding, **layouts)
+                    yield LayoutUse((held, Packed(make, make.type_of(weight))), made, out, WINOGRAD_CONV2D)
+
+
+def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType) -> bool:
+    plain = attrs.data is attrs.out is NCHW and attrs.kernel is OIHW and attrs.groups == 1
+    dense = set(attrs.strides) == set(attrs.dilation) == {1} and [const_int(e) for e in weight.shape[2:]] == [TAPS] * 2
+    places = [const_int(e) for e in (*x.shape[2:], *result.shape[2:])]
+    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.bits >= 32
+    return plain and dense and numbers and all(places) and const_int(x.shape[0]) != 0

@@ -1,0 +1,177 @@
+"""Operators that read a tensor at indices given by another: take, gather_elements, gather_nd.
+
+A negative index counts from the end. An index out of bounds reads the nearest element: indices are data, and memory
+is never read outside a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.expr import Expr, as_index, const_int
+from ...te.tensor import Tensors
+from ..definition.arguments import axis_of
+from ..definition.attrs import Attrs, attr
+from ..definition.op_group import OpGroup
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import normalize_axis, tensor_argument
+from ..definition.strategy import register_compute
+
+GROUP = OpGroup.PARTS
+
+
+@dataclass(frozen=True)
+class TakeAttrs(Attrs):
+    axis: int = attr("the axis that is indexed, 0 or more", 0)
+
+
+@dataclass(frozen=True)
+class GatherElementsAttrs(Attrs):
+    axis: int = attr("the axis that is indexed, 0 or more", 0)
+
+
+@dataclass(frozen=True)
+class GatherNdAttrs(Attrs):
+    batch_dims: int = attr("leading axes that data and indices share", 0)
+
+
+def _arguments(types: Sequence[Type]) -> tuple[TensorType, TensorType]:
+    data, indices = tensor_argument(types[0], "data"), tensor_argument(types[1], "indices")
+    if not indices.dtype.is_data_int:
+        raise TypeInferenceError(f"indices must be integers, found {indices.dtype}")
+    return data, indices
+
+
+def in_bounds(index: Expr, extent: Expr) -> Expr:
+    at = as_index(index)
+    if index.dtype.is_signed:
+        at = te.select(at < 0, at + extent, at)
+    return te.maximum(te.minimum(at, extent - 1), 0)
+
+
+def _check_not_empty(data: TensorType, axis: int, indices: TensorType) -> None:
+    if const_int(data.shape[axis]) == 0 and all(const_int(e) != 0 for e in indices.shape):
+        raise TypeInferenceError(f"axis {axis} of {data} is empty: there is nothing to read")
+
+
+def _take_relation(types: Sequence[Type], attrs: TakeAttrs) -> Type:
+    data, indices = _arguments(types)
+    axis = normalize_axis(attrs.axis, data.ndim)
+    _check_not_empty(data, axis, indices)
+    return TensorType((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
+
+
+def _take_compute(attrs: TakeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    data, indices = inputs
+    assert isinstance(result, TensorType)
+    axis, end = attrs.axis, attrs.axis + indices.ndim
+
+    def element(*i: te.Axis) -> Expr:
+        at = in_bounds(indices[i[axis:end]], data.shape[axis])
+        return data[(*i[:axis], at, *i[end:])]
+
+    return te.compute(result.shape, element, name="take")
+
+
+def _gather_elements_relation(types: Sequence[Type], attrs: GatherElementsAttrs) -> Type:
+    data, indices = _arguments(types)
+    if data.ndim != indices.ndim:
+        raise TypeInferenceError(f"data of rank {data.ndim} needs indices of that rank, found {indices.ndim}")
+    axis = normalize_axis(attrs.axis, data.ndim)
+    _check_not_empty(data, axis, indices)
+    for k, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
+        has, needs = const_int(extent), const_int(wanted)
+        if k != axis and has is not None and needs is not None and needs > has:
+            raise TypeInferenceError(f"indices have extent {needs} on axis {k}, where data has {has}")
+    return TensorType(indices.shape, data.dtype)
+
+
+def _gather_elements_compute(attrs: GatherElementsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    data, indices = inputs
+    axis = attrs.axis
+
+    def element(*i: te.Axis) -> Expr:
+        return data[(*i[:axis], in_bounds(indices[i], data.shape[axis]), *i[axis + 1 :])]
+
+    return te.compute(indices.shape, element, name="gather_elements")
+
+
+def _gather_nd_relation(types: Sequence[Type], attrs: GatherNdAttrs) -> Type:
+    data, indices = _arguments(types)
+    depth = const_int(indices.shape[-1]) if indices.ndim else None
+    batch = attrs.batch_dims
+    if depth is None or not 0 <= batch < indices.ndim or not 1 <= depth <= data.ndim - batch:
+        raise TypeInferenceError(
+            f"the last axis of indices must be known, and between 1 and the {data.ndim - batch} axes left to index"
+        )
+    for k in range(batch):
+        a, b = data.shape[k], indices.shape[k]
+        if a is not b and const_int(a) is not None and const_int(b) is not None:
+            raise TypeInferenceError(f"data and indices have extents {a} and {b} on the shared axis {k}")
+    return TensorType((*indices.shape[:-1], *data.shape[batch + depth :]), data.dtype)
+
+
+def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    data, indices = inputs
+    assert isinstance(result, TensorType)
+    batch, lookup = attrs.batch_dims, indices.ndim - 1
+    depth = const_int(indices.shape[-1]) or 0
+
+    def element(*i: te.Axis) -> Expr:
+        at = [in_bounds(indices[(*i[:lookup], k)], data.shape[batch + k]) for k in range(depth)]
+        return data[(*i[:batch], *at, *i[lookup:])]
+
+    return te.compute(result.shape, element, name="gather_nd")
+
+
+_ARGUMENTS = [("data", "any shape"), ("indices", "integers; negative ones count from the end, others are clamped")]
+TAKE = register_op(
+    "take",
+    "data at indices along one axis",
+    _ARGUMENTS,
+    _take_relation,
+    OpPattern.INJECTIVE,
+    TakeAttrs,
+    support_level=3,
+)
+GATHER_ELEMENTS = register_op(
+    "gather_elements",
+    "data at the position of each index, but on one axis at the index",
+    _ARGUMENTS,
+    _gather_elements_relation,
+    OpPattern.INJECTIVE,
+    GatherElementsAttrs,
+    support_level=3,
+)
+GATHER_ND = register_op(
+    "gather_nd",
+    "data at index vectors, which are the last axis of indices",
+    _ARGUMENTS,
+    _gather_nd_relation,
+    OpPattern.INJECTIVE,
+    GatherNdAttrs,
+    support_level=3,
+)
+register_compute(TAKE, _take_compute)
+register_compute(GATHER_ELEMENTS, _gather_elements_compute)
+register_compute(GATHER_ND, _gather_nd_compute)
+
+
+def take(data: Node, indices: Node, axis: int = 0) -> Call:
+    """``numpy.take``: ``data[..., indices, ...]`` on one axis."""
+    return TAKE(data, indices, attrs=TakeAttrs(axis_of("take", data, axis, "data")))
+
+
+def gather_elements(data: Node, indices: Node, axis: int = 0) -> Call:
+    """``numpy.take_along_axis``, but indices may be shorter than data on the other axes."""
+    return GATHER_ELEMENTS(data, indices, attrs=GatherElementsAttrs(axis_of("gather_elements", data, axis, "data")))
+
+
+def gather_nd(data: Node, indices: Node, batch_dims: int = 0) -> Call:
+    """``data[indices[..., 0], indices[..., 1], …]``, apart for each index of the leading ``batch_dims`` axes."""
+    return GATHER_ND(data, indices, attrs=GatherNdAttrs(batch_dims))

@@ -1,0 +1,217 @@
+"""Pooling over all spatial axes at once: ``nn.global_max_pool``, ``nn.global_avg_pool``, ``nn.global_lp_pool``.
+
+The result has the layout of x. Where the spatial axes are last, sums are kept in ``LANES`` parts that are added up in
+the end, so that they vectorize along them; small planes are folded side by side. Else vectors are of channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.layout import Layout
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.expr import ONE, Axis, Expr, Operand, as_index
+from ...ir.row_major import unravel_index
+from ...ir.simplify import simplify
+from ...schedules.rows import MAX, SUM, Fold, RowFold, extent_of
+from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from ...te.tensor import Tensors
+from ..definition.accumulate import accumulator, widened
+from ..definition.attrs import Attrs, attr, positive
+from ..definition.condition import clause
+from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import reduce_schedule
+from ..definition.registry import Op, OpPattern, register_op
+from ..definition.relations import tensor_argument
+from ..definition.strategy import Compute, OpStrategy, register_strategy
+from .pool import power_of_magnitude, root
+from .window import LAYOUT, axis_extents, rank_in, spatial_axes
+
+GROUP = OpGroup.POOLING
+
+LANES = 16
+
+
+@dataclass(frozen=True)
+class GlobalPoolAttrs(Attrs):
+    layout: str = attr(LAYOUT, default="")
+
+
+@dataclass(frozen=True)
+class GlobalLpPoolAttrs(GlobalPoolAttrs):
+    p: int = attr("exponent of the norm", default=2, check=positive)
+
+
+def _relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType:
+    x = tensor_argument(types[0], "x")
+    layout, axes = _layout(attrs, x)
+    extents = axis_extents(x, layout.text, f"NC{axes}", "C", ("x", "layout"))
+    return TensorType(layout.shape({**extents, **dict.fromkeys(axes, ONE)}), x.dtype)
+
+
+def _layout(attrs: GlobalPoolAttrs, x: TensorType) -> tuple[Layout, str]:
+    """The layout of x, and its spatial axes."""
+    axes = spatial_axes(rank_in(x, attrs.layout))
+    return Layout(attrs.layout or f"NC{axes}"), axes
+
+
+def _float_relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType:
+    result = _relation(types, attrs)
+    if not result.dtype.is_float:
+        raise TypeInferenceError(f"x must be of floats, found {result.dtype}")
+    return result
+
+
+def _fold(
+    attrs: GlobalPoolAttrs,
+    x: te.Tensor,
+    result: TensorType,
+    term: Callable[[Expr], Expr],
+    fold: Fold,
+    name: str,
+    by_rows: RowFold | None,
+) -> te.Tensor:
+    """The terms of all elements of a channel, folded, in the shape of the result; ``by_rows`` folds planes as rows."""
+    layout, axes = _layout(attrs, result)
+    if layout is Layout(f"NC{axes}"):
+
+        def element_of(row: tuple[Operand, ...], k: Expr) -> Expr:
+            return term(x[(*row, *unravel_index(k, x.shape[2:]))])
+
+        parts = (
+            by_rows(f"{name}.whole", x.shape[:2], extent_of(x.shape[2:]), fold, element_of, ())
+            if by_rows
+            else _fold_in_lanes(x, term, fold, name)
+        )
+        return te.compute(result.shape, lambda n, c, *_: parts[n, c], name=f"{name}.all")
+    places = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
+
+    def element(*index: Axis) -> Expr:
+        return fold.reduce(
+            term(x[tuple(places.get(d, i) for d, i in enumerate(index))]), axis=list(places.values()), where=None
+        )
+
+    return te.compute(result.shape, element, name=f"{name}.whole")
+
+
+def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name: str) -> te.Tensor:
+    """As [N, C]."""
+    size: Expr = ONE
+    for extent in x.shape[2:]:
+        size = simplify(size * extent)
+    steps = te.reduce_axis((0, simplify((size + (LANES - 1)) // LANES)), name="s")
+
+    def part(n: Axis, c: Axis, lane: Axis) -> Expr:
+        flat = steps * LANES + lane
+        return fold.reduce(term(x[(n, c, *unravel_index(flat, x.shape[2:]))]), axis=steps, where=flat < size)
+
+    parts = te.compute((*x.shape[:2], LANES), part, name=f"{name}.parts")
+    lane = te.reduce_axis((0, LANES), name="lane")
+    return te.compute(
+        x.shape[:2], lambda n, c: fold.reduce(parts[n, c, lane], axis=lane, where=None), name=f"{name}.whole"
+    )
+
+
+def _max(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        whole = _fold(attrs, x, kind, lambda value: value, MAX, "global_max_pool", by_rows)
+        return te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool")
+
+    return compute
+
+
+def _avg(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        whole = _fold(attrs, x, kind, widened, SUM, "global_avg_pool", by_rows)
+        count = as_index(1)
+        layout, axes = _layout(attrs, kind)
+        for axis in axes:
+            count = count * x.shape[layout.position(axis)]
+        count = te.cast(count, accumulator(x.dtype))
+        return te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
+
+    return compute
+
+
+def _lp(by_rows: RowFold | None) -> Compute:
+    def compute(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+
+        def power(value: Expr) -> Expr:
+            return power_of_magnitude(widened(value), attrs.p)
+
+        whole = _fold(attrs, x, kind, power, SUM, "global_lp_pool", by_rows)
+        return te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
+
+    return compute
+
+
+# Registration
+
+
+def _primal(call: Call) -> Layout:
+    x = tensor_argument(call.args[0].type, "x")
+    return Layout(f"NC{spatial_axes(rank_in(x, ''))}")
+
+
+def _register(
+    name: str,
+    description: str,
+    attrs: type[GlobalPoolAttrs],
+    compute: Callable[[RowFold | None], Compute],
+    relation: Callable[..., Type],
+) -> Op:
+    arguments = [("x", "[N, C, spatial…], or in its layout")]
+    pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
+    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
+    register_layout_rule(op, follow_layout(_primal))
+
+    @register_strategy(op)
+    def strategy(attrs: GlobalPoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        x = tensor_argument(inputs[0], "x")
+        layout, axes = _layout(attrs, x)
+        made = OpStrategy()
+        made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
+        planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
+        with made.specialized(clause("planes of a few vectors", planes)):
+            folded = folding_short_rows(target.lanes(x.dtype))
+            made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
+        return made
+
+    return op
+
+
+GLOBAL_MAX_POOL = _register(
+    "nn.global_max_pool", "The largest element of each channel; NaN if there is one", GlobalPoolAttrs, _max, _relation
+)
+GLOBAL_AVG_POOL = _register("nn.global_avg_pool", "The mean of each channel", GlobalPoolAttrs, _avg, _float_relation)
+GLOBAL_LP_POOL = _register("nn.global_lp_pool", "The p-norm of each channel", GlobalLpPoolAttrs, _lp, _float_relation)
+
+
+# Calls
+
+
+def global_max_pool(x: Node, layout: str = "") -> Call:
+    """The largest element of each channel, as [N, C, 1…]."""
+    return GLOBAL_MAX_POOL(x, attrs=GlobalPoolAttrs(layout))
+
+
+def global_avg_pool(x: Node, layout: str = "") -> Call:
+    """The mean of each channel, as [N, C, 1…]."""
+    return GLOBAL_AVG_POOL(x, attrs=GlobalPoolAttrs(layout))
+
+
+def global_lp_pool(x: Node, p: int = 2, layout: str = "") -> Call:
+    """The p-norm of each channel, as [N, C, 1…]."""
+    return GLOBAL_LP_POOL(x, attrs=GlobalLpPoolAttrs(layout, p))

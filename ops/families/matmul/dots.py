@@ -1,0 +1,132 @@
+"""The implementation of nn.matmul and nn.dense for few rows or few columns whose factors lie along the terms.
+
+Each element of the result is a sum over neighbours in memory, so the *terms* are the lanes: nothing is copied into
+another order first, and the large factor is read once, as it lies. This takes the order of sums from the definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .... import te
+from ....base.target import Target
+from ....graph.types import Type
+from ....ir.expr import Axis, Expr, const_int
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around
+from ....schedules.default_schedule import schedule_freely
+from ....te.tensor import Tensor, Tensors
+from ...definition.accumulate import accumulator, is_byte, widened
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy
+from .panels import MatrixProduct, batch_index, largest_divisor
+
+FEW_ROWS = 16
+"""With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""
+FEW_ROWS_OF_BYTES = 8
+"""Of bytes, these are copied as words, and their products are faster in panels."""
+LANES_PER_COLUMN = 6
+"""With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
+LEAST_VECTORS = 2
+"""Fewer vectors of terms than this are hardly worth the sum over lanes at their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """[…, M, K] · [batch…, N, K]: ``rows`` × ``columns`` sums at a time, each in a vector of ``lanes``.
+
+    The second factor is [batch…, K, N] unless ``transposed``; then, N is small, and it is turned over first.
+    """
+
+    rows: int
+    columns: int
+    lanes: int
+    transposed: bool
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor:
+        a, b = inputs
+        kind = tensor_argument(result, "result")
+        if not self.transposed:
+            given = b
+            shape = (*given.shape[:-2], given.shape[-1], given.shape[-2])
+            b = te.compute(shape, lambda *i: given[(*i[:-2], i[-1], i[-2])], name="matmul.turned")
+        k = te.reduce_axis((0, a.shape[-1]), name="k")
+
+        def element(*axes: Axis) -> Expr:
+            *batch, row, column = axes
+            left = a[(*batch_index(a.shape[:-2], batch), row, k)]
+            right = b[(*batch_index(b.shape[:-2], batch), column, k)]
+            return te.sum(widened(left, kind.dtype) * widened(right, kind.dtype), axis=k)
+
+        sums = te.compute(kind.shape, element, name="matmul.sums")
+        return te.compute(kind.shape, lambda *i: te.cast(sums[i], kind.dtype), name="matmul")
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        (sums,) = anchor[0].op.inputs
+        turned = [t for t in sums.op.inputs if t.op.name == "matmul.turned"]
+        schedule, main = schedule_around(anchor[0], outputs, [sums, *turned], target)
+        for tensor in turned:
+            schedule_freely(schedule, schedule[tensor].name, target)
+        stage, total = schedule[main], schedule[sums]
+        _, lane = total.split(total.loops[-1], factor=self.lanes)
+        partial = schedule.rfactor(sums, lane, factor_axis=-1)
+        assert isinstance(partial, Tensor)
+        block = self._tiles(stage)
+        total.compute_at(stage, block)
+        *_, row, column, _ = total.loops
+        total.vectorize(row if self.columns == 1 else column)
+        schedule[partial].compute_at(stage, block)
+        _keep_in_registers(schedule[partial])
+        return schedule
+
+    def _tiles(self, stage: StageView) -> LoopView:
+        """Cut the result into tiles, of the large side in parallel; gives the loop of a tile."""
+        *outer, row, column = stage.loops
+        rows, row = stage.split(row, factor=self.rows)
+        columns, column = stage.split(column, factor=self.columns)
+        large, small = (columns, rows) if self.transposed else (rows, columns)
+        stage.reorder(*outer, large, small, row, column)
+        stage.vectorize(row if self.columns == 1 else column)
+        stage.parallel(stage.fuse(*outer, large))
+        return small
+
+
+def _keep_in_registers(stage: StageView) -> None:
+    """Vectors of the tile's sums, while the terms go by."""
+    *outer, row, column, lane, terms = stage.loops
+    stage.reorder(*outer, terms, row, column, lane)
+    stage.unroll(row)
+    stage.unroll(column)
+    stage.vectorize(lane)
+
+
+def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it for few rows, or where the right factor is not turned over already, for few columns."""
+    kind = product.result.dtype
+    lanes = target.lanes(accumulator(kind))
+    if product.terms < LEAST_VECTORS * lanes:
+        return
+    rows, columns = product.left.shape[-2], product.result.shape[-1]
+    few, many = (rows, columns) if product.transposed else (columns, rows)
+    small, large = _tile(const_int(few), const_int(many), target)
+    tile = (small, large) if product.transposed else (large, small)
+    dots = Dots(*tile, lanes, product.transposed)
+    with strategy.specialized(few <= _most(product, lanes)):
+        strategy.add_implementation(
+            dots.compute, dots.schedule, "matmul.dots", plevel=17, keeps_order=not kind.is_float, cost=product.moved()
+        )
+
+
+def _most(product: MatrixProduct, lanes: int) -> int:
+    """How many rows, or columns, are few."""
+    if not product.transposed:
+        return max(1, lanes // LANES_PER_COLUMN)
+    return FEW_ROWS_OF_BYTES if is_byte(product.right.dtype) else FEW_ROWS
+
+
+def _tile(few: int | None, many: int | None, target: Target) -> tuple[int, int]:
+    """Extents that divide those of the result; its sums take a quarter of the registers."""
+    sums = target.vector_registers // 4
+    small = largest_divisor(few, sums // 2)
+    return small, largest_divisor(many, sums // small)

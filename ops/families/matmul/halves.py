@@ -1,0 +1,168 @@
+"""The implementations of nn.matmul and nn.dense for float16 and bfloat16: sums in float32.
+
+The factors are widened to float32 before they are multiplied, once each. Where the target multiplies pairs of bfloat16
+(AVX512-BF16), words of two neighbouring terms are multiplied instead, by ``te.dot2``: half the memory, and up to twice
+the speed of float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .... import te
+from ....base.dtype import BFLOAT16, INT32, DType
+from ....base.target import Target
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr, ExprLike, as_index, const_int
+from ....ir.simplify import simplify
+from ....lowering.schedule import Schedule
+from ....schedules.default_schedule import schedule_freely
+from ....te.tensor import Tensor, Tensors
+from ...definition.accumulate import accumulator
+from ...definition.cost import moved
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy
+from .blocking import Blocking, choose_blocking, pack_panels, schedule_blocked
+from .panels import ROWS, MatrixProduct, make_panels, read_sums, sum_panels
+
+COLUMNS = "matmul.columns"
+"""The name of the stage that has the factors of a transposed right factor."""
+PACKED = 8.0
+"""How long it takes to make factors and to copy them to panels, in times through the memory of what they come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``: products of factors in float32."""
+
+    blocking: Blocking
+    terms: int
+    transposed: bool
+
+    def count(self) -> int:
+        """How many products make a sum."""
+        return self.terms
+
+    def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
+        """What is multiplied, number ``at`` of those that ``value`` gives the terms of."""
+        term = value(at)
+        return te.cast(term, accumulator(term.dtype))
+
+    def multiply(self, left: Expr, right: Expr) -> Expr:
+        return left * right
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor:
+        a, b = inputs
+        kind = tensor_argument(result, "result")
+        columns = self.factors_of_rows(b, COLUMNS) if self.transposed else None
+
+        def right(batch: Sequence[Axis], at: Axis, column: Expr) -> Expr:
+            if columns is not None:
+                return columns[(*batch, column, at)]
+            return self.factor(lambda k: b[(*batch, k, column)], as_index(at))
+
+        count, width = as_index(self.count()), self.blocking.tile.columns
+        return self.sum_factors(a, make_panels(right, b.shape[:-2], count, kind.shape[-1], width), kind)
+
+    def sum_factors(self, a: Tensor, panels: Tensor, kind: TensorType) -> Tensor:
+        """The product of the rows of a with panels of factors."""
+        sums = TensorType(kind.shape, accumulator(kind.dtype))
+        core = sum_panels(self.factors_of_rows(a, ROWS), panels, sums, self.multiply)
+        return te.compute(kind.shape, lambda *axes: te.cast(read_sums(core, axes), kind.dtype), name="matmul")
+
+    def factors_of_rows(self, x: Tensor, name: str) -> Tensor:
+        shape = (*x.shape[:-1], self.count())
+        return te.compute(shape, lambda *i: self.factor(lambda k: x[(*i[:-1], k)], as_index(i[-1])), name=name)
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """As products of float32 are; factors are made first, those of rows as rows are copied."""
+        core = anchor[0].op.inputs[0]
+        (panels,) = (t for t in core.op.inputs if t.op.name != ROWS)
+        columns = [t for t in panels.op.inputs if t.op.name == COLUMNS]
+        packed = [panels] if panels.op.inputs else []
+        schedule = schedule_blocked(anchor[0], panels, outputs, self.blocking, target, [*columns, *packed])
+        for tensor in columns:
+            schedule_freely(schedule, schedule[tensor].name, target)
+        for tensor in packed:
+            pack_panels(schedule[tensor], self.blocking)
+        return schedule
+
+
+class Pairs(Widened):
+    """The same of words of two terms; a term beyond the last is 0."""
+
+    __slots__ = ()
+
+    def count(self) -> int:
+        return count_pairs(self.terms)
+
+    def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
+        return pair_of(value, at, self.terms)
+
+    def multiply(self, left: Expr, right: Expr) -> Expr:
+        return te.dot2(left, right)
+
+
+def count_pairs(terms: int) -> int:
+    """How many words hold so many terms; the last one is filled up with a zero."""
+    return -(-terms // 2)
+
+
+def pair_of(value: Callable[[Expr], Expr], at: Expr, terms: ExprLike) -> Expr:
+    """Word number ``at`` of a sequence of ``terms`` numbers, of which ``value`` gives each."""
+    low, high = value(at * 2), value(at * 2 + 1)
+    if const_int(simplify(as_index(terms) % 2)) != 0:
+        high = te.if_then_else(at * 2 + 1 < terms, high, te.const(0, high.dtype))
+    return te.pair(low, high)
+
+
+def multiplies_pairs(target: Target) -> bool:
+    """Whether the target has an instruction for it."""
+    return target.arch == "x86_64" and target.has("avx512bf16", "avx512vl")
+
+
+def of_factors(product: MatrixProduct, terms: int, kind: DType) -> MatrixProduct:
+    """The product that is summed: of ``terms`` factors of dtype ``kind``."""
+
+    def factors(x: TensorType, axis: int) -> TensorType:
+        shape = list(x.shape)
+        shape[axis] = as_index(terms)
+        return TensorType(tuple(shape), kind)
+
+    sums = TensorType(product.result.shape, accumulator(product.left.dtype))
+    right = factors(product.right, -1 if product.transposed else -2)
+    return MatrixProduct(factors(product.left, -1), right, sums, product.transposed)
+
+
+def factor_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
+    """The cuts for a product of factors, which are made, where others may be copied."""
+    return replace(choose_blocking(product, target, vectors), copies_rows=True)
+
+
+def factor_cycles(product: MatrixProduct, blocking: Blocking, made: Sequence[TensorType], target: Target) -> float:
+    """What a product of factors takes, those of ``made`` included."""
+    return product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
+
+
+def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer them for factors of one half-precision dtype."""
+    kind = product.left.dtype
+    sums = accumulator(kind)
+    if not kind.is_float or kind is sums or product.right.dtype is not kind:
+        return
+    offers = [("matmul.widened", 15, Widened, of_factors(product, product.terms, sums))]
+    if kind is BFLOAT16 and multiplies_pairs(target):
+        offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.terms), INT32)))
+    for name, plevel, implementation, factors in offers:
+        blocking = factor_blocking(factors, target)
+        made = implementation(blocking, product.terms, product.transposed)
+        strategy.add_implementation(
+            made.compute,
+            made.schedule,
+            name,
+            plevel,
+            keeps_order=implementation is Widened,
+            cost=factor_cycles(factors, blocking, [product.left, product.right], target),
+        )

@@ -1,0 +1,102 @@
+"""The implementation of nn.matmul and nn.dense for few columns and many terms of floats: both factors stay as they lie.
+
+Where a register tile is as wide as the result, the right factor is a panel already, and no second panel uses the rows
+of the left one, so that a copy of either would not pay. The terms are cut, for the first cache to hold what a block of
+them reads of the right factor, for all rows of a task:
+
+    for task in parallel(blocks of rows):
+        for block of terms:
+            for each tile of rows, all columns wide: its sums, in memory between two blocks, go on
+        what follows the sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .... import te
+from ....base.aligned import PAGE_BYTES
+from ....base.target import Target
+from ....graph.types import Type
+from ....ir.expr import const_int
+from ....lowering.schedule import Schedule
+from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.register_tile import RegisterTile, register_tile
+from ....te.tensor import Tensors
+from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
+from ...definition.tile_config import configured_tile
+from .panels import MatrixProduct, largest_divisor, sum_in_panels
+from .streamed import STEPS_UNROLLED, sum_blocks_of_terms, without_copies
+
+MOST_VECTORS = 4
+"""How wide a tile may be that leaves registers for enough rows to use each vector often."""
+MOST_FETCHED = PAGE_BYTES // 2
+"""Bytes of the next tile's rows that are fetched ahead: some lines of each, at which a prefetcher would only begin."""
+SUMS = 1.5
+"""Cycles to bring a vector of sums from the first cache and back, before and after a block of terms."""
+FEW_TERMS = 16
+"""A block of fewer terms does not pay for the sums' way to memory and back."""
+TASK_ROWS = 32
+"""For so many rows of a task, the right factor comes once more from far away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """[…, M, K] · [batch…, K, N] with N as wide as a register tile, by blocks of ``terms``; ``blocks`` of rows, as high
+    as a tile, are a task."""
+
+    tile: RegisterTile
+    terms: int
+    blocks: int
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main, core, rows = without_copies(anchor, outputs, target)
+        stage = schedule[main]
+        *outer, row, column = stage.loops[: main.ndim]
+        block, row = stage.split(row, factor=self.blocks * self.tile.rows)
+        _, lane = stage.split(column, factor=self.tile.lanes)
+        stage.vectorize(lane)
+        task = stage.fuse(*outer, block)
+        stage.parallel(task)
+        schedule[core].compute_at(stage, task)
+        next_rows = sum_blocks_of_terms(schedule[core], self.tile, self.terms)
+        (left,) = rows.op.inputs
+        if not left.op.inputs and self.tile.rows * self.terms * left.dtype.storage_bytes <= MOST_FETCHED:
+            fetch_ahead(schedule[core], left, next_rows, 1)
+        return schedule
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` and ``vectors`` of a tuning record."""
+        made = replace(self, tile=configured_tile(config, self.tile))
+        return made.compute, made.schedule
+
+
+def add_long(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it for a right factor that takes up some of the second cache, if low tiles cover the result as well."""
+    kind, rows, lanes = product.result.dtype, const_int(product.left.shape[-2]), target.lanes(product.result.dtype)
+    if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
+        return
+    vectors = product.columns // lanes
+    if rows is None or product.columns % lanes or vectors > MOST_VECTORS or product.right_bytes <= target.l2_bytes // 8:
+        return
+    height = largest_divisor(rows, (target.vector_registers - 1) // vectors - STEPS_UNROLLED)
+    terms = largest_divisor(product.terms, target.l1_bytes // 2 // (product.columns * kind.storage_bytes))
+    tile = RegisterTile(height, vectors, lanes)
+    usual = register_tile(rows, product.columns, target, kind, steps=STEPS_UNROLLED)
+    if terms % STEPS_UNROLLED or terms < FEW_TERMS or product.cycles(tile) > product.cycles(usual):
+        return
+    cycles = product.cycles(tile, target.fma_per_cycle)
+    made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
+    strategy.add_implementation(
+        made.compute,
+        made.schedule,
+        "matmul.long",
+        plevel=18,
+        configure=made.configure,
+        cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.terms // terms),
+    )

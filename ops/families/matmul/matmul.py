@@ -1,0 +1,204 @@
+"""Matrix products: ``nn.matmul`` with numpy's rules for ranks and batches, ``nn.dense`` for a layer's weight."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .... import te
+from ....base.dtype import DType
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.node import Call, Constant, Node, tensor_of
+from ....graph.types import TensorType, Type
+from ....ir.expr import Axis, Expr
+from ....te.tensor import Tensors
+from ...definition.accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
+from ...definition.arguments import dtype_name, flag
+from ...definition.attrs import Attrs, attr
+from ...definition.layout_rule import Held, LayoutUse, register_layout_rule
+from ...definition.registry import OpPattern, register_op
+from ...definition.relations import broadcast_shapes, tensor_argument
+from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from .cblas import add_cblas
+from .dots import add_dots
+from .halves import add_halves
+from .int8 import add_bytes
+from .long import add_long
+from .packed import packed_uses
+from .packed_bytes import packed_byte_uses
+from .packed_pairs import packed_pair_uses
+from .paneled import add_paneled
+from .panels import batch_index, matrix_product
+from .strassen import strassen_uses
+from .streamed import add_streamed
+
+# What all products of matrices have.
+
+
+def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
+    """Offer the implementations for products of matrices."""
+    product = matrix_product(inputs, result, transposed)
+    if product is not None:
+        add_paneled(strategy, product, target)
+        add_long(strategy, product, target)
+        add_streamed(strategy, product, target)
+        add_bytes(strategy, product, target)
+        add_halves(strategy, product, target)
+        add_dots(strategy, product, target)
+
+
+# nn.matmul
+
+
+@dataclass(frozen=True)
+class MatmulAttrs(Attrs):
+    out_dtype: str = attr(OUT_DTYPE, default="")
+
+
+def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
+    a, b = tensor_argument(types[0], "a"), tensor_argument(types[1], "b")
+    kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
+    if a.ndim == 0 or b.ndim == 0:
+        raise TypeInferenceError("a scalar has no axis to multiply over; use multiply")
+    check_contraction(a.shape[-1], b.shape[-1] if b.ndim == 1 else b.shape[-2], "a", "b")
+    rows = a.shape[-2:-1]
+    columns = b.shape[-1:] if b.ndim > 1 else ()
+    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]], ("a", "b")), *rows, *columns), kind)
+
+
+def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    a, b = inputs
+    kind = tensor_argument(result, "result")
+    k = te.reduce_axis((0, a.shape[-1]), name="k")
+    batch = kind.ndim - (a.ndim > 1) - (b.ndim > 1)
+
+    def element(*axes: Axis) -> Expr:
+        row, column = axes[batch : batch + (a.ndim > 1)], axes[kind.ndim - (b.ndim > 1) :]
+        left = (*batch_index(a.shape[:-2], axes[:batch]), *row, k)
+        right = (*batch_index(b.shape[:-2], axes[:batch]), k, *column)
+        return te.sum(widened(a[left], kind.dtype) * widened(b[right], kind.dtype), axis=k)
+
+    return narrowed(te.compute(kind.shape, element, name="matmul"), kind.dtype, "matmul.narrow")
+
+
+MATMUL = register_op(
+    "nn.matmul",
+    "The product of matrices, with numpy's rules: batch axes broadcast, a vector counts as a row on the left and as a "
+    "column on the right",
+    [("a", "[…, M, K] or [K]"), ("b", "[…, K, N] or [K]")],
+    _matmul_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    MatmulAttrs,
+    support_level=1,
+)
+
+
+@register_strategy(MATMUL)
+def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
+    add_products(strategy, inputs, result, target, transposed=False)
+    add_cblas(strategy, inputs, result, target, "matmul")
+    return strategy
+
+
+def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    if given is None:
+        yield from packed_uses(call, False, target)
+        yield from strassen_uses(call, False, target)
+        yield from packed_byte_uses(call, False, target)
+        yield from packed_pair_uses(call, False, target)
+
+
+register_layout_rule(MATMUL, _matmul_uses)
+
+
+def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
+    """a @ b, as in numpy; but 8-bit integers, of either sign, are summed in int32, and give int32."""
+    return MATMUL(a, b, attrs=MatmulAttrs(dtype_name(out_dtype)))
+
+
+# nn.dense
+
+
+@dataclass(frozen=True)
+class DenseAttrs(Attrs):
+    transposed: bool = attr("whether the weight is [N, K] rather than [K, N]", default=True)
+    out_dtype: str = attr(OUT_DTYPE, default="")
+
+
+def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
+    x, weight = tensor_argument(types[0], "x"), tensor_argument(types[1], "weight")
+    kind = product_dtype([x, weight], ["x", "weight"], attrs.out_dtype)
+    if x.ndim < 1 or weight.ndim != 2:
+        raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
+    columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
+    check_contraction(x.shape[-1], terms, "x", "weight")
+    return TensorType((*x.shape[:-1], columns), kind)
+
+
+def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, weight = inputs
+    kind = tensor_argument(result, "result")
+    k = te.reduce_axis((0, x.shape[-1]), name="k")
+
+    def element(*axes: Axis) -> Expr:
+        factor = weight[axes[-1], k] if attrs.transposed else weight[k, axes[-1]]
+        return te.sum(widened(x[(*axes[:-1], k)], kind.dtype) * widened(factor, kind.dtype), axis=k)
+
+    return narrowed(te.compute(kind.shape, element, name="dense"), kind.dtype, "dense.narrow")
+
+
+DENSE = register_op(
+    "nn.dense",
+    "A fully connected layer: the last axis of x times a weight",
+    [("x", "[…, K]"), ("weight", "[N, K], or [K, N] if not transposed")],
+    _dense_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    DenseAttrs,
+    support_level=1,
+)
+
+
+@register_strategy(DENSE)
+def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
+    add_products(strategy, inputs, result, target, attrs.transposed)
+    add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
+    return strategy
+
+
+def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    if given is None:
+        yield from packed_uses(call, call.attrs.transposed, target)
+        yield from strassen_uses(call, call.attrs.transposed, target)
+        yield from packed_byte_uses(call, call.attrs.transposed, target)
+        yield from packed_pair_uses(call, call.attrs.transposed, target)
+
+
+register_layout_rule(DENSE, _dense_uses)
+
+
+def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:
+    """x · weightᵀ, or x · weight if not ``transposed``; of 8-bit integers, of either sign, in int32.
+
+    A constant weight is turned over here, once and for all calls.
+    """
+    name, transposed = dtype_name(out_dtype), flag(transposed, "transposed")
+    if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
+        return DENSE(x, _turned(weight), attrs=DenseAttrs(False, name))
+    return DENSE(x, weight, attrs=DenseAttrs(transposed, name))
+
+
+_turned_over: weakref.WeakKeyDictionary[Constant, Constant] = weakref.WeakKeyDictionary()
+"""Mutable: what constants are turned over, as long as they are in use."""
+
+
+def _turned(weight: Constant) -> Constant:
+    found = _turned_over.get(weight)
+    if found is None:
+        found = _turned_over[weight] = Constant(weight.value.T, weight.name)
+    return found

@@ -1,0 +1,239 @@
+"""Products by a constant, which is packed into panels when the model is compiled: ``nn.packed_matmul``.
+
+The layout rule of nn.matmul and nn.dense, ``packed_uses``, has them made so. A panel is as wide as a register tile, and
+has the factors of a term side by side: panels[tile, k, j] = b[k, tile * width + j], 0 beyond the last column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .... import te
+from ....base.dtype import FLOAT16, DType
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.node import Call, Constant, Node
+from ....graph.types import TensorType, Type, tensor_type
+from ....ir.expr import Axis, Expr, const_int
+from ....lowering.schedule import Schedule
+from ....te.tensor import Tensors
+from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
+from ...definition.attrs import Attrs, attr
+from ...definition.implementation import Compute, ScheduleFunction
+from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.registry import OpPattern, register_op
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from ...definition.tile_config import configured_tile
+from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
+from .halves import Widened, factor_blocking, factor_cycles, of_factors
+from .panels import ROWS, MatrixProduct, matrix_product, read_sums, sum_panels
+
+WORD_BYTES = 4
+
+# 1. Attributes.
+
+
+@dataclass(frozen=True)
+class PackedMatmulAttrs(Attrs):
+    columns: int = attr("how many columns the right factor has")
+
+
+# 2. Type relation.
+
+
+def _relation(types: Sequence[Type], attrs: PackedMatmulAttrs) -> Type:
+    a, panels = tensor_argument(types[0], "a"), tensor_argument(types[1], "panels")
+    kind = product_dtype([a, panels], ["a", "panels"])
+    return product_by_panels(a, panels, lambda terms: terms, "a", attrs.columns, kind)
+
+
+def product_by_panels(
+    a: TensorType, panels: TensorType, rows_of: Callable[[Expr], Expr], counted: str, columns: int, kind: DType
+) -> TensorType:
+    """The type of a · panels, [tiles, rows, width], that have so many columns together; ``rows_of`` gives the rows of a
+    panel for the terms of a, errors call them ``counted``. Raises ``TypeInferenceError`` for shapes that do not fit."""
+    if a.ndim < 2 or panels.ndim != 3:
+        raise TypeInferenceError(f"a needs two axes at least, and panels has three, found {a} and {panels}")
+    tiles, rows, width = panels.shape
+    check_contraction(rows_of(a.shape[-1]), rows, counted, "panels")
+    if const_int(tiles) != math.ceil(columns / (const_int(width) or 1)):
+        raise TypeInferenceError(f"{columns} columns do not fill {tiles} panels of {width}")
+    return TensorType((*a.shape[:-1], *tensor_type((columns,), kind).shape), kind)
+
+
+# 3. Registration.
+
+PACKED_MATMUL = register_op(
+    "nn.packed_matmul",
+    "The product of matrices, of which the right one stands in panels of columns; what nn.matmul and nn.dense by a "
+    "constant become",
+    [("a", "[…, M, K]"), ("panels", "[tiles, K, width]; 0 beyond the last column")],
+    _relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    PackedMatmulAttrs,
+    support_level=10,
+)
+
+# 4. Computes.
+
+
+def _compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    a, panels = inputs
+    k = te.reduce_axis((0, a.shape[-1]), name="k")
+    width = panels.shape[-1]
+
+    kind = tensor_argument(result, "result")
+
+    def element(*axes: Axis) -> Expr:
+        *outer, column = axes
+        return te.sum(widened(a[(*outer, k)]) * widened(panels[column // width, k, column % width]), axis=k)
+
+    return narrowed(te.compute(kind.shape, element, name="packed_matmul"), kind.dtype, "packed_matmul.narrow")
+
+
+def _blocked_compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    a, panels = inputs
+    kind = tensor_argument(result, "result")
+    rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
+    core = sum_panels(rows, panels, kind, lambda x, y: x * y)
+    return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="packed_matmul")
+
+
+# 5. Schedule and strategy.
+
+
+@dataclass(frozen=True, slots=True)
+class PackedProduct:
+    """A product and its cuts."""
+
+    product: MatrixProduct
+    blocking: Blocking
+    target: Target
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        _, panels = anchor[0].op.inputs[0].op.inputs
+        return schedule_blocked(anchor[0], panels, outputs, self.blocking, target)
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` of a tuning record; the panels are as wide as they are."""
+        tile = configured_tile({"vectors": self.blocking.tile.vectors, **config}, self.blocking.tile)
+        made = PackedProduct(self.product, with_tile(self.product, tile, self.target), self.target)
+        return _blocked_compute, made.schedule
+
+
+class PackedHalves(Widened):
+    """A product of halves, whose panels are widened where they are read; they are as wide as its tile."""
+
+    __slots__ = ()
+
+    def multiply(self, left: Expr, right: Expr) -> Expr:
+        return left * widened(right)
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        a, panels = inputs
+        return self.sum_factors(a, panels, tensor_argument(result, "result"))
+
+
+@register_strategy(PACKED_MATMUL)
+def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_compute, schedule_default, "packed_matmul.direct")
+    panels, kind = tensor_argument(inputs[1], "panels"), tensor_argument(result, "result")
+    sums = accumulator(kind.dtype)
+    width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(sums)
+    product = matrix_product(inputs, result, transposed=False)
+    if product is None or width % lanes or not kind.dtype.is_float:
+        return strategy
+    if kind.dtype is not sums:
+        factors = of_factors(product, product.terms, sums)
+        blocking = factor_blocking(factors, target, width // lanes)
+        halves = PackedHalves(blocking, product.terms, transposed=False)
+        cost = factor_cycles(factors, blocking, [product.left], target)
+        strategy.add_implementation(halves.compute, halves.schedule, "packed_matmul.widened", plevel=15, cost=cost)
+    else:
+        blocking = choose_blocking(product, target, width // lanes)
+        made = PackedProduct(product, blocking, target)
+        strategy.add_implementation(
+            _blocked_compute,
+            made.schedule,
+            "packed_matmul.blocked",
+            plevel=15,
+            configure=made.configure,
+            cost=product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking),
+        )
+    return strategy
+
+
+# 6. and 7. Who calls it.
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Packs a matrix, which is stored as [N, K] if ``transposed``."""
+
+    width: int
+    transposed: bool
+
+    def __call__(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        by_terms = matrix.T if self.transposed else matrix
+        terms, columns = by_terms.shape
+        tiles = math.ceil(columns / self.width)
+        padded = by_terms  # which may be large: it is not copied where it fits
+        if columns % self.width:
+            padded = np.zeros((terms, tiles * self.width), matrix.dtype)
+            padded[:, :columns] = by_terms
+        return padded.reshape(terms, tiles, self.width).swapaxes(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WordPanels:
+    """Packs a matrix, of which some neighbouring terms fill words of 32 bits; it is stored as [N, K] if
+    ``transposed``."""
+
+    width: int
+    transposed: bool
+
+    def __call__(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        by_columns = matrix if self.transposed else matrix.T
+        columns, terms = by_columns.shape
+        whole = np.zeros((columns, terms + -terms % (WORD_BYTES // matrix.itemsize)), matrix.dtype)
+        whole[:, :terms] = by_columns
+        return Panels(self.width, transposed=True)(whole.view("<i4"))
+
+
+def widens_quickly(kind: DType, target: Target) -> bool:
+    """Whether a vector in a register is soon in the dtype that its sums have."""
+    return kind is not FLOAT16 or target.arch in ("aarch64", "arm64") or target.has("f16c")
+
+
+def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
+    """The way to multiply by a constant matrix of floats that is packed."""
+    a, b = call.args
+    weight = tensor_argument(b.type, "b")
+    product = matrix_product([a.type, b.type], call.type, transposed)
+    if product is None or not isinstance(b, Constant) or weight.ndim != 2:
+        return
+    kind = product.result.dtype
+    if kind.is_float and product.left.dtype is kind and widens_quickly(kind, target):
+        sums = accumulator(kind)
+        blocking = (
+            choose_blocking(product, target)
+            if sums is kind
+            else factor_blocking(of_factors(product, product.terms, sums), target)
+        )
+        width = blocking.tile.columns
+        panels = tensor_type((math.ceil(product.columns / width), product.terms, width), kind)
+        arguments = (None, Packed(Panels(width, transposed), panels))
+        yield LayoutUse(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)
+
+
+def packed_matmul(a: Node, panels: Node, columns: int) -> Call:
+    """a · b of a matrix b with so many columns, in panels."""
+    return PACKED_MATMUL(a, panels, attrs=PackedMatmulAttrs(columns))

@@ -1,0 +1,156 @@
+"""Products of bytes by a constant, packed into panels of words when the model is compiled: ``nn.packed_byte_matmul``.
+
+What ``packed.py`` is for floats. A word has four terms of a column, as ``te.dot4`` takes them; a panel, as wide as a
+register tile, has the words of four terms side by side: panels[tile, t, j] = b[4t … 4t + 3, tile * width + j].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .... import te
+from ....base.dtype import INT32, dtype
+from ....base.errors import TypeInferenceError
+from ....base.target import Target
+from ....graph.node import Call, Constant, Node
+from ....graph.types import Type, tensor_type
+from ....ir.expr import Axis, Expr, const_int
+from ....ir.simplify import simplify
+from ....lowering.schedule import Schedule
+from ....schedules.register_tile import RegisterTile
+from ....te.tensor import Tensors
+from ...definition.accumulate import is_byte
+from ...definition.attrs import Attrs, attr
+from ...definition.implementation import Compute, ScheduleFunction
+from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.registry import OpPattern, register_op
+from ...definition.relations import tensor_argument
+from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from ...definition.tile_config import configured_tile
+from ..byte_words import BYTES, ByteProduct, count_words
+from .int8 import byte_tile, schedule_words, sum_words, word_cycles
+from .packed import WordPanels, product_by_panels
+from .panels import MatrixProduct, matrix_product
+
+# 1. Attributes.
+
+
+@dataclass(frozen=True)
+class PackedByteMatmulAttrs(Attrs):
+    columns: int = attr("how many columns the right factor has")
+    dtype: str = attr("of the right factor: int8 or uint8")
+
+
+# 2. Type relation.
+
+
+def _relation(types: Sequence[Type], attrs: PackedByteMatmulAttrs) -> Type:
+    a, panels = tensor_argument(types[0], "a"), tensor_argument(types[1], "panels")
+    if not is_byte(a.dtype) or attrs.dtype not in ("int8", "uint8") or panels.dtype is not INT32:
+        raise TypeInferenceError(f"bytes are multiplied by bytes in words of int32, found {a}, {panels}, {attrs.dtype}")
+    return product_by_panels(a, panels, _words, "words of a", attrs.columns, INT32)
+
+
+def _words(terms: Expr) -> Expr:
+    return simplify((terms + (BYTES - 1)) // BYTES)
+
+
+# 3. Registration.
+
+PACKED_BYTE_MATMUL = register_op(
+    "nn.packed_byte_matmul",
+    "The product of matrices of 8-bit integers, of which the right one stands in panels of words of four terms; what "
+    "nn.matmul and nn.dense by a constant become",
+    [("a", "[…, M, K]"), ("panels", "[tiles, ⌈K / 4⌉, width], int32; 0 beyond the last column and term")],
+    _relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    PackedByteMatmulAttrs,
+    support_level=10,
+)
+
+# 4. Computes.
+
+
+def _compute(attrs: PackedByteMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    a, panels = inputs
+    k = te.reduce_axis((0, a.shape[-1]), name="k")
+    width = panels.shape[-1]
+
+    def element(*axes: Axis) -> Expr:
+        *outer, column = axes
+        word = panels[column // width, k // BYTES, column % width]
+        byte = te.cast(word >> te.cast(k % BYTES * 8, "int32"), attrs.dtype)
+        return te.sum(te.cast(a[(*outer, k)], "int32") * te.cast(byte, "int32"), axis=k)
+
+    return te.compute(tensor_argument(result, "result").shape, element, name="packed_byte_matmul")
+
+
+# 5. Schedule and strategy.
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBytes:
+    """A product of words, whose panels are as wide as its tile."""
+
+    product: MatrixProduct
+    tile: RegisterTile
+
+    def compute(self, attrs: PackedByteMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        a, words = inputs
+        factors = ByteProduct(a.dtype, dtype(attrs.dtype))
+        panels = te.compute(words.shape, lambda *i: factors.right_word(words[i]), name="panels")
+        return sum_words(a, panels, tensor_argument(result, "result"), factors)
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        return schedule_words(anchor, outputs, self.product.terms, self.tile, pack=False, target=target)
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` of a tuning record; the panels are as wide as they are."""
+        made = replace(self, tile=configured_tile({"vectors": self.tile.vectors, **config}, self.tile))
+        return made.compute, made.schedule
+
+
+@register_strategy(PACKED_BYTE_MATMUL)
+def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    strategy.add_implementation(_compute, schedule_default, "packed_byte_matmul.direct")
+    width = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1
+    product = matrix_product(inputs, result, transposed=False)
+    lanes = target.lanes(INT32)
+    if product is not None and width % lanes == 0:
+        made = PackedBytes(product, byte_tile(product, target, width // lanes))
+        strategy.add_implementation(
+            made.compute,
+            made.schedule,
+            "packed_byte_matmul.words",
+            plevel=15,
+            configure=made.configure,
+            cost=word_cycles(product, made.tile, target) + product.moved(),
+        )
+    return strategy
+
+
+# 6. and 7. Who calls it.
+
+
+def packed_byte_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
+    """The way to multiply bytes by a constant matrix of bytes that is packed."""
+    a, b = call.args
+    weight = tensor_argument(b.type, "b")
+    product = matrix_product([a.type, b.type], call.type, transposed)
+    if product is None or not isinstance(b, Constant) or weight.ndim != 2:
+        return
+    if is_byte(product.left.dtype) and is_byte(weight.dtype):
+        width = byte_tile(product, target).columns
+        shape = (math.ceil(product.columns / width), count_words(product.terms), width)
+        arguments = (None, Packed(WordPanels(width, transposed), tensor_type(shape, INT32)))
+        attrs = PackedByteMatmulAttrs(product.columns, str(weight.dtype))
+        yield LayoutUse(arguments, attrs, None, PACKED_BYTE_MATMUL)
+
+
+def packed_byte_matmul(a: Node, panels: Node, columns: int, dtype: str) -> Call:
+    """a · b of a matrix b of bytes of a dtype with so many columns, in panels of words."""
+    return PACKED_BYTE_MATMUL(a, panels, attrs=PackedByteMatmulAttrs(columns, dtype))

@@ -1,0 +1,136 @@
+"""The implementation of nn.matmul and nn.dense for few rows of floats: the right factor goes by once, as it lies.
+
+Few rows do not use panels often enough to pay for the copy; what takes the time is to fetch the right factor. Tiles
+over all terms would jump from row to row of it, to another page each. So the terms are cut, around the columns:
+
+    for task in parallel(columns that are neighbours in memory):
+        for block of terms:
+            for each register tile of rows × columns: its sums, in memory between two blocks, go on
+        what follows the sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .... import te
+from ....base.aligned import PAGE_BYTES
+from ....base.target import Target
+from ....graph.types import Type
+from ....ir.expr import const_int
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around
+from ....schedules.register_tile import RegisterTile, register_tile
+from ....te.tensor import Tensors
+from ...definition.cost import moved
+from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
+from ...definition.tile_config import configured_tile
+from .panels import ROWS, MatrixProduct, sum_in_panels
+
+MOST_ROWS = 48
+"""With more rows, a copy in panels is used often enough to pay."""
+WAITING_ROWS = 4
+"""So few rows wait for memory, which gives most where few rows of the right factor are read at once, and these long:
+what the processor fetches ahead ends with each page, and goes on in the others meanwhile."""
+STREAMS = 8
+"""Rows of the right factor that are read at once for rows that wait: a vector of each, by an instruction of its own, as
+the processor tells by the instruction how a row goes on."""
+LONGEST_RUN = 4 * PAGE_BYTES
+"""Bytes of a row that a task reads for rows that wait, at most: the sums stay in the first cache."""
+MANY_STREAMS = 16
+"""Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
+sums' way to memory and back."""
+STEPS_UNROLLED = 2
+"""Steps of the sum between two tests whether it ends, of more rows."""
+PAGES_APART = 0.1
+"""What reading rows that lie in other pages costs more than panels one after the other, as a share of one reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task that
+    reads ``streams`` rows of the right factor at once, ``steps`` of these by instructions of their own."""
+
+    tile: RegisterTile
+    panels: int
+    streams: int
+    steps: int
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
+
+    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main, core, _ = without_copies(anchor, outputs, target)
+        stage = schedule[main]
+        *outer, row, column = stage.loops[: main.ndim]
+        panel, column = stage.split(column, factor=self.tile.columns)
+        part, panel = stage.split(panel, factor=self.panels)
+        stage.reorder(*outer, part, row, panel, column)
+        _, lane = stage.split(column, factor=self.tile.lanes)
+        stage.vectorize(lane)
+        task = stage.fuse(*outer, part)
+        stage.parallel(task)
+        schedule[core].compute_at(stage, task)
+        sum_blocks_of_terms(schedule[core], self.tile, self.streams, self.steps)
+        return schedule
+
+    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
+        """With the ``rows`` and ``vectors`` of a tuning record."""
+        made = replace(self, tile=configured_tile(config, self.tile))
+        return made.compute, made.schedule
+
+
+def without_copies(
+    anchor: Tensors, outputs: Tensors, target: Target
+) -> tuple[Schedule, te.Tensor, te.Tensor, te.Tensor]:
+    """A schedule whose products read both factors where they lie, the output to tile, the sums, and the rows of the
+    left factor."""
+    (core,) = anchor[0].op.inputs
+    rows = next(t for t in core.op.inputs if t.op.name == ROWS)
+    panels = next(t for t in core.op.inputs if t is not rows)
+    schedule, main = schedule_around(anchor[0], outputs, [core, rows, panels], target)
+    for copied in (rows, panels):  # neither is
+        schedule[copied].compute_inline()
+    return schedule, main, core, rows
+
+
+def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int = STEPS_UNROLLED) -> LoopView:
+    """So many terms at once, ``steps`` of them unrolled; a tile's sums are in registers while these go by. Gives the
+    loop over tiles."""
+    *outer, row, panel, column, term = stage.loops
+    vector, lane = stage.split(column, factor=tile.lanes)
+    tiles, row = stage.split(row, factor=tile.rows)
+    block, term = stage.split(term, factor=terms)
+    term, step = stage.split(term, factor=steps)
+    stage.reorder(*outer, block, tiles, panel, term, step, row, vector, lane)
+    stage.vectorize(lane)
+    for loop in (step, row, vector):
+        stage.unroll(loop)
+    return tiles
+
+
+def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+    """Offer it for a large right factor whose rows are pages apart, if a copy of it would not be used enough."""
+    kind = product.result.dtype
+    if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
+        return
+    rows, row_bytes = const_int(product.left.shape[-2]), product.columns * kind.storage_bytes
+    if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
+        return
+    tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
+    cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + PAGES_APART * moved([product.right])
+    part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, STEPS_UNROLLED
+    if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
+        tile = replace(tile, vectors=1)
+        part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
+    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
+    strategy.add_implementation(
+        streamed.compute,
+        streamed.schedule,
+        "matmul.streamed",
+        plevel=18,
+        configure=streamed.configure,
+        cost=cost,
+    )

@@ -1,0 +1,386 @@
+"""Normalisation: batch (at inference), instance, layer, by root mean square, and by p-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.expr import Axis, Expr, Operand, as_index, const_int
+from ...lowering.schedule import Schedule
+from ...schedules.rows import SUM, extent_of, fold_rows, schedule_rows
+from ...te.tensor import Tensors
+from ..definition.accumulate import accumulator, widened
+from ..definition.arguments import axis_of, real
+from ..definition.attrs import Attrs, attr, one_of
+from ..definition.condition import long_rows
+from ..definition.op_group import OpGroup
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
+from ..definition.strategy import (
+    Compute,
+    OpStrategy,
+    register_compute,
+    register_reduce_schedule,
+    register_strategy,
+    schedule_default,
+)
+from .reduce import Term, fold_axes
+
+GROUP = OpGroup.NORMALISATION
+
+
+def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
+    """The arguments' types: floats all, the first of a least rank."""
+    kinds = [tensor_argument(t, name) for t, name in zip(types, names, strict=True)]
+    if not kinds[0].dtype.is_float:
+        raise TypeInferenceError(f"{names[0]} must be of floats, found {kinds[0].dtype}")
+    if kinds[0].ndim < least_rank:
+        raise TypeInferenceError(f"{names[0]} needs at least {least_rank} axes, found {kinds[0]}")
+    return kinds
+
+
+def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequence[str]) -> None:
+    channels = x.shape[1]
+    for kind, name in zip(kinds, names, strict=True):
+        known = kind.ndim == 1 and None not in (const_int(kind.shape[0]), const_int(channels))
+        if kind.ndim != 1 or (known and kind.shape[0] is not channels):
+            raise TypeInferenceError(f"{name} needs one element for each of the {channels} channels, found {kind}")
+        if not kind.dtype.is_float:
+            raise TypeInferenceError(f"{name} must be of floats, found {kind.dtype}")
+
+
+def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[te.Tensor, te.Tensor]:
+    """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
+    cancels where the mean is large."""
+    means = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", by_rows)
+
+    def square(i: tuple[Operand, ...]) -> Expr:
+        distance = widened(x[i]) - means[i[:first]]
+        return distance * distance
+
+    return means, _mean(x, first, square, f"{name}.variance", by_rows)
+
+
+def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> te.Tensor:
+    """The mean of a term over the axes of x from ``first`` on."""
+    axes = range(first, x.ndim)
+    count = extent_of([x.shape[d] for d in axes])
+    sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, fold_rows if by_rows else None)
+    return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
+
+
+def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: TensorType) -> OpStrategy:
+    """Normalisation over the axes of x from ``first`` on, row by row, in lanes where they are long enough."""
+
+    def schedule(attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        follows = len(outputs) == 1 and outputs[0].ndim == x.ndim
+        return (
+            schedule_rows(anchor, outputs, range(first), target)
+            if follows
+            else schedule_default(attrs, anchor, outputs, target)
+        )
+
+    made = OpStrategy()
+    made.add_implementation(compute(False), schedule, f"nn.{name}.generic")
+    with made.specialized(long_rows(range(first, x.ndim), x.shape)):
+        made.add_implementation(compute(True), schedule, f"nn.{name}.rows", plevel=15)
+    return made
+
+
+# nn.batch_norm
+
+
+@dataclass(frozen=True)
+class EpsilonAttrs(Attrs):
+    epsilon: float = attr("added to the variance", default=1e-5)
+
+
+_BATCH = ["x", "scale", "bias", "mean", "variance"]
+
+
+def _batch_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
+    x, *channels = _floats(types, _BATCH, 2)
+    _check_per_channel(x, channels, _BATCH[1:])
+    return x
+
+
+def _batch_compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, scale, bias, mean, variance = inputs
+    kind = accumulator(x.dtype)
+
+    def element(*i: Axis) -> Expr:
+        c = i[1]
+        centered = te.cast(x[i], kind) - te.cast(mean[c], kind)
+        deviation = te.sqrt(te.cast(variance[c], kind) + attrs.epsilon)
+        return te.cast(centered * (te.cast(scale[c], kind) / deviation) + te.cast(bias[c], kind), x.dtype)
+
+    return te.compute(x.shape, element, name="batch_norm")
+
+
+BATCH_NORM = register_op(
+    "nn.batch_norm",
+    "(x - mean) / sqrt(variance + epsilon) · scale + bias, with statistics given per channel",
+    [
+        ("x", "[N, C, …]"),
+        ("scale", "per channel"),
+        ("bias", "per channel"),
+        ("mean", "per channel"),
+        ("variance", "per channel"),
+    ],
+    _batch_relation,
+    OpPattern.BROADCAST,
+    EpsilonAttrs,
+    support_level=2,
+)
+register_compute(BATCH_NORM, _batch_compute)
+
+
+def batch_norm(x: Node, scale: Node, bias: Node, mean: Node, variance: Node, epsilon: float = 1e-5) -> Call:
+    """Batch normalisation as at inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel."""
+    return BATCH_NORM(x, scale, bias, mean, variance, attrs=EpsilonAttrs(real(epsilon, "epsilon")))
+
+
+# nn.instance_norm
+
+
+def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
+    x, *channels = _floats(types, _BATCH[:3], 3)
+    _check_per_channel(x, channels, _BATCH[1:3])
+    return x
+
+
+def _instance_compute(by_rows: bool) -> Compute:
+    def compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale, bias = inputs
+        kind = accumulator(x.dtype)
+        mean, variance = _moments(x, 2, "instance_norm", by_rows)
+
+        def factor(n: Axis, c: Axis) -> Expr:
+            return te.cast(scale[c], kind) / te.sqrt(variance[n, c] + attrs.epsilon)
+
+        factors = te.compute(x.shape[:2], factor, name="instance_norm.factor")
+
+        def element(n: Axis, c: Axis, *o: Axis) -> Expr:
+            centered = te.cast(x[(n, c, *o)], kind) - mean[n, c]
+            return te.cast(centered * factors[n, c] + te.cast(bias[c], kind), x.dtype)
+
+        return te.compute(x.shape, element, name="instance_norm")
+
+    return compute
+
+
+INSTANCE_NORM = register_op(
+    "nn.instance_norm",
+    "Each channel of each sample brought to mean 0 and variance 1, then scaled and shifted",
+    [("x", "[N, C, spatial…]"), ("scale", "per channel"), ("bias", "per channel")],
+    _instance_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    EpsilonAttrs,
+    support_level=2,
+)
+
+
+@register_strategy(INSTANCE_NORM)
+def _instance_strategy(attrs: EpsilonAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    return _by_rows("instance_norm", _instance_compute, 2, tensor_argument(inputs[0], "x"))
+
+
+def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Call:
+    """(x - mean) / sqrt(variance + epsilon) · scale + bias, of the spatial axes of each sample and channel."""
+    return INSTANCE_NORM(x, scale, bias, attrs=EpsilonAttrs(real(epsilon, "epsilon")))
+
+
+# nn.layer_norm
+
+
+@dataclass(frozen=True)
+class LayerNormAttrs(Attrs):
+    axis: int = attr("first of the axes that are normalised, from 0", default=-1)
+    epsilon: float = attr("added to the variance", default=1e-5)
+
+
+def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
+    names = ["x", "scale", "bias"]
+    x, scale, bias = _floats(types, names, 1)
+    same_dtype([x, scale, bias], names)
+    first = normalize_axis(attrs.axis, x.ndim)
+    _check_stretches(scale, "scale", x, first)
+    _check_stretches(bias, "bias", x, first)
+    return x
+
+
+def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> None:
+    if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape], (name, "x")) != x.shape:
+        raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
+
+
+def _layer_compute(by_rows: bool) -> Compute:
+    def compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale, bias = inputs
+        first = normalize_axis(attrs.axis, x.ndim)
+        kind = accumulator(x.dtype)
+        mean, variance = _moments(x, first, "layer_norm", by_rows)
+        inverse = te.compute(
+            variance.shape,
+            lambda *i: te.const(1, kind) / te.sqrt(variance[i] + attrs.epsilon),
+            name="layer_norm.inverse",
+        )
+
+        def element(*i: Axis) -> Expr:
+            rows = i[:first]
+            normal = (te.cast(x[i], kind) - mean[rows]) * inverse[rows]
+            return te.cast(normal * _stretched(scale, i) + _stretched(bias, i), x.dtype)
+
+        return te.compute(x.shape, element, name="layer_norm")
+
+    return compute
+
+
+def _stretched(tensor: te.Tensor, i: Sequence[Axis]) -> Expr:
+    used = i[len(i) - tensor.ndim :]
+    place = tuple(as_index(0) if const_int(e) == 1 else as_index(a) for a, e in zip(used, tensor.shape, strict=True))
+    return te.cast(tensor[place], accumulator(tensor.dtype))
+
+
+LAYER_NORM = register_op(
+    "nn.layer_norm",
+    "The axes from one on brought to mean 0 and variance 1, then scaled and shifted",
+    [("x", "any shape"), ("scale", "broadcasts to x"), ("bias", "broadcasts to x")],
+    _layer_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    LayerNormAttrs,
+    support_level=2,
+)
+
+
+@register_strategy(LAYER_NORM)
+def _layer_strategy(attrs: LayerNormAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x = tensor_argument(inputs[0], "x")
+    return _by_rows("layer_norm", _layer_compute, normalize_axis(attrs.axis, x.ndim), x)
+
+
+def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
+    """Normalise over the axes from ``axis`` on: (x - mean) / sqrt(variance + epsilon) · scale + bias."""
+    return LAYER_NORM(x, scale, bias, attrs=LayerNormAttrs(axis_of("nn.layer_norm", x, axis), real(epsilon, "epsilon")))
+
+
+# nn.rms_norm
+
+
+@dataclass(frozen=True)
+class RMSNormAttrs(Attrs):
+    axis: int = attr("first of the axes that are normalised, from 0", default=-1)
+    epsilon: float = attr("added to the mean of squares", default=1e-5)
+
+
+def _rms_relation(types: Sequence[Type], attrs: RMSNormAttrs) -> Type:
+    names = ["x", "scale"]
+    x, scale = _floats(types, names, 1)
+    same_dtype([x, scale], names)
+    _check_stretches(scale, "scale", x, normalize_axis(attrs.axis, x.ndim))
+    return x
+
+
+def _rms_compute(by_rows: bool) -> Compute:
+    def compute(attrs: RMSNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        x, scale = inputs
+        first = normalize_axis(attrs.axis, x.ndim)
+        squares = _mean(x, first, lambda i: widened(x[i]) * widened(x[i]), "rms_norm.squares", by_rows)
+        inverse = te.compute(
+            squares.shape,
+            lambda *i: te.const(1, squares.dtype) / te.sqrt(squares[i] + attrs.epsilon),
+            name="rms_norm.inverse",
+        )
+
+        def element(*i: Axis) -> Expr:
+            return te.cast(widened(x[i]) * inverse[i[:first]] * _stretched(scale, i), x.dtype)
+
+        return te.compute(x.shape, element, name="rms_norm")
+
+    return compute
+
+
+RMS_NORM = register_op(
+    "nn.rms_norm",
+    "The axes from one on divided by the root of the mean of their squares, then scaled",
+    [("x", "any shape"), ("scale", "broadcasts to x")],
+    _rms_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    RMSNormAttrs,
+    support_level=2,
+)
+
+
+@register_strategy(RMS_NORM)
+def _rms_strategy(attrs: RMSNormAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x = tensor_argument(inputs[0], "x")
+    return _by_rows("rms_norm", _rms_compute, normalize_axis(attrs.axis, x.ndim), x)
+
+
+def rms_norm(x: Node, scale: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
+    """x / sqrt(mean of x² + epsilon) · scale, the mean over the axes from ``axis`` on."""
+    return RMS_NORM(x, scale, attrs=RMSNormAttrs(axis_of("nn.rms_norm", x, axis), real(epsilon, "epsilon")))
+
+
+# nn.lp_normalize
+
+
+@dataclass(frozen=True)
+class LpNormalizeAttrs(Attrs):
+    axis: int = attr("axis to normalise over, from 0")
+    p: int = attr("norm", default=2, check=one_of(1, 2))
+
+
+def _lp_relation(types: Sequence[Type], attrs: LpNormalizeAttrs) -> Type:
+    x = _floats(types, ["x"], 1)[0]
+    normalize_axis(attrs.axis, x.ndim)
+    return x
+
+
+def _lp_compute(attrs: LpNormalizeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    kind = accumulator(x.dtype)
+    r = te.reduce_axis((0, x.shape[attrs.axis]), name="r")
+    kept = (*x.shape[: attrs.axis], *x.shape[attrs.axis + 1 :])
+
+    def total(*i: Axis) -> Expr:
+        value = te.cast(x[(*i[: attrs.axis], r, *i[attrs.axis :])], kind)
+        return te.sum(value * value if attrs.p == 2 else te.abs(value), axis=r)
+
+    sums = te.compute(kept, total, name="lp_normalize.sum")
+
+    def norm(*i: Axis) -> Expr:
+        return te.sqrt(sums[i]) if attrs.p == 2 else sums[i]
+
+    norms = te.compute(kept, norm, name="lp_normalize.norm")
+
+    def element(*i: Axis) -> Expr:
+        own = norms[(*i[: attrs.axis], *i[attrs.axis + 1 :])]
+        zero = te.const(0, kind)
+        # A vector of zeros stays one.
+        return te.cast(te.select(own == zero, zero, te.cast(x[i], kind) / own), x.dtype)
+
+    return te.compute(x.shape, element, name="lp_normalize")
+
+
+LP_NORMALIZE = register_op(
+    "nn.lp_normalize",
+    "x divided by its 1-norm or 2-norm along an axis; 0 where that is 0",
+    [("x", "any shape")],
+    _lp_relation,
+    OpPattern.OUT_ELEMENTWISE_FUSABLE,
+    LpNormalizeAttrs,
+    support_level=2,
+)
+register_compute(LP_NORMALIZE, _lp_compute)
+register_reduce_schedule(LP_NORMALIZE)
+
+
+def lp_normalize(x: Node, axis: int = -1, p: int = 2) -> Call:
+    """x divided by its p-norm along ``axis``; 0 where that is 0."""
+    return LP_NORMALIZE(x, attrs=LpNormalizeAttrs(axis_of("nn.lp_normalize", x, axis), p))

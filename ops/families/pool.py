@@ -1,0 +1,449 @@
+"""Pooling over the spatial axes: ``nn.max_pool`` (with or without indices), ``nn.avg_pool``, ``nn.lp_pool``.
+
+The result has the layout of x. Windows that reach beyond the tensor take what is inside of it; what the padding counts
+for is each operator's matter.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ... import te
+from ...base.dtype import dtype
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.layout import Layout, source_index
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, TupleType, Type
+from ...ir.expr import ONE, ZERO, Axis, Expr, as_index, const_int
+from ...ir.facts import NO_FACTS, prove
+from ...te.tensor import Tensors
+from ..definition.accumulate import accumulator, widened
+from ..definition.arguments import PerAxis, naming, per_axis
+from ..definition.attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
+from ..definition.condition import clause
+from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import reduce_schedule
+from ..definition.registry import Op, OpPattern, register_op
+from ..definition.relations import tensor_argument
+from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
+from .conv.flat import lanes_for
+from .separable_pool import Fold, SeparablePool
+from .window import (
+    LAYOUT,
+    AutoPad,
+    axis_extents,
+    check_ranks,
+    inside,
+    rank_in,
+    resolve_padding,
+    spatial_axes,
+    window_shape,
+)
+
+GROUP = OpGroup.POOLING
+
+
+@dataclass(frozen=True)
+class WindowAttrs(Attrs):
+    window: tuple[int, ...] = attr("extents of the window, per spatial axis", check=all_positive)
+    strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
+    padding: tuple[int, ...] = attr("border around the spatial axes: all begins, then all ends", check=all_non_negative)
+    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
+    ceil_mode: bool = attr("whether a last window may reach beyond the padding", default=False)
+
+    @property
+    def primal(self) -> Layout:
+        return Layout(f"NC{spatial_axes(len(self.window))}")
+
+
+@dataclass(frozen=True)
+class PoolAttrs(WindowAttrs):
+    layout: str = attr(LAYOUT, default="")
+
+    @property
+    def data(self) -> Layout:
+        return Layout(self.layout) if self.layout else self.primal
+
+
+@dataclass(frozen=True)
+class AvgPoolAttrs(PoolAttrs):
+    count_include_pad: bool = attr("whether padding counts as elements, of value 0", default=False)
+
+
+@dataclass(frozen=True)
+class LpPoolAttrs(PoolAttrs):
+    p: int = attr("exponent of the norm", default=2, check=positive)
+
+
+@dataclass(frozen=True)
+class MaxPoolIndicesAttrs(WindowAttrs):
+    storage_order: int = attr(
+        "indices count the spatial axes row-major (0) or column-major (1)", default=0, check=one_of(0, 1)
+    )
+
+
+# Types
+
+
+def _relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
+    x = tensor_argument(types[0], "x")
+    shape = _pooled(_extents(x, attrs.data, attrs), attrs)
+    return TensorType(attrs.data.shape(shape), x.dtype)
+
+
+def _extents(x: TensorType, layout: Layout, attrs: WindowAttrs) -> dict[str, Expr]:
+    return axis_extents(x, layout.text, attrs.primal.text, "C", ("x", "layout"))
+
+
+def _pooled(extents: Mapping[str, Expr], attrs: WindowAttrs) -> dict[str, Expr]:
+    """By axis, the extents of what pooling gives."""
+    rank = len(attrs.window)
+    axes = spatial_axes(rank)
+    check_ranks(rank, window=attrs.window, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)
+    for d in range(rank):
+        reach = (attrs.window[d] - 1) * attrs.dilation[d] + 1
+        if max(attrs.padding[d], attrs.padding[rank + d]) >= reach:
+            raise TypeInferenceError(f"the padding {attrs.padding} leaves windows {attrs.window} without any element")
+    spatial = [extents[axis] for axis in axes]
+    made = window_shape(spatial, attrs.window, attrs.strides, attrs.dilation, attrs.padding, attrs.ceil_mode)
+    return {**extents, **dict(zip(axes, made, strict=True))}
+
+
+def _float_relation(types: Sequence[Type], attrs: PoolAttrs) -> TensorType:
+    result = _relation(types, attrs)
+    if not result.dtype.is_float:
+        raise TypeInferenceError(f"x must be of floats, found {result.dtype}")
+    return result
+
+
+def _indices_relation(types: Sequence[Type], attrs: WindowAttrs) -> TupleType:
+    x = tensor_argument(types[0], "x")
+    shape = _pooled(_extents(x, attrs.primal, attrs), attrs)
+    values = TensorType(attrs.primal.shape(shape), x.dtype)
+    return TupleType((values, TensorType(values.shape, dtype("int64"))))
+
+
+# Computes
+
+
+def _place(
+    spatial: Sequence[Expr], attrs: WindowAttrs, o: Sequence[Expr], taps: Sequence[Axis]
+) -> tuple[tuple[Expr, ...], Expr]:
+    """Where a tap of an output's window reads, and whether that is inside the tensor."""
+    rank = len(o)
+    place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilation[d] - attrs.padding[d] for d in range(rank))
+    return place, inside(place, spatial, attrs.padding, [attrs.ceil_mode] * rank)
+
+
+def _taps(attrs: WindowAttrs) -> list[Axis]:
+    return [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(attrs.window)]
+
+
+def _read(x: te.Tensor, attrs: PoolAttrs, index: Sequence[Axis], taps: Sequence[Axis]) -> tuple[Expr, Expr]:
+    """What a tap of the window of the output at ``index`` reads, and whether that is inside the tensor."""
+    n, c, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
+    place, valid = _place(_spatial(x.shape, attrs), attrs, o, taps)
+    return x[source_index((n, c, *place), attrs.data, attrs.primal)], valid
+
+
+def _spatial(shape: Sequence[Expr], attrs: PoolAttrs) -> tuple[Expr, ...]:
+    """The spatial extents of a tensor in the layout."""
+    return tuple(shape[attrs.data.position(axis)] for axis in spatial_axes(len(attrs.window)))
+
+
+def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    taps = _taps(attrs)
+
+    def element(*index: Axis) -> Expr:
+        value, valid = _read(x, attrs, index, taps)
+        return te.max(te.if_then_else(valid, value, te.min_value(x.dtype)), axis=taps)
+
+    return te.compute(tensor_argument(result, "result").shape, element, name="max_pool")
+
+
+def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type) -> Tensors:
+    (x,) = inputs
+    taps = _taps(attrs)
+    assert isinstance(result, TupleType)
+    shape = tensor_argument(result.fields[0], "values").shape
+
+    def element(n: Axis, c: Axis, *o: Axis) -> tuple[Expr, ...]:
+        place, valid = _place(x.shape[2:], attrs, [as_index(i) for i in o], taps)
+        return te.argmax(x[(n, c, *place)], axis=taps, where=valid)
+
+    best, tap = te.compute(shape, element, name="max_pool.best")
+
+    def position(n: Axis, c: Axis, *o: Axis) -> Expr:
+        within = as_index(tap[(n, c, *o)])
+        place: list[Expr] = [ZERO] * len(o)
+        for d in reversed(range(len(o))):
+            place[d] = o[d] * attrs.strides[d] + within % attrs.window[d] * attrs.dilation[d] - attrs.padding[d]
+            within = within // attrs.window[d]
+        order = range(len(o)) if attrs.storage_order == 0 else reversed(range(len(o)))
+        flat = as_index(n) * x.shape[1] + c
+        for d in order:
+            flat = flat * x.shape[d + 2] + place[d]
+        return te.cast(flat, "int64")
+
+    values = te.compute(shape, lambda *i: best[i], name="max_pool")
+    return values, te.compute(shape, position, name="max_pool.indices")
+
+
+def _sum_pool(
+    x: te.Tensor, attrs: PoolAttrs, shape: tuple[Expr, ...], term: Callable[[Expr], Expr], name: str
+) -> te.Tensor:
+    """The sums over windows, of terms of the elements inside the tensor."""
+    taps = _taps(attrs)
+    zero = te.const(0, accumulator(x.dtype))
+
+    def element(*index: Axis) -> Expr:
+        value, valid = _read(x, attrs, index, taps)
+        return te.sum(te.if_then_else(valid, term(widened(value)), zero), axis=taps)
+
+    return te.compute(shape, element, name=name)
+
+
+def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    kind = tensor_argument(result, "result")
+    sums = _sum_pool(x, attrs, kind.shape, lambda value: value, "avg_pool.sum")
+    mean = _mean_of(attrs, x, kind)
+    return te.compute(kind.shape, lambda *i: mean(sums[i], i), name="avg_pool")
+
+
+def _mean_of(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Callable[[Expr, Sequence[Axis]], Expr]:
+    """What the sum of a window becomes at a place of the result."""
+    extents = list(zip(_spatial(x.shape, attrs), _spatial(kind.shape, attrs), strict=True))
+
+    def mean(total: Expr, index: Sequence[Axis]) -> Expr:
+        _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
+        count: Expr = ONE
+        for d, (extent, outputs) in enumerate(extents):
+            count = count * _count(attrs, extent, outputs, o[d], d)
+        return te.cast(total / te.cast(count, total.dtype), kind.dtype)
+
+    return mean
+
+
+def _count(attrs: AvgPoolAttrs, extent: Expr, outputs: Expr, o: Expr, d: int) -> Expr:
+    """How many elements of window ``o`` count on an axis; a plain number where that is the same for all windows."""
+    window, step, spread = attrs.window[d], attrs.strides[d], attrs.dilation[d]
+    begin_pad, end_pad = attrs.padding[d], attrs.padding[d + len(attrs.window)]
+    before, after = (begin_pad, end_pad) if attrs.count_include_pad else (0, 0)
+    begin = o * step - begin_pad
+    # Taps begin + j * spread with -before <= … < extent + after count.
+    first = as_index(0) if begin_pad == before else te.maximum(-((begin + before) // spread), 0)
+    room = (extent + (after - 1) - begin) // spread + 1
+    last_room = (extent + (after - 1) - ((outputs - 1) * step - begin_pad)) // spread + 1
+    fits = prove(last_room >= window, NO_FACTS)
+    return (as_index(window) if fits else te.minimum(room, window)) - first
+
+
+def _lp(attrs: LpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    kind = tensor_argument(result, "result")
+    sums = _sum_pool(x, attrs, kind.shape, lambda value: power_of_magnitude(value, attrs.p), "lp_pool.sum")
+    return te.compute(kind.shape, lambda *i: te.cast(root(sums[i], attrs.p), kind.dtype), name="lp_pool")
+
+
+def power_of_magnitude(value: Expr, p: int) -> Expr:
+    """|value|ᵖ"""
+    if p == 2:
+        return value * value
+    return te.abs(value) if p == 1 else te.power(te.abs(value), te.const(p, value.dtype))
+
+
+def root(value: Expr, p: int) -> Expr:
+    """The p-th root of a value that is not negative."""
+    if p == 2:
+        return te.sqrt(value)
+    return value if p == 1 else te.power(value, te.const(1 / p, value.dtype))
+
+
+# Axis by axis
+
+
+def _max_fold(attrs: PoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    return Fold(te.min_value(x.dtype), lambda value: value, te.maximum, lambda best, _: best)
+
+
+def _avg_fold(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    return Fold(te.const(0, accumulator(x.dtype)), widened, operator.add, _mean_of(attrs, x, kind))
+
+
+def _lp_fold(attrs: LpPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
+    def term(value: Expr) -> Expr:
+        return power_of_magnitude(widened(value), attrs.p)
+
+    zero = te.const(0, accumulator(x.dtype))
+    return Fold(zero, term, operator.add, lambda total, _: te.cast(root(total, attrs.p), kind.dtype))
+
+
+MakeFold: TypeAlias = Callable[[Any, te.Tensor, TensorType], Fold]
+
+
+def _add_separable(
+    strategy: OpStrategy, attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target, make: MakeFold
+) -> None:
+    x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result")
+    lanes = target.lanes(kind.dtype)
+    if attrs.data.axes[-1].name == "W":
+        lanes = lanes_for(const_int(kind.shape[-1]) or lanes, lanes)
+    plan = SeparablePool(attrs.data, attrs.window, attrs.strides, attrs.padding, attrs.dilation, attrs.ceil_mode, lanes)
+
+    def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        kind = tensor_argument(result, "result")
+        return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
+
+    with strategy.specialized(clause("short windows, and rows of known length", plan.serves(kind))):
+        strategy.add_implementation(
+            compute, plan.schedule, "pool.separable", plevel=20, keeps_order=False, cost=plan.cost(x, kind)
+        )
+
+
+# Registration
+
+
+def _register(
+    name: str,
+    description: str,
+    attrs: type[WindowAttrs],
+    compute: Compute,
+    relation: Callable[[Sequence[Type], Any], Type],
+    fold: MakeFold,
+) -> Op:
+    arguments = [("x", "[N, C, spatial…], or in its layout")]
+    pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
+    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
+    register_layout_rule(op, follow_layout(lambda call: call.attrs.primal))
+
+    @register_strategy(op)
+    def strategy(attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        made = OpStrategy()
+        made.add_implementation(compute, reduce_schedule.for_target(target), f"{name}.generic")
+        _add_separable(made, attrs, inputs, result, target, fold)
+        return made
+
+    return op
+
+
+MAX_POOL = _register(
+    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation, _max_fold
+)
+AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation, _avg_fold)
+LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation, _lp_fold)
+MAX_POOL_WITH_INDICES = register_op(
+    "nn.max_pool_with_indices",
+    "The largest element of each window, and the place of the first such in the flattened x, as int64",
+    [("x", "[N, C, spatial…]")],
+    _indices_relation,
+    OpPattern.OPAQUE,
+    MaxPoolIndicesAttrs,
+    support_level=2,
+)
+register_compute(MAX_POOL_WITH_INDICES, _max_with_indices)
+register_reduce_schedule(MAX_POOL_WITH_INDICES)
+
+
+# Calls
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Normalised arguments that all pools share."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+def _window(
+    op: Op,
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis,
+    padding: PerAxis,
+    dilation: PerAxis,
+    auto_pad: AutoPad,
+    layout: str = "",
+) -> _Window:
+    with naming(op.name, x):
+        kind = tensor_of(x)
+        rank = rank_in(kind, layout)
+        axes = spatial_axes(rank)
+        found = axis_extents(kind, layout or f"NC{axes}", f"NC{axes}", "C", ("x", "layout"))
+        spatial = [found[axis] for axis in axes]
+        extents = per_axis(window, rank, "window")
+        steps, spread = per_axis(strides, rank, "strides"), per_axis(dilation, rank, "dilation")
+        return _Window(extents, steps, resolve_padding(spatial, extents, steps, spread, padding, auto_pad), spread)
+
+
+def max_pool(
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+    auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
+) -> Call:
+    """The largest element of each window. Padding never wins."""
+    w = _window(MAX_POOL, x, window, strides, padding, dilation, auto_pad, layout)
+    return MAX_POOL(x, attrs=PoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout))
+
+
+def max_pool_with_indices(
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+    auto_pad: AutoPad = "NOTSET",
+) -> Call:
+    """``max_pool``, and where in x, flattened, each maximum is. The result is a tuple of both."""
+    w = _window(MAX_POOL_WITH_INDICES, x, window, strides, padding, dilation, auto_pad)
+    attrs = MaxPoolIndicesAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, storage_order)
+    return MAX_POOL_WITH_INDICES(x, attrs=attrs)
+
+
+def avg_pool(
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
+) -> Call:
+    """The mean of each window: of its elements in x, or with ``count_include_pad`` of those in the padding as well."""
+    w = _window(AVG_POOL, x, window, strides, padding, dilation, auto_pad, layout)
+    attrs = AvgPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, count_include_pad)
+    return AVG_POOL(x, attrs=attrs)
+
+
+def lp_pool(
+    x: Node,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: PerAxis = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+    p: int = 2,
+    auto_pad: AutoPad = "NOTSET",
+    layout: str = "",
+) -> Call:
+    """The p-norm of each window, (Σ |x|ᵖ)^(1/p)."""
+    w = _window(LP_POOL, x, window, strides, padding, dilation, auto_pad, layout)
+    return LP_POOL(x, attrs=LpPoolAttrs(w.window, w.strides, w.padding, w.dilation, ceil_mode, layout, p))

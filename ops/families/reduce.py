@@ -1,0 +1,286 @@
+"""Reductions over axes: sums, means, norms, extremes, any and all; and the positions of extremes.
+
+Sums of the half-precision floats are kept in float32. Over no elements, a sum is 0, a product 1, an extreme the
+dtype's least or greatest value (an infinity for floats), a mean NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ... import te
+from ...base.dtype import FLOAT64, INT64, UINT64, DType
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.expr import ONE, Axis, Expr, Operand
+from ...ir.row_major import unravel_index
+from ...lowering.schedule import Schedule
+from ...schedules.rows import MAX, MIN, PROD, SUM, Fold, RowFold, extent_of, fold_rows, row_span, schedule_rows
+from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from ...te.tensor import Tensors
+from ..definition.accumulate import accumulator
+from ..definition.arguments import PerAxis, axes_of, flag
+from ..definition.attrs import Attrs, all_non_negative, attr
+from ..definition.condition import clause, long_rows
+from ..definition.layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
+from ..definition.op_group import OpGroup
+from ..definition.registry import Op, OpPattern, Relation, register_op
+from ..definition.relations import NUMBER_KINDS, normalize_axes, tensor_argument
+from ..definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
+from .binary import divide_element
+
+GROUP = OpGroup.REDUCTIONS
+
+Term = Callable[[tuple[Operand, ...]], Expr]
+"""From the indices of an element to the value that is folded."""
+
+
+@dataclass(frozen=True)
+class ReduceAttrs(Attrs):
+    axes: tuple[int, ...] = attr("axes to reduce, ascending; over none, each element by itself", check=all_non_negative)
+    keepdims: bool = attr("whether a reduced axis stays, with extent 1", default=False)
+
+
+def reduced_shape(shape: Sequence[Expr], axes: Sequence[int], keepdims: bool) -> tuple[Expr, ...]:
+    """The shape without the axes, or with extent 1 in their place."""
+    return tuple(ONE if d in axes else e for d, e in enumerate(shape) if keepdims or d not in axes)
+
+
+def _relation(kinds: Sequence[str]) -> Relation:
+    def relation(types: Sequence[Type], attrs: ReduceAttrs) -> Type:
+        x = tensor_argument(types[0], "x")
+        if x.dtype.kind not in kinds:
+            raise TypeInferenceError(f"x must be of {', '.join(kinds)}, found {x.dtype}")
+        axes = normalize_axes(attrs.axes, x.ndim)
+        return TensorType(reduced_shape(x.shape, axes, attrs.keepdims), x.dtype)
+
+    return relation
+
+
+# What each reduction does: before, while and after folding.
+
+
+def _itself(x: Expr) -> Expr:
+    return x
+
+
+def _folded_only(total: Expr, count: Expr) -> Expr:
+    return total
+
+
+def _wide(kind: DType) -> DType:
+    return UINT64 if kind.kind == "uint" else INT64 if kind.is_data_int else accumulator(kind)
+
+
+def _float(kind: DType) -> DType:
+    return accumulator(kind) if kind.is_float else FLOAT64
+
+
+def _mean(total: Expr, count: Expr) -> Expr:
+    return divide_element(total, te.cast(count, total.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``after(fold of before(x), number of elements)``, in the dtype that ``accumulate`` gives for that of x."""
+
+    fold: Fold
+    before: Callable[[Expr], Expr] = _itself
+    after: Callable[[Expr, Expr], Expr] = _folded_only
+    accumulate: Callable[[DType], DType] = accumulator
+
+
+ANY = Fold(te.any, lambda a, b: a | b)
+ALL = Fold(te.all, lambda a, b: a & b)
+
+
+def fold_axes(
+    name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, by_rows: RowFold | None
+) -> te.Tensor:
+    """The fold of ``term`` over the axes; the result lacks them.
+
+    ``by_rows`` folds the innermost axes, which are among them, in lanes; see ``rows.py`` and ``short_rows.py``.
+    """
+    kept = reduced_shape(shape, axes, keepdims=False)
+    if not axes:
+        return te.compute(kept, lambda *i: term(i), name=name)
+    span = row_span(axes, shape) if by_rows else ()
+    reduced: dict[int, Operand] = {}
+    others = []
+    for d in axes:
+        if d not in span:
+            others.append(te.reduce_axis((0, shape[d]), name=f"r{d}"))
+            reduced[d] = others[-1]
+
+    def element(row: Sequence[Operand], places: dict[int, Operand]) -> Expr:
+        own = iter(row)
+        return term(tuple(places[d] if d in places else next(own) for d in range(len(shape))))
+
+    if by_rows:
+        box = [shape[d] for d in span]
+
+        def in_row(row: Sequence[Operand], k: Expr) -> Expr:
+            return element(row, {**reduced, **dict(zip(span, unravel_index(k, box), strict=True))})
+
+        return by_rows(name, kept, extent_of(box), fold, in_row, others)
+    return te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
+
+
+def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]:
+    """The indices of a result's element along the axes that are not reduced."""
+    return tuple(i for d, i in enumerate(indices) if not (attrs.keepdims and d in attrs.axes))
+
+
+def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Compute:
+    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        kind = reduction.accumulate(x.dtype)
+
+        def term(i: tuple[Operand, ...]) -> Expr:
+            return reduction.before(te.cast(x[i], kind))
+
+        total = fold_axes(f"{name}.fold", x.shape, attrs.axes, reduction.fold, term, by_rows)
+        if reduction.after is _folded_only and kind is x.dtype and not attrs.keepdims:
+            return total
+        count: Expr = ONE
+        for d in attrs.axes:
+            count = count * x.shape[d]
+
+        def element(*i: Axis) -> Expr:
+            return te.cast(reduction.after(total[_kept(i, attrs)], count), x.dtype)
+
+        return te.compute(result.shape, element, name=name)
+
+    return compute
+
+
+def _log_sum_exp(by_rows: RowFold | None) -> Compute:
+    """The largest element is taken out of the sum, so that nothing overflows; one that is infinite stays in."""
+
+    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        kind = _float(x.dtype)
+        largest = fold_axes("log_sum_exp.max", x.shape, attrs.axes, MAX, lambda i: te.cast(x[i], kind), by_rows)
+        peak = te.compute(
+            largest.shape,
+            lambda *i: te.select(te.isfinite(largest[i]), largest[i], 0.0),
+            name="log_sum_exp.peak",
+        )
+
+        def term(i: tuple[Operand, ...]) -> Expr:
+            row = tuple(index for d, index in enumerate(i) if d not in attrs.axes)
+            return te.exp(te.cast(x[i], kind) - peak[row])
+
+        total = fold_axes("log_sum_exp.sum", x.shape, attrs.axes, SUM, term, by_rows)
+
+        def element(*i: Axis) -> Expr:
+            row = _kept(i, attrs)
+            return te.cast(te.log(total[row]) + peak[row], x.dtype)
+
+        return te.compute(result.shape, element, name="log_sum_exp")
+
+    return compute
+
+
+def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
+
+
+def _register(
+    name: str, description: str, kinds: Sequence[str], compute: Callable[[RowFold | None], Compute], folds: int = 1
+) -> Op:
+    """``folds``: how many times the compute goes through the elements; short rows are folded once."""
+    arguments = [("x", "any shape")]
+    op = register_op(
+        name, description, arguments, _relation(kinds), OpPattern.COMM_REDUCE, ReduceAttrs, support_level=4
+    )
+
+    @register_strategy(op)
+    def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        made = OpStrategy()
+        x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result").dtype
+        made.add_implementation(compute(None), schedule_default, f"{name}.generic")
+        with made.specialized(long_rows(attrs.axes, x.shape)):
+            made.add_implementation(compute(fold_rows), _rows_schedule, f"{name}.rows", plevel=15)
+        if folds == 1:
+            with made.specialized(clause("rows of a few vectors", are_short_rows(attrs.axes, x.shape))):
+                folded = folding_short_rows(target.lanes(kind))
+                made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
+        return made
+
+    register_layout_rule(op, _layouts)
+    return op
+
+
+def _layouts(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+    """Axes that are not cut into blocks are reduced where they stand; one that goes leaves the layout, too."""
+    x = call.args[0].type
+    if given is None or not isinstance(x, TensorType) or x.ndim != given.primal.ndim:
+        return
+    axes = moved_axes(call.attrs.axes, given)
+    if axes is None:
+        return
+    gone = () if call.attrs.keepdims else [given.primal.axes[axis].name for axis in call.attrs.axes]
+    left = Held(given.primal.without(gone), given.layout.without(gone)) if len(gone) < given.primal.ndim else None
+    yield LayoutUse((given,), ReduceAttrs(axes, call.attrs.keepdims), left)
+
+
+class ReductionCall(Protocol):
+    """Makes calls of a reduction."""
+
+    def __call__(self, x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call: ...
+
+
+def _reduction(name: str, description: str, reduction: Reduction, kinds: Sequence[str] = NUMBER_KINDS) -> ReductionCall:
+    return _maker(_register(name, description, kinds, lambda by_rows: _compute(name, reduction, by_rows)))
+
+
+def _maker(op: Op) -> ReductionCall:
+    """The function that makes calls of a reduction."""
+
+    def make(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
+        return op(x, attrs=ReduceAttrs(axes_of(op.name, x, axes), flag(keepdims, "keepdims")))
+
+    make.__name__ = make.__qualname__ = op.name
+    make.__doc__ = f"{op.description}. ``axes``: None for all, () for none, which leaves each element by itself."
+    return make
+
+
+sum = _reduction("sum", "the sum over axes", Reduction(SUM))
+mean = _reduction("mean", "the mean over axes; of integers truncated", Reduction(SUM, after=_mean, accumulate=_wide))
+prod = _reduction("prod", "the product over axes", Reduction(PROD))
+_max = _reduction("max", "the largest element over axes; NaN if there is one", Reduction(MAX))
+_min = _reduction("min", "the smallest element over axes; NaN if there is one", Reduction(MIN))
+sum_square = _reduction("sum_square", "the sum of squares over axes", Reduction(SUM, before=lambda x: x * x))
+l1 = _reduction("l1", "the sum of absolute values over axes", Reduction(SUM, before=te.abs))
+l2 = _reduction(
+    "l2",
+    "the square root of the sum of squares over axes",
+    Reduction(SUM, before=lambda x: x * x, after=lambda total, count: te.sqrt(total), accumulate=_float),
+)
+log_sum = _reduction(
+    "log_sum",
+    "the logarithm of the sum over axes",
+    Reduction(SUM, after=lambda total, count: te.log(total), accumulate=_float),
+)
+log_sum_exp = _maker(
+    _register("log_sum_exp", "log(sum(exp(x))) over axes, without overflow", NUMBER_KINDS, _log_sum_exp, folds=2)
+)
+any = _reduction("any", "whether any element over axes is true", Reduction(ANY), ("bool",))
+all = _reduction("all", "whether all elements over axes are true", Reduction(ALL), ("bool",))
+
+
+def max(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
+    """The largest element over axes, NaN if there is one; of bools, whether any is true."""
+    return (any if tensor_of(x).dtype.is_bool else _max)(x, axes, keepdims)
+
+
+def min(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:
+    """The smallest element over axes, NaN if there is one; of bools, whether all are true."""
+    return (all if tensor_of(x).dtype.is_bool else _min)(x, axes, keepdims)

@@ -1,0 +1,334 @@
+"""Resizing of images and other grids: by slices, ``nn.resample`` or gathers, whose indices and weights are constants.
+
+Each axis is resized by itself. Coordinates, rounding and kernels are those of ONNX's Resize. It is no operator of its
+own: so its indices and weights are made once, in float64, rather than in each run, and its parts are fused like others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.errors import TypeInferenceError
+from ...graph.node import Constant, Node, tensor_of
+from ...graph.types import TensorType
+from ...ir.expr import const_int
+from ..definition.arguments import axis_of, integer_list, naming, real
+from ..definition.op_group import OpGroup
+from ..definition.relations import normalize_axis
+from .binary import add, multiply
+from .creation import full
+from .gather import take
+from .matmul.matmul import dense
+from .repeat import repeat
+from .resample import resample
+from .select import where
+from .slicing import strided_slice
+from .transpose import transpose
+from .unary import cast
+
+GROUP = OpGroup.IMAGES
+
+Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
+Coordinates: TypeAlias = Literal[
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+]
+Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+MAX_TAPS = 4
+"""With more source elements than these for an element of the result, an axis is resized by a matrix product."""
+MAX_SCALE = 1 << 31
+WHOLE_ROW = 16
+"""Vectors of up to so many elements end where rows of a multiple of it end: loops over rows and columns become one
+without divisions, which sums of slices need to be faster than resampling."""
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """How elements between those of the grid are found."""
+
+    mode: Mode = "nearest"
+    coordinates: Coordinates = "half_pixel"
+    nearest: Nearest = "round_prefer_floor"
+    cubic_a: float = -0.75
+    exclude_outside: bool = False  # elements beyond the edge have no weight, rather than the edge's value
+    antialias: bool = False
+    extrapolation_value: float = 0.0  # tf_crop_and_resize only: beyond the edge
+
+
+@dataclass(frozen=True)
+class Resized:
+    """What becomes of an axis: its new extent, the scale (which extents round), and the part that is resized."""
+
+    axis: int
+    extent: int
+    scale: float
+    region: tuple[float, float] = (0.0, 1.0)
+
+
+def resize(
+    x: Node,
+    sizes: Sequence[int] | None = None,
+    scales: float | Sequence[float] | None = None,
+    axes: Sequence[int] | None = None,
+    mode: Mode = "nearest",
+    coordinates: Coordinates = "half_pixel",
+    nearest: Nearest = "round_prefer_floor",
+    cubic_a: float = -0.75,
+    exclude_outside: bool = False,
+    antialias: bool = False,
+    regions: Sequence[tuple[float, float]] | None = None,
+    extrapolation_value: float = 0.0,
+) -> Node:
+    """x with the extents of ``axes``, all but the first two if left out, made ``sizes``, or multiplied by ``scales``.
+
+    One of the two is given; one scale is for all axes, and what scales give is rounded down. ``coordinates``,
+    ``nearest`` (how places are rounded) and the rest are as in ONNX; ``regions`` are the parts of the axes that
+    "tf_crop_and_resize" takes, whose begin is 0 and whose end is 1.
+    """
+    how = Interpolation(mode, coordinates, nearest, cubic_a, exclude_outside, antialias, extrapolation_value)
+    with naming("resize", x):
+        return resize_axes(x, _changes(tensor_of(x), sizes, scales, axes, regions), how)
+
+
+def _changes(
+    kind: TensorType,
+    sizes: Sequence[int] | None,
+    scales: float | Sequence[float] | None,
+    axes: Sequence[int] | None,
+    regions: Sequence[tuple[float, float]] | None,
+) -> list[Resized]:
+    wanted = range(2, kind.ndim) if axes is None else integer_list(axes, "axes")
+    chosen = [normalize_axis(axis, kind.ndim) for axis in wanted]
+    extents = [_known(kind, axis) for axis in chosen]
+    if isinstance(scales, (int, float)):
+        scales = [scales] * len(chosen)
+    if scales is not None:
+        scales = _numbers(scales, "scales")
+    if sizes is not None:
+        sizes = integer_list(sizes, "sizes")
+    if regions is not None:
+        regions = [_region(region) for region in _listed(regions, "regions")]
+    for name, given in (("sizes", sizes), ("scales", scales), ("regions", regions)):
+        if given is not None and len(given) != len(chosen):
+            raise TypeInferenceError(f"{name} needs a value for each of {len(chosen)} axes, found {tuple(given)}")
+    if scales is not None and sizes is None:
+        if not all(0 < scale < MAX_SCALE for scale in scales):
+            raise TypeInferenceError(f"scales must be above 0, and below 2**31, found {tuple(scales)}")
+        sizes = [math.floor(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
+    elif sizes is not None and scales is None:
+        scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]
+    else:
+        raise TypeInferenceError("either sizes or scales must be given")
+    parts = regions or [(0.0, 1.0)] * len(chosen)
+    return [Resized(*change) for change in zip(chosen, sizes, scales, parts, strict=True)]
+
+
+def _listed(values: object, name: str) -> list[object]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeInferenceError(f"{name} must be a list, found {values!r}")
+    return list(values)
+
+
+def _numbers(values: object, name: str) -> list[float]:
+    return [real(value, name) for value in _listed(values, name)]
+
+
+def _region(region: object) -> tuple[float, float]:
+    numbers = _numbers(region, "a region")
+    if len(numbers) != 2:
+        raise TypeInferenceError(f"a region has a begin and an end, found {region!r}")
+    return numbers[0], numbers[1]
+
+
+def _known(kind: TensorType, axis: int) -> int:
+    extent = const_int(kind.shape[axis])
+    if extent is None:
+        raise TypeInferenceError(f"axis {axis} needs a known extent to be resized, found {kind}")
+    return extent
+
+
+def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
+    """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
+    for mode in (how.mode, how.coordinates, how.nearest):
+        if not isinstance(mode, str):
+            raise TypeInferenceError(f"resize: modes are texts, found {mode!r}")
+    kind = tensor_of(x)
+    shape = [const_int(extent) for extent in kind.shape]
+    for change in axes:
+        shape[change.axis] = change.extent
+    if 0 in shape and None not in shape:
+        return full([extent or 0 for extent in shape], 0, kind.dtype)
+    made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
+    for change in sorted(axes, key=_turn):
+        made = _resize_axis(made, change, how)
+    return made if tensor_of(made).dtype is kind.dtype else cast(made, kind.dtype)
+
+
+def _turn(change: Resized) -> tuple[bool, int]:
+    """Axes that shrink come first, the inner ones later; then those that grow, the inner ones first.
+
+    So the inner axis, whose elements are gathered one by one, is resized while there are the fewest of the others.
+    """
+    grows = change.scale > 1
+    return grows, -change.axis if grows else change.axis
+
+
+def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
+    kind = tensor_of(x)
+    axis = axis_of("resize", x, change.axis)
+    extent = _known(kind, axis)
+    if extent == change.extent and change.scale == 1 and change.region == (0.0, 1.0):
+        return x
+    if extent == 0:
+        raise TypeInferenceError(f"axis {axis} of {kind} is empty: there is nothing to resize")
+    source = _coordinates(extent, change, how.coordinates)
+    if how.mode == "nearest":
+        result = _nearest(x, axis, extent, source, how.nearest)
+    else:
+        result = _weighted(x, axis, extent, *_kernel(extent, source, change.scale, how))
+    if how.coordinates != "tf_crop_and_resize":
+        return result
+    outside = (source < 0) | (source > extent - 1)
+    return _filled(result, axis, outside, how.extrapolation_value) if outside.any() else result
+
+
+def _coordinates(extent: int, change: Resized, mode: Coordinates) -> Floats:
+    """Where each element of the result lies among those of the source."""
+    i = np.arange(change.extent, dtype=np.float64)
+    scaled = change.scale * extent
+    begin, end = change.region
+    match mode:
+        case "half_pixel":
+            return (i + 0.5) / change.scale - 0.5
+        case "half_pixel_symmetric":
+            return extent / 2 * (1 - change.extent / scaled) + (i + 0.5) / change.scale - 0.5
+        case "pytorch_half_pixel":
+            return np.full_like(i, -0.5) if scaled == 1 else (i + 0.5) / change.scale - 0.5
+        case "align_corners":
+            return np.zeros_like(i) if scaled == 1 else i * (extent - 1) / (scaled - 1)
+        case "asymmetric":
+            return i / change.scale
+        case "tf_crop_and_resize":
+            part = (end - begin) * (extent - 1)
+            inside = np.full_like(i, part / 2) if scaled == 1 else i * part / (scaled - 1)
+            return inside + begin * (extent - 1)
+        case _:
+            raise TypeInferenceError(f"resize: there is no coordinate transformation {mode!r}")
+
+
+def _nearest(x: Node, axis: int, extent: int, source: Floats, rounding: Nearest) -> Node:
+    match rounding:
+        case "round_prefer_floor":
+            rounded = np.ceil(source - 0.5)
+        case "round_prefer_ceil":
+            rounded = np.floor(source + 0.5)
+        case "floor":
+            rounded = np.floor(source)
+        case "ceil":
+            rounded = np.ceil(source)
+        case _:
+            raise TypeInferenceError(f"resize: there is no rounding {rounding!r}")
+    indices = np.clip(rounded, 0, extent - 1).astype(np.int64)
+    times = len(indices) // extent
+    if times > 0 and np.array_equal(indices, np.repeat(np.arange(extent), times)):
+        return repeat(x, times, axis)
+    step = _step(indices)
+    return take(x, Constant(indices), axis) if step is None else _every(x, axis, indices, step)
+
+
+def _step(indices: Integers) -> int | None:
+    """The distance of neighbours, if it is one and the same, above 0."""
+    steps = np.unique(np.diff(indices))
+    return int(steps[0]) if len(steps) == 1 and steps[0] > 0 else None
+
+
+def _every(x: Node, axis: int, indices: Integers, step: int) -> Node:
+    """The elements of an axis at indices that are ``step`` apart."""
+    return strided_slice(x, [int(indices[0])], [int(indices[-1]) + 1], [axis], [step])
+
+
+def _kernel(extent: int, source: Floats, scale: float, how: Interpolation) -> tuple[Integers, Floats]:
+    """For each element of the result the indices that it is made from, which may lie outside, and their weights."""
+    base = np.ceil(source).astype(np.int64) - 1
+    ratio = (source - base)[:, None]
+    shrink = min(scale, 1.0) if how.antialias else 1.0
+    if how.mode == "linear":
+        first = int(np.floor(-1 / shrink)) + 1
+        offsets = np.arange(first, 2 - first)
+        weights = np.clip(1 - np.abs((offsets - ratio) * shrink), 0, 1)
+    elif how.mode == "cubic":
+        first = int(np.floor(-2 / shrink)) + 1
+        offsets = np.arange(first, 2 - first)
+        weights = _cubic(np.abs((offsets - ratio) * shrink), how.cubic_a)
+    else:
+        raise TypeInferenceError(f"resize: there is no mode {how.mode!r}")
+    if how.antialias:
+        weights /= weights.sum(1, keepdims=True)
+    indices = base[:, None] + offsets
+    if how.exclude_outside:
+        weights = np.where((indices < 0) | (indices >= extent), 0, weights)
+        total = weights.sum(1, keepdims=True)
+        weights /= np.where(total == 0, 1, total)
+    return np.clip(indices, 0, extent - 1), weights
+
+
+def _cubic(x: Floats, a: float) -> Floats:
+    """Keys, "Cubic convolution interpolation for digital image processing" (1981)."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _weighted(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:
+    kind = tensor_of(x)
+    used = [int(tap) for tap in np.flatnonzero(np.any(weights != 0, axis=0))] or [0]  # none: no elements, or all are 0
+    if len(used) > MAX_TAPS:
+        return _by_matrix(x, axis, extent, indices, weights)
+    rows, factors = indices.T[used], weights.T[used].astype(kind.dtype.to_numpy())
+    steps = [_step(row) for row in rows]
+    row_length = len(indices) if axis == kind.ndim - 1 else const_int(kind.shape[-1])
+    even = None not in steps and np.all(factors == factors[:, :1])
+    if even and row_length is not None and row_length % WHOLE_ROW == 0:
+        return _evenly(x, axis, rows, factors[:, 0])
+    return resample(x, Constant(rows), Constant(factors), axis)
+
+
+def _evenly(x: Node, axis: int, rows: Integers, factors: npt.NDArray[Any]) -> Node:
+    """Where all elements are made alike, as in images of half the size: sums of parts of x, which fuse with those of
+    other axes and whose lanes are shuffled rather than gathered."""
+    parts = (_every(x, axis, row, int(row[1] - row[0])) for row in rows)
+    terms = (multiply(part, Constant(np.asarray(factor))) for part, factor in zip(parts, factors, strict=True))
+    return reduce(add, terms)
+
+
+def _by_matrix(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:
+    kind = tensor_of(x)
+    matrix = np.zeros((len(indices), extent))
+    np.add.at(matrix, (np.arange(len(indices))[:, None], indices), weights)
+    order = [k for k in range(kind.ndim) if k != axis] + [axis]
+    back = np.argsort(order).tolist()
+    return transpose(dense(transpose(x, order), _constant(matrix, kind.dtype.to_numpy())), back)
+
+
+def _filled(x: Node, axis: int, where_: npt.NDArray[np.bool_], value: float) -> Node:
+    kind = tensor_of(x)
+    mask = where_.reshape([-1 if k == axis else 1 for k in range(kind.ndim)])
+    return where(Constant(mask), _constant(np.asarray(value), kind.dtype.to_numpy()), x)
+
+
+def _constant(value: npt.NDArray[Any], kind: np.dtype[Any]) -> Constant:
+    return Constant(value.astype(kind))

@@ -1,0 +1,166 @@
+"""Pools axis by axis: windows are folded down their columns first, then along rows, for ``nn.max_pool`` and its like.
+
+A window of 3 by 3 takes four operations in place of eight, its elements are loaded in order, and what is outside of the
+tensor is told apart once, when columns are folded: the folded row, in cache, has the padding in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+from ... import te
+from ...base.target import Target
+from ...graph.layout import Layout
+from ...graph.types import TensorType
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...lowering.schedule import LoopView, Schedule, StageView
+from ...schedules.around import schedule_around
+from ...schedules.blocks import MANY_TASKS
+from ...schedules.vector_rows import vectorize_row
+from ...te.tensor import Tensors
+from ..definition.attrs import Attrs
+from ..definition.cost import elements, moved
+from .window import inside, spatial_axes
+
+MOST_TAPS = 16
+"""Elements that are folded by one expression; longer windows are left to loops."""
+SHUFFLES = 3
+"""Instructions that every second, third … element of a row takes, for one that neighbours take."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """How a window's elements make one: ``term`` of each, joined; ``finish`` gives the result at a place."""
+
+    identity: Expr
+    term: Callable[[Expr], Expr]
+    join: Callable[[Expr, Expr], Expr]
+    finish: Callable[[Expr, Sequence[Axis]], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class SeparablePool:
+    """The numbers of a pool in a layout, by spatial axis. Vectors are of neighbours in a row where rows are innermost
+    in ``layout``, else of channels."""
+
+    layout: Layout
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil_mode: bool
+    lanes: int
+
+    @property
+    def row(self) -> int:
+        """Where the axis of rows stands in the layout."""
+        return self.layout.position("W")
+
+    @property
+    def along_rows(self) -> bool:
+        return self.row == len(self.layout.axes) - 1
+
+    def serves(self, result: TensorType) -> bool:
+        short = self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
+        return short and const_int(result.shape[self.row]) is not None
+
+    def cost(self, x: TensorType, result: TensorType) -> float:
+        """Cycles: of memory, of folding columns for each element of rows, and of folding these."""
+        stride = math.prod(self.strides[:-1])
+        columns = elements(x) / stride * math.prod(self.window[:-1])
+        apart = SHUFFLES if self.along_rows and self.strides[-1] > 1 else 1
+        rows = elements(result) * self.window[-1] * apart
+        row = const_int(result.shape[self.row]) or self.lanes
+        wasted = math.ceil(row / self.lanes) * self.lanes / row if self.along_rows else 1
+        return moved([x, result]) + 2 * wasted * (columns + rows) / self.lanes
+
+    def compute(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
+        outputs = const_int(result.shape[self.row])
+        assert outputs is not None
+        tiled = math.ceil(outputs / self.lanes) * self.lanes if self.along_rows else outputs
+        columns = self._fold_columns(x, result, tiled, fold)
+
+        def window(index: Sequence[Expr]) -> Expr:
+            begin = index[self.row] * self.strides[-1]
+            taps = (begin + tap * self.dilation[-1] for tap in range(self.window[-1]))
+            read: list[Expr] = [columns[(*index[: self.row], at, *index[self.row + 1 :])] for at in taps]
+            return reduce(fold.join, read)
+
+        if not self.along_rows:
+            return te.compute(result.shape, lambda *i: fold.finish(window([*map(as_index, i)]), i), name="pool")
+
+        def of_tile(*index: Axis) -> Expr:
+            *outer, tile, lane = map(as_index, index)
+            return window([*outer, tile * self.lanes + lane])
+
+        tiles = te.compute((*result.shape[:-1], tiled // self.lanes, self.lanes), of_tile, name="pool.tiles")
+
+        def element(*index: Axis) -> Expr:
+            *outer, last = map(as_index, index)
+            return fold.finish(tiles[(*outer, last // self.lanes, last % self.lanes)], index)
+
+        return te.compute(result.shape, element, name="pool")
+
+    def _fold_columns(self, x: te.Tensor, result: TensorType, outputs: int, fold: Fold) -> te.Tensor:
+        """``[…, row of the result, place in the padded row, …]``, for so many outputs of a row."""
+        axes = spatial_axes(len(self.window))
+        places = [self.layout.position(axis) for axis in axes]
+        extents = [x.shape[at] for at in places]
+        shape = list(result.shape)
+        shape[self.row] = as_index((outputs - 1) * self.strides[-1] + (self.window[-1] - 1) * self.dilation[-1] + 1)
+        exceeds = [self.ceil_mode] * (len(axes) - 1) + [True]
+
+        def element(*index: Axis) -> Expr:
+            def tap(taps: Sequence[int]) -> Expr:
+                moved_on = (
+                    i * s + t * d for i, s, t, d in zip(own[:-1], self.strides, taps, self.dilation, strict=False)
+                )
+                place = [at - pad for at, pad in zip((*moved_on, own[-1]), self.padding, strict=False)]
+                read = [as_index(i) for i in index]
+                for at, where in zip(places, place, strict=True):
+                    read[at] = where
+                valid = inside(place, extents, self.padding, exceeds)
+                return te.if_then_else(valid, fold.term(x[tuple(read)]), fold.identity)
+
+            own = [as_index(index[at]) for at in places]
+            return reduce(fold.join, map(tap, product(*map(range, self.window[:-1]))))
+
+        return te.compute(shape, element, name="pool.columns")
+
+    def schedule(self, attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """Rows of the result one by one, some channels or rows to a task; folded columns stay in cache."""
+        tiles = list(anchor[0].op.inputs) if self.along_rows else []
+        (columns,) = tiles[0].op.inputs if tiles else anchor[0].op.inputs
+        schedule, main = schedule_around(anchor[0], outputs, [*tiles, columns], target)
+        stage = schedule[main]
+        outer, inner = stage.loops[: self.row], stage.loops[self.row + 1 :]
+        tile, lane = stage.split(stage.loops[self.row] if tiles else inner[-1], factor=self.lanes)
+        stage.vectorize(lane)
+        task, within = self._tasks(stage, main, outer)
+        stage.parallel(task)
+        for part in tiles:
+            schedule[part].compute_at(stage, tile)
+            schedule[part].vectorize(schedule[part].loops[-1])
+        schedule[columns].compute_at(stage, within)
+        if self.along_rows:
+            vectorize_row(schedule[columns], self.lanes)
+        else:
+            _, lane = schedule[columns].split(schedule[columns].loops[-1], factor=self.lanes)
+            schedule[columns].vectorize(lane)
+        return schedule
+
+    def _tasks(self, stage: StageView, main: te.Tensor, outer: Sequence[LoopView]) -> tuple[LoopView, LoopView]:
+        """The loop of tasks, and the one whose iterations are rows: planes by themselves, if there are enough."""
+        if len(outer) == 1 or len(self.window) == 1:
+            fused = stage.fuse(*outer)
+            return fused, fused
+        *planes, row = outer
+        count = math.prod(const_int(extent) or MANY_TASKS for extent in main.shape[: len(planes)])
+        if count >= MANY_TASKS:
+            return stage.fuse(*planes), row
+        part, row = stage.split(row, nparts=math.ceil(MANY_TASKS / max(count, 1)))
+        return stage.fuse(*planes, part), row

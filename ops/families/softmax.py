@@ -1,0 +1,141 @@
+"""softmax and log_softmax, over one or several axes; each row is finished while it is in cache.
+
+Both count as reductions for fusion: elementwise producers (scaling, masks) join, epilogues do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.expr import Axis, Expr, Operand
+from ...lowering.schedule import Schedule
+from ...schedules.rows import PEAK, SUM, fold_rows, innermost, schedule_rows
+from ...te.tensor import Tensors
+from ..definition.accumulate import accumulator
+from ..definition.arguments import PerAxis, axes_of
+from ..definition.attrs import Attrs, all_non_negative, attr
+from ..definition.condition import long_rows
+from ..definition.layout_rule import Held, follow_axes, moved_axes, register_layout_rule
+from ..definition.op_group import OpGroup
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import FLOAT_KINDS, normalize_axes, tensor_argument
+from ..definition.strategy import Compute, OpStrategy, register_strategy
+from .reduce import fold_axes
+
+GROUP = OpGroup.NORMALISATION
+
+
+@dataclass(frozen=True)
+class SoftmaxAttrs(Attrs):
+    axes: tuple[int, ...] = attr("axes over which the result sums to 1, ascending", check=all_non_negative)
+
+
+def _relation(types: Sequence[Type], attrs: SoftmaxAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    if x.dtype.kind not in FLOAT_KINDS:
+        raise TypeInferenceError(f"x must be of {', '.join(FLOAT_KINDS)}, found {x.dtype}")
+    normalize_axes(attrs.axes, x.ndim)
+    return x
+
+
+def _compute(name: str, by_rows: bool) -> Compute:
+    logarithmic = name == "log_softmax"
+
+    def compute(attrs: SoftmaxAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        kind = accumulator(x.dtype)
+
+        def row(i: Sequence[Operand]) -> tuple[Operand, ...]:
+            return tuple(index for d, index in enumerate(i) if d not in attrs.axes)
+
+        def read(i: tuple[Operand, ...]) -> Expr:
+            return te.cast(x[i], kind)
+
+        # Without the largest element of its row, no exponential overflows.
+        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, fold_rows if by_rows else None)
+
+        def exponential(i: tuple[Operand, ...]) -> Expr:
+            return te.exp(read(i) - peak[row(i)])
+
+        if logarithmic:
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, exponential, fold_rows if by_rows else None)
+            shift = te.compute(total.shape, lambda *i: te.log(total[i]), name=f"{name}.shift")
+
+            def element(*i: Axis) -> Expr:
+                return te.cast(read(i) - peak[row(i)] - shift[row(i)], x.dtype)
+        else:
+            e = te.compute(x.shape, lambda *i: exponential(i), name=f"{name}.exp")
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, lambda i: e[i], fold_rows if by_rows else None)
+            scale = te.compute(total.shape, lambda *i: te.const(1, kind) / total[i], name=f"{name}.scale")
+
+            def element(*i: Axis) -> Expr:
+                return te.cast(e[i] * scale[row(i)], x.dtype)
+
+        return te.compute(x.shape, element, name=name)
+
+    return compute
+
+
+def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    """A row is what the axes span; where they leave the innermost axis out, that as well: a vector of rows."""
+    shape = outputs[-1].shape
+    inside = {*attrs.axes, innermost(shape)}
+    return schedule_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
+
+
+def _in_layout(attrs: SoftmaxAttrs, given: Held) -> SoftmaxAttrs | None:
+    axes = moved_axes(attrs.axes, given)
+    return None if axes is None else SoftmaxAttrs(axes)
+
+
+class SoftmaxCall(Protocol):
+    """Makes calls of softmax, or of its logarithm."""
+
+    def __call__(self, x: Node, axis: PerAxis = -1) -> Call: ...
+
+
+def _register(name: str, description: str) -> SoftmaxCall:
+    op = register_op(
+        name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs, support_level=1
+    )
+
+    @register_strategy(op)
+    def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        made = OpStrategy()
+        made.add_implementation(_compute(name, by_rows=False), _schedule, f"{name}.generic")
+        with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
+            made.add_implementation(_compute(name, by_rows=True), _schedule, f"{name}.rows", plevel=15)
+        return made
+
+    register_layout_rule(op, follow_axes(_in_layout))
+
+    def make(x: Node, axis: PerAxis = -1) -> Call:
+        return op(x, attrs=SoftmaxAttrs(axes_of(name, x, axis)))
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = (
+        f"{description}. Several axes count as one: before opset 13, ONNX means all axes from ``axis`` on, for which "
+        "there is ``trailing_axes``."
+    )
+    return make
+
+
+softmax = _register("softmax", "exp(x) divided by its sum over the axis")
+log_softmax = _register("log_softmax", "the logarithm of softmax")
+
+
+def trailing_axes(x: Node, axis: int) -> tuple[int, ...]:
+    """The axes from ``axis`` to the last: what softmax, log_softmax and hardmax of ONNX opset < 13 run over."""
+    rank = tensor_of(x).ndim
+    first = axis + rank if axis < 0 else axis
+    if not 0 <= first <= rank:
+        raise TypeInferenceError(f"axis {axis} is not one of a tensor of rank {rank}")
+    return tuple(range(first, rank))

@@ -1,0 +1,223 @@
+"""depth_to_space and space_to_depth: channels become blocks of pixels, and blocks channels.
+
+Both are of NCHW; depth_to_space takes other layouts as well, so that it goes along with convolutions in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.layout import Layout, source_index
+from ...graph.node import Call, Node
+from ...graph.types import TensorType, Type
+from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.simplify import simplify
+from ...lowering.schedule import Schedule
+from ...schedules.around import schedule_around
+from ...te.tensor import Tensors
+from ..definition.attrs import Attrs, attr, one_of, positive
+from ..definition.condition import clause
+from ..definition.cost import elements, moved
+from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import injective_schedule
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import tensor_argument
+from ..definition.strategy import OpStrategy, register_compute, register_strategy
+from .conv.flat import lanes_for
+from .transpose import MOST_INTERLEAVED, MOST_LANES
+from .window import axis_extents, checked_layout
+
+GROUP = OpGroup.SHAPES
+
+CYCLES_PER_ELEMENT = 10
+"""Measured: of each element the place is worked out, with divisions, and it is loaded by itself."""
+
+
+@dataclass(frozen=True)
+class BlockAttrs(Attrs):
+    block_size: int = attr("edge of a block of pixels", check=positive)
+    mode: str = attr(
+        "order of the channels where they are many: by block, then by channel (DCR), or the reverse (CRD)",
+        "DCR",
+        one_of("DCR", "CRD"),
+    )
+
+
+@dataclass(frozen=True)
+class PixelAttrs(BlockAttrs):
+    layout: str = attr("layout of x and the result", "NCHW")
+
+
+NCHW = Layout("NCHW")
+
+
+def _image(kind: Type) -> TensorType:
+    x = tensor_argument(kind, "x")
+    if x.ndim != 4:
+        raise TypeInferenceError(f"x must be of rank 4, batch, channels, rows and columns, found {x}")
+    return x
+
+
+def _divided(extent: Expr, by: int, what: str) -> Expr:
+    known = const_int(extent)
+    if known is None or known % by:
+        raise TypeInferenceError(f"{what} must divide by {by}, found {extent}")
+    return simplify(extent // by)
+
+
+def _depth_to_space_relation(types: Sequence[Type], attrs: PixelAttrs) -> Type:
+    layout, b = checked_layout(attrs.layout, "NCHW", "C", "layout"), attrs.block_size
+    x = _image(types[0]) if layout is NCHW else tensor_argument(types[0], "x")
+    extents = axis_extents(x, attrs.layout, "NCHW", "C", ("x", "layout"))
+    channels = _divided(extents["C"], b * b, "channels")
+    shape = extents | {"C": channels, "H": simplify(extents["H"] * b), "W": simplify(extents["W"] * b)}
+    if not layout.divides(shape):
+        raise TypeInferenceError(f"the result's {channels} channels must divide into the blocks of layout {layout}")
+    return TensorType(layout.shape(shape), x.dtype)
+
+
+def _depth_to_space_compute(attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    assert isinstance(result, TensorType)
+    b, layout = attrs.block_size, Layout(attrs.layout)
+    channels = layout.extents(result.shape)["C"]
+
+    def element(*index: Axis) -> Expr:
+        n, c, h, w = source_index([as_index(i) for i in index], NCHW, layout)
+        source = _source_channel(attrs, channels, c, h % b * b + w % b)
+        return x[source_index((n, source, h // b, w // b), layout, NCHW)]
+
+    return te.compute(result.shape, element, name="depth_to_space")
+
+
+def _source_channel(attrs: PixelAttrs, channels: Expr, channel: Expr, pixel: Expr) -> Expr:
+    """The channel that holds a pixel of each block, for one of the ``channels`` of the result."""
+    by_block = attrs.mode == "DCR"
+    return pixel * channels + channel if by_block else channel * attrs.block_size**2 + pixel
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedPixels:
+    """Of NCHW: a row of the result is as many rows of the source as a block is wide, their elements in turn. A vector
+    of each is read, and as many are written, whose elements come from all of them.
+    """
+
+    block: int
+    lanes: int
+
+    def compute(self, attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+        (x,) = inputs
+        assert isinstance(result, TensorType)
+        b, lanes = self.block, self.lanes
+        batch, channels, height, _ = result.shape
+        width = x.shape[-1]
+
+        def load(*index: Axis) -> Expr:
+            n, c, h, part, at = map(as_index, index)
+            source = _source_channel(attrs, channels, c, h % b * b + at // lanes)
+            column = part * lanes + at % lanes
+            return te.if_then_else(column < width, x[n, source, h // b, column], te.const(0, x.dtype))
+
+        parts = simplify((width + (lanes - 1)) // lanes)
+        vectors = te.compute((batch, channels, height, parts, b * lanes), load, name="depth_to_space.rows")
+
+        def element(n: Axis, c: Axis, h: Axis, w: Axis) -> Expr:
+            column = w // b
+            return vectors[n, c, h, column // lanes, w % b * lanes + column % lanes]
+
+        return te.compute(result.shape, element, name="depth_to_space")
+
+    def schedule(self, attrs: PixelAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        (vectors,) = anchor[0].op.inputs
+        schedule, main = schedule_around(anchor[0], outputs, [vectors], target)
+        stage = schedule[main]
+        n, c, h, w = stage.loops
+        row, _ = stage.split(h, factor=self.block)
+        part, within = stage.split(w, factor=self.block * self.lanes)
+        vector, lane = stage.split(within, factor=self.lanes)
+        stage.unroll(vector)
+        stage.vectorize(lane)
+        stage.parallel(stage.fuse(n, c, row))
+        read = schedule[vectors]
+        read.compute_at(stage, part)
+        vector, lane = read.split(read.loops[-1], factor=self.lanes)
+        read.unroll(vector)
+        read.vectorize(lane)
+        return schedule
+
+
+def _space_to_depth_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
+    x, b = _image(types[0]), attrs.block_size
+    n, c, h, w = x.shape
+    return TensorType((n, simplify(c * (b * b)), _divided(h, b, "rows"), _divided(w, b, "columns")), x.dtype)
+
+
+def _space_to_depth_compute(attrs: BlockAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,) = inputs
+    assert isinstance(result, TensorType)
+    b, channels = attrs.block_size, x.shape[1]
+
+    def element(n: Any, c: Any, h: Any, w: Any) -> Expr:
+        block, channel = (c // channels, c % channels) if attrs.mode == "DCR" else (c % (b * b), c // (b * b))
+        return x[n, channel, h * b + block // b, w * b + block % b]
+
+    return te.compute(result.shape, element, name="space_to_depth")
+
+
+DEPTH_TO_SPACE = register_op(
+    "nn.depth_to_space",
+    "channels to blocks of pixels",
+    [("x", "NCHW, or as layout says")],
+    _depth_to_space_relation,
+    OpPattern.INJECTIVE,
+    PixelAttrs,
+    support_level=5,
+)
+SPACE_TO_DEPTH = register_op(
+    "nn.space_to_depth",
+    "blocks of pixels to channels",
+    [("x", "NCHW")],
+    _space_to_depth_relation,
+    OpPattern.INJECTIVE,
+    BlockAttrs,
+    support_level=5,
+)
+register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
+
+
+@register_strategy(DEPTH_TO_SPACE)
+def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    """Vectors of channels are moved as they are; neighbours in a row come from different places."""
+    strategy, layout = OpStrategy(), Layout(attrs.layout)
+    movement = moved([*inputs, result])
+    cost = movement if layout.axes[-1].name == "C" else CYCLES_PER_ELEMENT * elements(result)
+    schedule = injective_schedule.for_target(target)
+    strategy.add_implementation(_depth_to_space_compute, schedule, "nn.depth_to_space.generic", cost=cost)
+    if layout is NCHW:
+        x = tensor_argument(inputs[0], "x")
+        width = const_int(x.shape[-1])
+        lanes = min(target.lanes(x.dtype), MOST_LANES)
+        made = InterleavedPixels(attrs.block_size, lanes if width is None else lanes_for(width, lanes))
+        with strategy.specialized(clause("small blocks", 1 < attrs.block_size <= MOST_INTERLEAVED)):
+            name = "nn.depth_to_space.interleaved"
+            strategy.add_implementation(made.compute, made.schedule, name, plevel=20, cost=movement)
+    return strategy
+
+
+register_layout_rule(DEPTH_TO_SPACE, follow_layout(lambda call: NCHW))
+
+
+def depth_to_space(x: Node, block_size: int, mode: str = "DCR") -> Call:
+    """Each pixel's channels spread to a block of pixels."""
+    return DEPTH_TO_SPACE(x, attrs=PixelAttrs(block_size, mode))
+
+
+def space_to_depth(x: Node, block_size: int, mode: str = "DCR") -> Call:
+    """Each block of pixels gathered to the channels of one."""
+    return SPACE_TO_DEPTH(x, attrs=BlockAttrs(block_size, mode))

@@ -1,0 +1,112 @@
+"""split_part: one of the parts that an axis is cut into, by its number. Of an axis whose extent is open, where
+``strided_slice``, which takes numbers, could not say where a part begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ... import te
+from ...base.errors import TypeInferenceError
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.expr import ZERO, Expr, as_index, const_int, maximum, minimum
+from ...ir.facts import NO_FACTS
+from ...ir.simplify import simplify
+from ...te.tensor import Tensors
+from ..definition.arguments import axis_of
+from ..definition.attrs import Attrs, attr, positive
+from ..definition.layout_rule import Held, follow_axes, register_layout_rule
+from ..definition.memory_view import RunOfArgument, register_memory_rule
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import normalize_axis, tensor_argument
+from ..definition.run_checks import register_run_checks
+from ..definition.strategy import register_compute
+
+
+@dataclass(frozen=True)
+class SplitPartAttrs(Attrs):
+    axis: int = attr("the axis that is cut, 0 or more")
+    part: int = attr("number of the part, from 0")
+    parts: int = attr("how many parts there are", check=positive)
+    even: bool = attr("all parts are equal; else the last ones may be smaller, or empty", default=False)
+
+
+def _range(extent: Expr, attrs: SplitPartAttrs) -> tuple[Expr, Expr]:
+    """Where the part begins, and its extent."""
+    facts = NO_FACTS.with_condition(extent >= 0)
+    if attrs.even:
+        size = simplify(extent // attrs.parts, facts)
+        return simplify(size * attrs.part, facts), size
+    size = simplify((extent + (attrs.parts - 1)) // attrs.parts, facts)
+    begin = minimum(size * attrs.part, extent)
+    count = size if attrs.part == 0 else maximum(minimum(size, extent - size * attrs.part), as_index(0))
+    return simplify(begin, facts), simplify(count, facts)
+
+
+def _relation(types: Sequence[Type], attrs: SplitPartAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    normalize_axis(attrs.axis, x.ndim)
+    if not 0 <= attrs.part < attrs.parts:
+        raise TypeInferenceError(f"part {attrs.part} is none of {attrs.parts}, which are counted from 0")
+    _, count = _range(x.shape[attrs.axis], attrs)
+    return TensorType((*x.shape[: attrs.axis], count, *x.shape[attrs.axis + 1 :]), x.dtype)
+
+
+def _compute(attrs: SplitPartAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    assert isinstance(result, TensorType)
+    (x,), axis = inputs, attrs.axis
+    begin, _ = _range(x.shape[axis], attrs)
+    return te.compute(result.shape, lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])], name="split_part")
+
+
+SPLIT_PART = register_op(
+    "split_part",
+    "one of the parts that an axis is cut into",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    SplitPartAttrs,
+    support_level=3,
+)
+register_compute(SPLIT_PART, _compute)
+
+
+def _in_layout(attrs: SplitPartAttrs, given: Held) -> SplitPartAttrs | None:
+    """The axis that is cut must not be cut into blocks."""
+    axis = given.moved_axis(attrs.axis)
+    return None if axis is None else replace(attrs, axis=axis)
+
+
+register_layout_rule(SPLIT_PART, follow_axes(_in_layout))
+
+
+def _in_memory(call: Call) -> RunOfArgument | None:
+    """A part of the outermost axis that has several elements is a run of them."""
+    shape, axis = tensor_of(call.args[0]).shape, call.attrs.axis
+    if any(const_int(extent) != 1 for extent in shape[:axis]):
+        return None
+    begin, _ = _range(shape[axis], call.attrs)
+    for extent in shape[axis + 1 :]:
+        begin = begin * extent
+    return RunOfArgument(simplify(begin))
+
+
+register_memory_rule(SPLIT_PART, _in_memory)
+
+
+def _checks(call: Call) -> Sequence[Expr]:
+    """Equal parts leave nothing over."""
+    extent = tensor_of(call.args[0]).shape[call.attrs.axis]
+    return (ZERO - extent % call.attrs.parts,) if call.attrs.even else ()
+
+
+register_run_checks(SPLIT_PART, _checks)
+
+
+def split_evenly(x: Node, parts: int, axis: int = 0, even: bool = False) -> tuple[Call, ...]:
+    """x cut along an axis into parts of one extent. The last ones are smaller, or empty, where it does not divide the
+    axis, unless they must be ``even``: then a run with such an axis is refused."""
+    at = axis_of("split_part", x, axis)
+    return tuple(SPLIT_PART(x, attrs=SplitPartAttrs(at, part, parts, even)) for part in range(parts))

@@ -1,0 +1,37 @@
+"""What is fused around a stage that has a schedule of its own: inlined, or scheduled by general rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..base.target import Target
+from ..lowering.schedule import Schedule, create_schedule
+from ..te.tensor import Tensor
+from .default_schedule import inline_cheap_stages, is_inlined, schedule_stage
+
+
+def auto_inline_injective(schedule: Schedule, keep: Collection[Tensor] = ()) -> None:
+    """Inline the elementwise, broadcasting and injective stages but the outputs and those in ``keep``.
+
+    One that costs much and is read more than once stays a stage: it would be computed anew for each reader.
+    """
+    inline_cheap_stages(schedule, {schedule[tensor].name for tensor in keep})
+
+
+def schedule_around(
+    anchor: Tensor, outputs: Sequence[Tensor], keep: Sequence[Tensor], target: Target
+) -> tuple[Schedule, Tensor]:
+    """A schedule in which all is inlined or scheduled but ``keep`` and one tensor, which is given: the one to tile.
+
+    It is the function's output if that is the only one and has the anchor's shape; else it is the anchor.
+    """
+    schedule = create_schedule(list(outputs))
+    whole = len(outputs) == 1 and len(outputs[0].shape) == len(anchor.shape)
+    fits = whole and all(a is b for a, b in zip(outputs[0].shape, anchor.shape, strict=True))
+    main = outputs[0] if fits else anchor
+    names = {schedule[tensor].name for tensor in (*keep, main)}
+    auto_inline_injective(schedule, (*keep, main))
+    for stage in schedule.state.stages:
+        if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
+            schedule_stage(schedule[stage.name], target)
+    return schedule, main

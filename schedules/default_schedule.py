@@ -1,0 +1,328 @@
+"""A sane schedule for tensors that nobody scheduled. Used on request only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from ..base.target import Target
+from ..ir.expr import Axis, Call, Expr, TensorRead, Var, const_int
+from ..ir.visit import children, free_vars, tensor_reads, walk
+from ..lowering.access_strides import move_alike, stride_along, strides_along
+from ..lowering.passes.linear import affine_in
+from ..lowering.rules.ragged import has_ragged_loops
+from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
+from ..lowering.state import Inlined, Root, ScheduleState, Stage
+from ..te.reducer_laws import factoring_counterexample
+from ..te.tensor import ComputeOp, Tensor
+from .register_tile import register_tile
+from .streamed_reduction import is_streamed, schedule_streamed
+
+UNKNOWN_EXTENT = 1 << 10
+"""What tiles are made for where an extent is symbolic."""
+TASKS = 64
+"""So many tasks share out evenly among the threads of a small machine."""
+CHAINS = 4
+"""Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
+REGISTERS_A_CHAIN = 8
+"""So many for each of the vectors that are computed side by side where each takes a chain of many operations, such as a
+polynomial: those of its intermediate values, and its part of those that hold constants."""
+COPIED_USES = 4
+"""A tensor whose elements are used so often is worth copying into a better order."""
+
+
+def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassociate: bool = True) -> Schedule:
+    """A schedule for any tensors, from general rules alone.
+
+    Stages that cost little are inlined into their readers, but for stencils that are read where data say. Of each
+    remaining stage a spatial axis becomes vector lanes; a reduction runs around a tile of rows and vectors, so that
+    sums stay in registers; what is left of the spatial axes is fused and runs on all threads. What a reduction uses
+    often, but reads with gaps, is first copied into an order without gaps. Where ``reassociate`` allows it, long
+    reductions along neighbours in memory are folded in lanes of their own.
+    """
+    schedule = create_schedule(outputs)
+    inline_cheap_stages(schedule)
+    for stage in schedule.state.stages:
+        may_change = isinstance(stage.place, Root) and not has_ragged_loops(stage)
+        if stage.is_compute and may_change and stage.compute.reduction is not None:
+            _close_gaps(schedule, stage.name)
+            if reassociate:
+                _fold_in_lanes(schedule, stage.name, target)
+    for stage in schedule.state.stages:
+        if stage.is_compute and not is_inlined(schedule.state, stage.name):
+            schedule_stage(schedule[stage.name], target)
+    return schedule
+
+
+def _close_gaps(schedule: Schedule, name: str) -> None:
+    """Copy what a reduction uses often into an order in which its lanes read neighbours."""
+    op = schedule.state.stage(name).compute
+    if not op.axis:
+        return
+    lanes = _best_lanes(op, schedule[name].bodies).var
+    for tensor in op.inputs:
+        read = _only_read(op, tensor)
+        at = None if read is None or stride_along(read, lanes) in (0, 1) else _moving_index(read, lanes)
+        if at is None or _uses(op, tensor) < COPIED_USES:
+            continue
+        copy = schedule[schedule.cache_read(tensor, "global", [name])]
+        copy.transform_layout(_with_last(tensor.ndim, *at))
+
+
+def _with_last(rank: int, dimension: int, step: int) -> str:
+    """The index map under which elements that are ``step`` apart in a dimension become neighbours."""
+    names = [f"i{d}" for d in range(rank)]
+    moved = names[dimension]
+    phases = [f"{moved} % {step}", f"{moved} // {step}"] if step > 1 else [moved]
+    others = names[:dimension] + names[dimension + 1 :]
+    return f"lambda {', '.join(names)}: ({', '.join(others + phases)})"
+
+
+def _only_read(op: ComputeOp, tensor: Tensor) -> TensorRead | None:
+    reads = {read for body in op.body for read in tensor_reads(body) if read.tensor is tensor}
+    return reads.pop() if len(reads) == 1 else None
+
+
+def _moving_index(read: TensorRead, lanes: Var) -> tuple[int, int] | None:
+    """The one index that moves with the lanes, and by how much a lane."""
+    moving = [(d, affine_in(index, lanes)) for d, index in enumerate(read.indices) if lanes in set(free_vars(index))]
+    if len(moving) != 1 or moving[0][1] is None or moving[0][1][0] < 1:
+        return None
+    return moving[0][0], moving[0][1][0]
+
+
+def _uses(op: ComputeOp, tensor: Tensor) -> float:
+    """How often a compute reads an element of a tensor, on average."""
+    reads = math.prod(const_int(axis.extent) or UNKNOWN_EXTENT for axis in (*op.axis, *op.reduce_axis))
+    return reads / math.prod(const_int(extent) or UNKNOWN_EXTENT for extent in tensor.shape)
+
+
+def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
+    """Where no spatial axis makes good lanes, but a long reduction axis does, fold its terms in lanes of their own."""
+    stage, op = schedule[name], schedule.state.stage(name).compute
+    bodies = stage.bodies
+    if op.axis and all(stride in (0, 1) for stride in strides_along(bodies, _best_lanes(op, bodies).var)):
+        return
+    if op.reduction is not None and factoring_counterexample(op.reduction.combiner) is not None:
+        return  # the result depends on the order of folding
+    lanes = _lanes(stage, target) * (1 if any(const_int(axis.extent) != 1 for axis in op.axis) else CHAINS)
+    for axis in reversed(op.reduce_axis):
+        long = (const_int(axis.extent) or UNKNOWN_EXTENT) >= 2 * lanes
+        if long and all(stride in (0, 1) for stride in strides_along(bodies, axis.var)):
+            _, lane = stage.split(axis, factor=lanes)
+            schedule.rfactor(name, lane, factor_axis=-1)
+            return
+
+
+def schedule_freely(schedule: Schedule, name: str, target: Target) -> None:
+    """Schedule one stage as ``default_schedule`` would, were it alone: a reduction may fold in lanes."""
+    known = {other.name for other in schedule.state.stages} - {name}
+    if schedule.state.stage(name).compute.reduction is not None:
+        _fold_in_lanes(schedule, name, target)
+    for other in schedule.state.stages:
+        if other.name not in known:
+            schedule_stage(schedule[other.name], target)
+
+
+def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
+    """Inline the elementwise stages that cost little to compute again, or are read once, but for those in ``keep``."""
+    for stage in schedule.state.stages:
+        if stage.name not in keep and _worth_inlining(schedule.state, stage):
+            schedule[stage.name].compute_inline()
+
+
+def is_inlined(state: ScheduleState, name: str) -> bool:
+    return isinstance(state.stage(name).place, Inlined)
+
+
+def _worth_inlining(state: ScheduleState, stage: Stage) -> bool:
+    if not stage.is_compute or stage.name in state.outputs or stage.compute.reduction is not None:
+        return False
+    if not all(consumer.is_compute for consumer in state.consumers(stage)):
+        return False
+    if _reads_of(state, stage) == 1:
+        return True
+    return not is_costly(stage.compute) and not (_is_stencil(stage.compute) and _is_gathered(state, stage))
+
+
+def _is_stencil(op: ComputeOp) -> bool:
+    """Whether an element takes several elements of one tensor."""
+    reads = {node for body in op.body for node in walk(body) if isinstance(node, TensorRead)}
+    return len({read.tensor for read in reads}) < len(reads)
+
+
+def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
+    """Whether a reader's data say which elements it reads: then neighbours share nothing that is computed again."""
+    own = set(stage.tensors)
+    return any(
+        node.tensor in own and any(isinstance(inner, TensorRead) for index in node.indices for inner in walk(index))
+        for consumer in state.consumers(stage)
+        for body in consumer.compute.body
+        for node in walk(body)
+        if isinstance(node, TensorRead)
+    )
+
+
+def is_costly(op: ComputeOp) -> bool:
+    """Whether an element takes functions to compute, not arithmetic alone."""
+    return any(isinstance(node, Call) for body in op.body for node in walk(body))
+
+
+def _reads_of(state: ScheduleState, stage: Stage) -> int:
+    """How many reads there are of a stage; a read inside a reduction that does not use all its axes counts as many."""
+    own = set(stage.tensors)
+    count = 0
+    for consumer in state.consumers(stage):
+        if consumer.compute.reduction is not None:
+            return 2
+        count += sum(
+            isinstance(node, TensorRead) and node.tensor in own for body in consumer.compute.body for node in walk(body)
+        )
+    return count
+
+
+def schedule_stage(stage: StageView, target: Target) -> None:
+    """Vectorize, block and parallelise the loops of one stage, which stand as they were made."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    if not op.axis:
+        return
+    if op.ragged_axes:
+        stage.parallel(stage.fuse(*(loop for loop in stage.loops if not loop.reduce)))
+    elif op.reduction is not None:
+        _schedule_reduction(stage, op, target)
+    else:
+        _schedule_elements(stage, op, target)
+
+
+def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
+    """Vectors along the innermost axes, as one where their elements are neighbours; the axes around run in parallel.
+
+    Where these are many, a row of vectors stays a loop of its own, out of which comes what all of its elements share.
+    """
+    rank = len(op.axis) - _neighbouring(stage, op)
+    extents = [const_int(axis.extent) for axis in op.axis]
+    outer, inner = stage.loops[:rank], stage.loops[rank:]
+    row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
+    vectors = _vectorize(stage, stage.fuse(*inner), row, target)
+    many = math.prod(e or UNKNOWN_EXTENT for e in extents[:rank]) >= TASKS
+    spread = [*outer] if many else [*outer, *vectors]
+    if spread:
+        stage.parallel(stage.fuse(*spread))
+
+
+def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Target) -> list[LoopView]:
+    """Make vectors of a loop's iterations; gives what is left of the loop."""
+    if extent == 1:
+        return []
+    outer, inner = stage.split(loop, factor=pointwise_lanes(stage, extent, target))
+    stage.vectorize(inner)
+    return [outer]
+
+
+def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int:
+    """The lanes of an elementwise stage: a vector, or several of costly elements, unless the loop is too short."""
+    lanes = _lanes(stage, target)
+    if not any(map(is_costly, stage.computes)):
+        return lanes
+    several = max(2, target.vector_registers // REGISTERS_A_CHAIN) * lanes
+    while several > lanes and extent is not None and extent < several:
+        several //= 2
+    return several
+
+
+def _lanes(stage: StageView, target: Target) -> int:
+    return min(target.lanes(tensor.dtype) for tensor in stage.op.outputs)
+
+
+def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None:
+    """Keep a tile of sums in registers while the reduction runs: rows, which share vectors, times vectors of lanes."""
+    bodies = stage.bodies
+    lanes_axis, run = _best_lanes(op, bodies), _neighbouring(stage, op)
+    if lanes_axis is op.axis[-1] and is_streamed(op, bodies, run, target):
+        schedule_streamed(stage, op, run, target)
+        return
+    row_axis = _best_rows(op, bodies, lanes_axis)
+    rows, vectors = _tile(op, lanes_axis, row_axis, target)
+    outer, inner, unrolled = [], [], []
+    for axis, loop in zip(op.axis, stage.loops, strict=False):
+        if axis is lanes_axis and const_int(axis.extent) != 1:
+            columns, lane = stage.split(loop, factor=_lanes(stage, target))
+            block, vector = stage.split(columns, factor=vectors)
+            outer.append(block)
+            inner += [vector, lane]
+            unrolled.append(vector)
+            stage.vectorize(lane)
+        elif axis is row_axis:
+            block, row = stage.split(loop, factor=rows)
+            outer.append(block)
+            inner.insert(0, row)
+            unrolled.append(row)
+        else:
+            outer.append(loop)
+    reductions = [loop for loop in stage.loops if loop.reduce]
+    stage.reorder(*outer, *reductions, *inner)
+    for loop in unrolled:
+        stage.unroll(loop)
+    if outer:
+        stage.parallel(stage.fuse(*outer))
+
+
+def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target) -> tuple[int, int]:
+    """How many rows and vectors of sums to keep in registers."""
+    columns = const_int(lanes_axis.extent)
+    if columns == 1:
+        return 1, 1
+    if row_axis is None:
+        # As much as possible of each row of what is read: far rows are on other pages.
+        return 1, min(
+            target.vector_registers // 4, -(-(columns or UNKNOWN_EXTENT) // target.lanes(op.outputs[0].dtype))
+        )
+    height = const_int(row_axis.extent) or 1
+    tile = register_tile(height, columns or UNKNOWN_EXTENT, target, op.outputs[0].dtype, divides=True)
+    return tile.rows, tile.vectors
+
+
+def _best_lanes(op: ComputeOp, bodies: tuple[Expr, ...]) -> Axis:
+    """The spatial axis along which most reads stay or move to the next element; the last of several."""
+
+    def rank(numbered: tuple[int, Axis]) -> tuple[bool, int, int]:
+        position, axis = numbered
+        strides = strides_along(bodies, axis.var)
+        return const_int(axis.extent) != 1, -sum(stride not in (0, 1) for stride in strides), position
+
+    return max(enumerate(op.axis), key=rank)[1]
+
+
+def _best_rows(op: ComputeOp, bodies: tuple[Expr, ...], lanes_axis: Axis) -> Axis | None:
+    """The spatial axis that most of the vectors do not depend on: one load of them serves several rows."""
+    candidates = [a for a in op.axis if a is not lanes_axis and (const_int(a.extent) or 1) > 1]
+    moving = [k for k, stride in enumerate(strides_along(bodies, lanes_axis.var)) if stride != 0]
+
+    def shared(axis: Axis) -> int:
+        strides = strides_along(bodies, axis.var)
+        return sum(strides[k] == 0 for k in moving)
+
+    return max(reversed(candidates), key=shared, default=None)
+
+
+def _neighbouring(stage: StageView, op: ComputeOp) -> int:
+    """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not."""
+    return next((n for n in range(len(op.axis), 1, -1) if _are_one_loop(stage.bodies, op.axis[-n:])), 1)
+
+
+def _are_one_loop(bodies: tuple[Expr, ...], axes: Sequence[Axis]) -> bool:
+    own = {axis.var for axis in axes}
+    return move_alike(bodies, axes) and not any(_counts(body, own) for body in bodies)
+
+
+def _counts(body: Expr, axes: Collection[Var]) -> bool:
+    """Whether a value depends on an axis otherwise than by what it reads."""
+    rest = [body]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, Var) and node in axes:
+            return True
+        if not isinstance(node, TensorRead):
+            rest.extend(child for child in children(node) if isinstance(child, Expr))
+    return False

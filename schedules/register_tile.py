@@ -1,0 +1,76 @@
+"""Sizes of register tiles: blocks of sums that stay in vector registers while a reduction runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..base.aligned import PAGE_BYTES
+from ..base.dtype import DType
+from ..base.target import Target
+
+FULL_RATE = 2
+"""How many vectors cores multiply and add in a cycle at most. Tiles are chosen for these, also where a core does fewer
+(``Target.fma_per_cycle``): what does not keep back the fast ones does not keep back others."""
+LOADS_PER_CYCLE = 2
+SECOND_CACHE_CYCLES = 1.5
+"""Of a vector that comes from the second cache."""
+SUM_CYCLES = 4.0
+"""How long a sum waits for the last one that was added to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Sums that are kept in registers: ``rows`` times ``vectors`` of ``lanes``."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
+    """Cycles of one step of a tile's sums, by a model.
+
+    A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (``rate`` a
+    cycle); vectors come from the second cache, one in a cycle and a half; a sum waits four cycles for the last one.
+    """
+    loads = (rows + vectors) / LOADS_PER_CYCLE
+    return max(rows * vectors / rate, loads, SECOND_CACHE_CYCLES * vectors, SUM_CYCLES)
+
+
+def register_tile(
+    rows: int,
+    columns: int,
+    target: Target,
+    dtype: DType,
+    row_stride: int = 1,
+    divides: bool = False,
+    vectors: int | None = None,
+    streaming: float = 0.0,
+    steps: int = 1,
+) -> RegisterTile:
+    """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
+
+    ``divides``: the tile's rows divide ``rows``. ``row_stride``, in elements, is how far apart the rows' factors are:
+    rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given;
+    where the registers do not hold a tile so wide, it has one row.
+    ``streaming`` are cycles that each vector costs beside, which make higher tiles better. ``steps`` are unrolled, and
+    LLVM loads the vectors of all of them first.
+    """
+    lanes, registers = target.lanes(dtype), target.vector_registers
+    pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
+    best: tuple[float, int, RegisterTile] | None = None
+    for width in range(1, registers // 2) if vectors is None else [vectors]:
+        for height in range(1, min(rows, registers) + 1):
+            if width * (height + steps) + 1 > registers or (divides and rows % height) or height > 4 * pages:
+                continue
+            tile = RegisterTile(height, width, lanes)
+            count = math.ceil(rows / height) * math.ceil(columns / tile.columns)
+            step = step_cycles(height, width) + streaming * width
+            if best is None or (count * step, -height) < best[:2]:
+                best = count * step, -height, tile
+    return RegisterTile(1, vectors or 1, lanes) if best is None else best[2]

@@ -1,0 +1,114 @@
+"""Reductions along rows too short to be folded like long ones: several rows side by side.
+
+Each row becomes one vector of LANES partial results. Then neighbours are folded, in all rows at once, until each row
+has one result: those of some rows are a vector again, which is stored as it is. The order of folding is fixed by LANES,
+so that results do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .. import te
+from ..base.target import Target
+from ..ir.expr import Axis, Expr, Operand, as_index, const_int
+from ..ir.row_major import ravel_index, unravel_index
+from ..ir.simplify import simplify
+from ..lowering.schedule import Schedule
+from ..te.tensor import Tensors
+from .around import schedule_around
+from .rows import LEAST_EXTENT, Fold, RowFold, extent_of, row_span
+
+LANES = 16
+_PARTS_SUFFIX = ".parts"
+
+
+def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
+    """Whether the reduced axes are the innermost ones, of one to a few vectors together, and others stay."""
+    span = row_span(axes, shape)
+    extent = const_int(extent_of([shape[d] for d in span])) or 0
+    return LANES <= extent < LEAST_EXTENT and len(span) == len(axes) < len(shape)
+
+
+def folding_short_rows(together: int) -> RowFold:
+    """How ``together`` rows are folded at a time; a power of two, the lanes of a vector or less."""
+
+    def fold_rows(
+        name: str,
+        rows: Sequence[Expr],
+        extent: Expr,
+        fold: Fold,
+        term: Callable[[tuple[Operand, ...], Expr], Expr],
+        others: Sequence[Axis] = (),
+    ) -> te.Tensor:
+        length, count = const_int(extent), extent_of(rows)
+        assert length is not None  # as are_short_rows has it
+        assert not others
+        whole = const_int(simplify(count % together)) == 0
+
+        def part(block: Axis, element: Axis) -> Expr:
+            number, lane = block * together + element // LANES, element % LANES
+            row = tuple(unravel_index(number if whole else te.minimum(number, count - 1), rows))
+            total = term(row, lane)
+            for first in range(LANES, length - LANES + 1, LANES):
+                total = fold.combine(total, term(row, lane + first))
+            if length % LANES:
+                within = lane < length % LANES
+                last = te.if_then_else(within, term(row, lane + length // LANES * LANES), te.const(0, total.dtype))
+                total = te.select(within, fold.combine(total, last), total)
+            return total
+
+        width = together * LANES
+        blocks = simplify((count + (together - 1)) // together)
+        parts = te.compute((blocks, width), part, name=f"{name}{_PARTS_SUFFIX}{width}")
+        while width > together:
+            width //= 2
+            parts = _folded(parts, width, fold, f"{name}{_PARTS_SUFFIX}{width}")
+
+        def element(*row: Axis) -> Expr:
+            number = ravel_index([as_index(i) for i in row], rows)
+            return parts[number // together, number % together]
+
+        return te.compute(rows, element, name=name)
+
+    return fold_rows
+
+
+def _folded(parts: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
+    """Each part folded with its neighbour."""
+
+    def pair(block: Axis, k: Axis) -> Expr:
+        return fold.combine(parts[block, k * 2], parts[block, k * 2 + 1])
+
+    return te.compute((parts.shape[0], width), pair, name=name)
+
+
+def schedule_short_rows(attrs: object, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    """All parts of some rows stay in registers, until these rows' results are stored as one vector."""
+    parts = _parts(anchor[0])
+    schedule, main = schedule_around(anchor[0], outputs, parts, target)
+    stage = schedule[main]
+    block, row = stage.split(stage.fuse(*stage.loops), factor=const_int(parts[0].shape[1]))
+    stage.vectorize(row)
+    stage.parallel(block)
+    for tensor in parts:
+        part = schedule[tensor]
+        part.compute_at(stage, block)
+        vector, lane = part.split(part.loops[-1], factor=target.lanes(tensor.dtype))
+        part.vectorize(lane)
+        part.unroll(vector)
+    return schedule
+
+
+def _parts(tensor: te.Tensor) -> list[te.Tensor]:
+    """All stages of parts that a tensor is computed from, readers before what they read."""
+    found: dict[te.Tensor, None] = {}
+
+    def visit(tensor: te.Tensor) -> None:
+        for read in tensor.op.inputs:
+            visit(read)
+        if _PARTS_SUFFIX in tensor.name:
+            found[tensor] = None
+
+    visit(tensor)
+    return list(reversed(found))
