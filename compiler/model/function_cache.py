@@ -35,7 +35,8 @@ from ..symbols import symbols_of
 KIND = "function"
 MEMORY_ENTRIES = 256
 """Most functions kept in memory, the last used ones."""
-_SOURCES = ("ir", "te", "lowering", "codegen", "graph", "ops", "compiler")
+SOURCES = ("base", "ir", "te", "lowering", "schedules", "artifact", "codegen", "graph", "ops", "compiler")
+"""The folders whose code has a part in what is compiled: those that the compiler imports, by way of others as well."""
 _SIZE_BYTES = 8
 _MOST = 1 << 62
 
@@ -46,7 +47,7 @@ def function_key(
     """A digest of all that a compiled function depends on; names do not count, and of records those of its calls."""
     known = records.digest(workloads_of(function), target)
     more = f"{_foreign_code(function, target)}{known}"
-    return cache_key(KIND, graph_hash(function), target, options, _SOURCES, more)
+    return cache_key(KIND, graph_hash(function), target, options, SOURCES, more)
 
 
 def _foreign_code(function: Function, target: Target) -> str:

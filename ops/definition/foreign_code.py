@@ -11,7 +11,8 @@ import sys
 import uuid
 from pathlib import Path
 
-_OWN = __name__.removesuffix(".ops.foreign_code")
+_OWN = __name__.partition(".ops.")[0]
+"""The package itself."""
 _digests: dict[object, str] = {}
 
 

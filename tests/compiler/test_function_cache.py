@@ -4,6 +4,8 @@ import logging
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from loopwright.artifact.cache_entry import About
 from loopwright.artifact.choice import Choice
 from loopwright.artifact.model import CompiledFunction
 from loopwright.artifact.options import CodegenOptions
-from loopwright.compiler.model.compile_model import compile_model, workers
+from loopwright.compiler.model import workers
+from loopwright.compiler.model.compile_model import compile_model
 from loopwright.compiler.model.function_cache import (
+    SOURCES,
     FunctionCache,
     from_bytes,
     function_cache,
@@ -42,6 +46,16 @@ def model(name="x"):
 @pytest.fixture
 def cache(tmp_path):
     return FunctionCache(lambda: DiskCache(tmp_path), limit=2)
+
+
+def test_a_key_depends_on_the_sources_of_all_folders_that_the_compiler_imports():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    may_import = project["tool"]["importlinter"]["contracts"][0]["may_import"]
+    reached, left = set(), {"compiler"}
+    while left:
+        reached |= left
+        left = {other for folder in left for other in may_import[folder]} - reached
+    assert sorted(SOURCES) == sorted(reached)
 
 
 def test_code_of_another_version_of_llvm_is_not_taken_from_the_cache(monkeypatch):
