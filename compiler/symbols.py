@@ -19,7 +19,7 @@ from ..ir.expr import Expr, as_index, const_int
 from ..ir.facts import nonnegative, prove
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, substitute
-from ..ops.definition.run_checks import run_checks
+from ..ops.definition.registry import op_of
 
 Symbol = expr.Var
 
@@ -97,7 +97,7 @@ def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Ex
     order = post_order(function.body)
     found = dict.fromkeys(e for e in extents_of(node.type for node in order) if const_int(e) is None)
     for call in (node for node in order if isinstance(node, Call)):
-        for check in run_checks(call):
+        for check in op_of(call).asked_of_extents(call):
             if prove(check < 0, facts):
                 types = ", ".join(str(a.type) for a in call.args)
                 raise ModelError(f"{call.op.name}({types}): {divisibility(extent_of(check, names))}")

@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...graph.node import Call
 from ...graph.types import TensorType, Type
-from ...ops.definition.memory_view import RunsOfResult, memory_view
-from ...ops.definition.registry import Op, OpPattern
+from ...ops.definition.memory_view import RunsOfResult
+from ...ops.definition.registry import OpPattern, op_of
 from .prologue import reads_once
 
 MAX_CALLS = 48
@@ -39,14 +39,13 @@ _WORDS = {
 def pattern_of(call: Call) -> OpPattern:
     """The pattern of the operator; but what only puts values that are computed side by side needs no code at all, if
     these are written where they belong: it stays by itself."""
-    assert isinstance(call.op, Op)
-    return OpPattern.OPAQUE if is_assembled(call) else call.op.pattern
+    return OpPattern.OPAQUE if is_assembled(call) else op_of(call).pattern
 
 
 def is_assembled(call: Call) -> bool:
     """Whether the result is the results of other calls, one after the other in memory."""
     computed = len(dict.fromkeys(a for a in call.args if isinstance(a, Call))) == len(call.args)
-    return computed and isinstance(memory_view(call), RunsOfResult)
+    return computed and isinstance(op_of(call).memory_view(call), RunsOfResult)
 
 
 def obstacle(

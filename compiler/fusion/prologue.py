@@ -6,8 +6,7 @@ is elementwise before a pool whose windows do not overlap, so that nothing is co
 from __future__ import annotations
 
 from ...graph.node import Call, Node, tensor_of
-from ...ops.definition.registry import get_op
-from ...ops.definition.row_reads import axes_of_rows
+from ...ops.definition.registry import get_op, op_of
 from ...ops.families.pool import AVG_POOL, LP_POOL, MAX_POOL
 
 RESHAPE, TRANSPOSE = get_op("reshape"), get_op("transpose")
@@ -17,7 +16,7 @@ POOLS = (AVG_POOL, LP_POOL, MAX_POOL)
 def may_precede(node: Call, sink: Call, anchor: Call) -> bool:
     """Whether a call that only ``sink`` reads can be computed in the function of ``anchor``, of which the sink is part:
     it is the anchor's first operand, or moves rows for it as the node does."""
-    rank = axes_of_rows(anchor)
+    rank = op_of(anchor).axes_of_rows(anchor)
     if rank is None or not _moves_rows(node, rank):
         return False
     if sink is anchor:

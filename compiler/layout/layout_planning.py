@@ -22,8 +22,7 @@ from typing import Literal, TypeAlias
 from ...artifact.options import Arithmetic, Precision
 from ...base.aligned import aligned
 from ...base.choices import is_one_of
-from ...base.errors import LoopwrightError, ModelError, RuntimeArgumentError, SelectionError
-from ...base.foreign_errors import naming_code
+from ...base.errors import LoopwrightError, RuntimeArgumentError, SelectionError
 from ...base.mapped import give_back
 from ...base.target import Target
 from ...graph.layout import Layout
@@ -32,8 +31,8 @@ from ...graph.types import TensorType
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ir.expr import ONE
 from ...ops.definition.cost import moved
-from ...ops.definition.layout_rule import Held, LayoutUse, Packed, layout_rule_of
-from ...ops.definition.registry import Op
+from ...ops.definition.layout_rule import Held, LayoutUse, Packed
+from ...ops.definition.registry import op_of
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs, layout_transform
 from ...ops.families.reshape import expand_dims
 from ..selection.records import NO_RECORDS, TuningRecords
@@ -176,14 +175,11 @@ class _Planner:
     def ways(self, call: Call, states: Sequence[Sequence[State]]) -> tuple[Way, ...]:
         """The ways to make a call whose arguments can be had in these states; first the call as it is."""
         found = [Way(_as_it_is(call), self.cost(call))]
-        assert isinstance(call.op, Op)
-        rule = layout_rule_of(call.op)
-        if rule is None or self._is_tuned(call):
+        op = op_of(call)
+        if op.layout_rule is None or self._is_tuned(call):
             return tuple(found)
         given: dict[State, None] = {None: None, **dict.fromkeys(s for of_argument in states for s in of_argument)}
-        with naming_code(f"the layout rule of {call.op.name}", ModelError):
-            uses = dict.fromkeys(use for state in given for use in rule(call, state, self.target))
-        for use in uses:
+        for use in op.layout_uses(call, given, self.target):
             if _suits(call, use):
                 made = remade(call, use, [_stand_in(a, held) for a, held in zip(call.args, use.arguments, strict=True)])
                 found.append(Way(use, self.cost(made)))
@@ -243,8 +239,7 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
 
     Raises ``LoopwrightError`` if the result is not held so: then the operator's rule is wrong.
     """
-    op = use.op or call.op
-    assert isinstance(op, Op)
+    op = op_of(call) if use.op is None else use.op
     made = replace(op(*args, attrs=use.attrs, origin=call.origin), value=_value_in_layout(call, use.result))
     assert isinstance(call.type, TensorType) or use.result is None
     expected = (

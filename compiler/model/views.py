@@ -15,7 +15,8 @@ from ...graph.node import Call
 from ...ir.expr import ZERO, Expr, as_index
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
-from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult, memory_view
+from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult
+from ...ops.definition.registry import op_of
 from ..symbols import symbols_of
 from .units import Unit, Value, copy_of, type_of
 
@@ -86,7 +87,7 @@ def _view_of(unit: Unit) -> MemoryView | None:
     if not isinstance(call, Call) or len(call.args) != len(unit.inputs):
         return None
     given = all(a is p for a, p in zip(call.args, unit.function.params, strict=True))
-    return memory_view(call) if given else None
+    return op_of(call).memory_view(call) if given else None
 
 
 def _bytes(elements: Expr, unit: Unit) -> Expr:

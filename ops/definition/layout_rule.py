@@ -1,15 +1,14 @@
-"""How operators go along with layouts: rules, registered with the operators, which the layout planner asks.
+"""How operators go along with layouts: the layout rules that operators are registered with, and the usual ones.
 
-A rule says in which other ways a call can be made, with its arguments and its result held in other layouts. An operator
-without one needs all its arguments as they are. Mutable: the table of rules, under a lock.
+A rule says in which other ways a call can be made, with its arguments and its result held in other layouts; the layout
+planner asks it. An operator without one needs all its arguments as they are.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
 
@@ -21,7 +20,9 @@ from ...graph.layout import Layout
 from ...graph.node import Call, Constant
 from ...graph.types import TensorType, Type
 from ...ir.expr import ONE, Expr
-from .registry import Op
+
+if TYPE_CHECKING:
+    from .registry import Op  # which has a rule that gives uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +92,6 @@ class LayoutUse:
 LayoutRule: TypeAlias = Callable[[Call, Held | None, Target], Iterable[LayoutUse]]
 """The ways to make a call where one of its arguments is ``given`` in a layout; for None, those that the operator
 proposes by itself. What does not suit the types of arguments or result need not be left out."""
-
-_rules: dict[str, LayoutRule] = {}
-_lock = threading.Lock()
-
-
-def register_layout_rule(op: Op, rule: LayoutRule, override: bool = False) -> None:
-    """State how an operator goes along with layouts. A second rule is an error unless ``override`` is asked for."""
-    with _lock:
-        if op.name in _rules and not override:
-            raise LoopwrightError(f"operator {op.name} has a layout rule already; say override=True")
-        _rules[op.name] = rule
-
-
-def layout_rule_of(op: Op) -> LayoutRule | None:
-    return _rules.get(op.name)
 
 
 def same_layout(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:

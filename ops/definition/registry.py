@@ -1,4 +1,5 @@
-"""The registry of operators: what an operator is called, takes and gives. An entry an operator, made in its file.
+"""The registry of operators: what an operator is called, takes and gives, and the rules by which calls of it are
+planned. An entry an operator, made in its file.
 
 Mutable: ``register_op`` adds to a table, under a lock; everything that is registered is immutable.
 """
@@ -6,19 +7,23 @@ Mutable: ``register_op`` adds to a table, under a lock; everything that is regis
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from ...base.errors import LoopwrightError, TypeInferenceError
+from ...base.errors import InternalError, LoopwrightError, ModelError, TypeInferenceError
 from ...base.foreign_errors import naming_code
 from ...base.op_names import add_op_name
+from ...base.target import Target
 from ...graph.node import Call, Node, OpBase, check_node
 from ...graph.types import Type, TypeNode, folded
+from ...ir.expr import Expr
 from .attrs import Attrs
 from .foreign_code import note
 from .generic import where
+from .layout_rule import Held, LayoutRule, LayoutUse
+from .memory_view import MemoryRule, MemoryView
 
 
 class OpPattern(IntEnum):
@@ -46,6 +51,14 @@ SUPPORT_LEVELS = {
 Relation: TypeAlias = Callable[[Sequence[Type], Any], Type]
 """From the types of the arguments and the attributes to the result's type; raises ``TypeInferenceError``."""
 
+RowRule: TypeAlias = Callable[[Call], int | None]
+"""The number of trailing axes that are a row of the first argument, where the call reads its rows one by one, wherever
+they lie: what only moves rows then needs no copy. None if the call reads it in another way."""
+
+ExtentRule: TypeAlias = Callable[[Call], Sequence[Expr]]
+"""What a call asks of symbolic extents that its types do not say, checked when the values are known: index expressions
+that must not be negative; ``0 - a % b`` says that b divides a."""
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -55,7 +68,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op(OpBase):
-    """An operator. ``variadic``: the last argument may be given any number of times, at least once."""
+    """An operator. ``variadic``: the last argument may be given any number of times, at least once.
+
+    A rule that is None says the least: calls take their arguments as they are, their elements have to be moved, they do
+    not read rows, and they ask nothing of extents.
+    """
 
     name: str
     description: str
@@ -65,6 +82,10 @@ class Op(OpBase):
     pattern: OpPattern
     variadic: bool = False
     support_level: int = 10
+    layout_rule: LayoutRule | None = None
+    memory_rule: MemoryRule | None = None
+    row_rule: RowRule | None = None
+    extent_rule: ExtentRule | None = None
 
     @property
     def num_inputs(self) -> int | None:
@@ -97,6 +118,36 @@ class Op(OpBase):
         if not isinstance(result, TypeNode):
             raise TypeInferenceError(f"{relation} should give a type, as tensor_type makes it, but it gives {result!r}")
         return folded(result)
+
+    def layout_uses(self, call: Call, given: Iterable[Held | None], target: Target) -> tuple[LayoutUse, ...]:
+        """The other ways to make a call, each once, where one of its arguments can be had in these layouts. Raises
+        ``ModelError`` for a rule that fails, as the methods of the other rules do."""
+        rule = self.layout_rule
+        if rule is None:
+            return ()
+        with naming_code(f"the layout rule of {self.name}", ModelError):
+            return tuple(dict.fromkeys(use for held in given for use in rule(call, held, target)))
+
+    def memory_view(self, call: Call) -> MemoryView | None:
+        """Where the result of a call lies; None if its elements have to be moved."""
+        if self.memory_rule is None:
+            return None
+        with naming_code(f"the memory rule of {self.name}", ModelError):
+            return self.memory_rule(call)
+
+    def axes_of_rows(self, call: Call) -> int | None:
+        """How many trailing axes of its first argument a call reads as rows; None if it reads no rows."""
+        if self.row_rule is None:
+            return None
+        with naming_code(f"the row rule of {self.name}", ModelError):
+            return self.row_rule(call)
+
+    def asked_of_extents(self, call: Call) -> tuple[Expr, ...]:
+        """The index expressions that must not be negative for a call."""
+        if self.extent_rule is None:
+            return ()
+        with naming_code(f"the extent rule of {self.name}", ModelError):
+            return tuple(self.extent_rule(call))
 
     def _names(self, count: int) -> list[str]:
         names = [a.name for a in self.arguments]
@@ -131,12 +182,32 @@ def register_op(
     attrs: type[Attrs] | None = None,
     variadic: bool = False,
     support_level: int = 10,
+    *,
+    layout_rule: LayoutRule | None = None,
+    memory_rule: MemoryRule | None = None,
+    row_rule: RowRule | None = None,
+    extent_rule: ExtentRule | None = None,
 ) -> Op:
-    """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``."""
+    """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``.
+
+    ``layout_rule`` says how calls go along with layouts, ``memory_rule`` where their results lie, ``row_rule`` whether
+    they read rows of their first argument, and ``extent_rule`` what they ask of extents that are open.
+    """
     if support_level not in range(1, 11):
         raise LoopwrightError(f"operator {name!r}: support levels are 1, basic, to 10, found {support_level!r}")
     op = Op(
-        name, description, tuple(Argument(*a) for a in arguments), attrs, relation, pattern, variadic, support_level
+        name,
+        description,
+        tuple(Argument(*a) for a in arguments),
+        attrs,
+        relation,
+        pattern,
+        variadic,
+        support_level,
+        layout_rule,
+        memory_rule,
+        row_rule,
+        extent_rule,
     )
     with _lock:
         if name in _ops:
@@ -145,6 +216,13 @@ def register_op(
         add_op_name(name)
     note(relation)
     return op
+
+
+def op_of(call: Call) -> Op:
+    """The operator that a call is of."""
+    if not isinstance(call.op, Op):
+        raise InternalError(f"{call.op!r} is called, which is no operator")
+    return call.op
 
 
 def get_op(name: str) -> Op:

@@ -22,7 +22,7 @@ from ...te.broadcasting import read_broadcast
 from ...te.tensor import Tensors
 from ..definition.arguments import flag
 from ..definition.attrs import Attrs, attr, one_of
-from ..definition.layout_rule import register_layout_rule, same_layout
+from ..definition.layout_rule import same_layout
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
 from ..definition.relations import INTEGER_KINDS, NUMBER_KINDS, broadcast_shapes, same_dtype, tensor_argument
@@ -67,9 +67,17 @@ def _register(
         )
 
     arguments = [(n, "any shape that broadcasts") for n in names]
-    op = register_op(name, description, arguments, relation, OpPattern.BROADCAST, attrs, support_level=1)
+    op = register_op(
+        name,
+        description,
+        arguments,
+        relation,
+        OpPattern.BROADCAST,
+        attrs,
+        support_level=1,
+        layout_rule=same_layout,
+    )
     register_compute(op, compute)
-    register_layout_rule(op, same_layout)
     return op
 
 

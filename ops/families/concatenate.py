@@ -15,8 +15,8 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
-from ..definition.layout_rule import Held, follow_axes, register_layout_rule
-from ..definition.memory_view import RunsOfResult, register_memory_rule
+from ..definition.layout_rule import Held, follow_axes
+from ..definition.memory_view import RunsOfResult
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, same_dtype, tensor_argument
@@ -77,25 +77,9 @@ def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tenso
     return te.compute(result.shape, element, name="concatenate")
 
 
-CONCATENATE = register_op(
-    "concatenate",
-    "tensors one after the other along an axis",
-    [("x", "tensors that differ in the extent of that axis at most")],
-    _relation,
-    OpPattern.INJECTIVE,
-    ConcatenateAttrs,
-    variadic=True,
-    support_level=1,
-)
-register_compute(CONCATENATE, _compute)
-
-
 def _in_layout(attrs: ConcatenateAttrs, given: Held) -> ConcatenateAttrs:
     """Blocks that divide all tensors follow each other as their elements do."""
     return ConcatenateAttrs(given.layout.position(given.primal.axes[attrs.axis].name))
-
-
-register_layout_rule(CONCATENATE, follow_axes(_in_layout))
 
 
 def _in_memory(call: Call) -> RunsOfResult | None:
@@ -108,7 +92,19 @@ def _in_memory(call: Call) -> RunsOfResult | None:
     return RunsOfResult(tuple(simplify(start * stride) for start in starts))
 
 
-register_memory_rule(CONCATENATE, _in_memory)
+CONCATENATE = register_op(
+    "concatenate",
+    "tensors one after the other along an axis",
+    [("x", "tensors that differ in the extent of that axis at most")],
+    _relation,
+    OpPattern.INJECTIVE,
+    ConcatenateAttrs,
+    variadic=True,
+    support_level=1,
+    layout_rule=follow_axes(_in_layout),
+    memory_rule=_in_memory,
+)
+register_compute(CONCATENATE, _compute)
 
 
 def concatenate(tensors: Sequence[Node] | Node, axis: int = 0) -> Call:

@@ -24,7 +24,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.condition import clause
-from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
 from ..definition.registry import Op, OpPattern, register_op
@@ -174,8 +174,8 @@ def _register(
 ) -> Op:
     arguments = [("x", "[N, C, spatial…], or in its layout")]
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
-    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
-    register_layout_rule(op, follow_layout(_primal))
+    rule = follow_layout(_primal)
+    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2, layout_rule=rule)
 
     @register_strategy(op)
     def strategy(attrs: GlobalPoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:

@@ -27,7 +27,7 @@ from ..definition.arguments import real
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.condition import clause
 from ..definition.cost import elements, moved
-from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
 from ..definition.registry import OpPattern, register_op
@@ -222,6 +222,11 @@ class _ChannelRows:
         return schedule
 
 
+def _primal(call: Call) -> Layout:
+    rank = tensor_of(call).ndim
+    return Layout(f"NC{spatial_axes(rank - 2)}" if 3 <= rank <= 5 else "NC")
+
+
 LRN = register_op(
     "nn.lrn",
     "Local response normalisation: x / (bias + alpha / size · Σ x² over neighbouring channels)^beta",
@@ -230,15 +235,8 @@ LRN = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     LrnAttrs,
     support_level=2,
+    layout_rule=follow_layout(_primal),
 )
-
-
-def _primal(call: Call) -> Layout:
-    rank = tensor_of(call).ndim
-    return Layout(f"NC{spatial_axes(rank - 2)}" if 3 <= rank <= 5 else "NC")
-
-
-register_layout_rule(LRN, follow_layout(_primal))
 
 
 @register_strategy(LRN)

@@ -14,7 +14,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming
 from ..definition.attrs import Attrs, all_non_negative, attr, one_of
-from ..definition.layout_rule import Held, follow_axes, register_layout_rule
+from ..definition.layout_rule import Held, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
@@ -51,18 +51,6 @@ def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.pad(inputs[0], attrs.before, attrs.after, attrs.mode, attrs.value)
 
 
-PAD = register_op(
-    "pad",
-    "elements added around a tensor",
-    [("x", "any shape")],
-    _relation,
-    OpPattern.INJECTIVE,
-    PadAttrs,
-    support_level=2,
-)
-register_compute(PAD, _compute)
-
-
 def _in_layout(attrs: PadAttrs, given: Held) -> PadAttrs | None:
     """What is added to axes that are not cut into blocks goes with them."""
     before, after = [0] * given.layout.ndim, [0] * given.layout.ndim
@@ -75,7 +63,17 @@ def _in_layout(attrs: PadAttrs, given: Held) -> PadAttrs | None:
     return replace(attrs, before=tuple(before), after=tuple(after))
 
 
-register_layout_rule(PAD, follow_axes(_in_layout))
+PAD = register_op(
+    "pad",
+    "elements added around a tensor",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    PadAttrs,
+    support_level=2,
+    layout_rule=follow_axes(_in_layout),
+)
+register_compute(PAD, _compute)
 
 
 def pad(

@@ -25,7 +25,7 @@ from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis
 from ..definition.attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from ..definition.condition import clause
-from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
 from ..definition.registry import Op, OpPattern, register_op
@@ -320,8 +320,8 @@ def _register(
 ) -> Op:
     arguments = [("x", "[N, C, spatial…], or in its layout")]
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
-    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2)
-    register_layout_rule(op, follow_layout(lambda call: call.attrs.primal))
+    rule = follow_layout(lambda call: call.attrs.primal)
+    op = register_op(name, description, arguments, relation, pattern, attrs, support_level=2, layout_rule=rule)
 
     @register_strategy(op)
     def strategy(attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:

@@ -26,7 +26,7 @@ from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of, flag
 from ..definition.attrs import Attrs, all_non_negative, attr
 from ..definition.condition import clause, long_rows
-from ..definition.layout_rule import Held, LayoutUse, moved_axes, register_layout_rule
+from ..definition.layout_rule import Held, LayoutUse, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axes, tensor_argument
@@ -198,7 +198,14 @@ def _register(
     """``folds``: how many times the compute goes through the elements; short rows are folded once."""
     arguments = [("x", "any shape")]
     op = register_op(
-        name, description, arguments, _relation(kinds), OpPattern.COMM_REDUCE, ReduceAttrs, support_level=4
+        name,
+        description,
+        arguments,
+        _relation(kinds),
+        OpPattern.COMM_REDUCE,
+        ReduceAttrs,
+        support_level=4,
+        layout_rule=_layouts,
     )
 
     @register_strategy(op)
@@ -214,7 +221,6 @@ def _register(
                 made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
         return made
 
-    register_layout_rule(op, _layouts)
     return op
 
 

@@ -17,7 +17,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import PerAxis, axes_of, flag, integer, integer_list, integers, naming
 from ..definition.attrs import Attrs, attr
-from ..definition.memory_view import RunOfArgument, register_memory_rule
+from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axes, normalize_axis, tensor_argument
@@ -186,6 +186,11 @@ def _expand_dims_relation(types: Sequence[Type], attrs: AxesAttrs) -> Type:
     return TensorType(tuple(ONE if k in attrs.axes else next(old) for k in range(rank)), x.dtype)
 
 
+def _in_memory(call: Call) -> RunOfArgument:
+    """All elements stay in their order."""
+    return RunOfArgument(ZERO)
+
+
 RESHAPE = register_op(
     "reshape",
     "the same elements, in the same order, in another shape",
@@ -194,6 +199,7 @@ RESHAPE = register_op(
     OpPattern.INJECTIVE,
     ReshapeAttrs,
     support_level=3,
+    memory_rule=_in_memory,
 )
 SQUEEZE = register_op(
     "squeeze",
@@ -203,6 +209,7 @@ SQUEEZE = register_op(
     OpPattern.INJECTIVE,
     AxesAttrs,
     support_level=3,
+    memory_rule=_in_memory,
 )
 EXPAND_DIMS = register_op(
     "expand_dims",
@@ -212,10 +219,10 @@ EXPAND_DIMS = register_op(
     OpPattern.INJECTIVE,
     AxesAttrs,
     support_level=3,
+    memory_rule=_in_memory,
 )
 for _op in (RESHAPE, SQUEEZE, EXPAND_DIMS):
     register_compute(_op, _compute_reshaped)
-    register_memory_rule(_op, lambda call: RunOfArgument(ZERO))
 
 
 def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:

@@ -11,7 +11,7 @@ from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
 from ...te.broadcasting import read_broadcast
 from ...te.tensor import Tensors
-from ..definition.layout_rule import register_layout_rule, same_layout
+from ..definition.layout_rule import same_layout
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import broadcast_shapes, same_dtype, tensor_argument
@@ -45,9 +45,9 @@ WHERE = register_op(
     _relation,
     OpPattern.BROADCAST,
     support_level=3,
+    layout_rule=same_layout,
 )
 register_compute(WHERE, _compute)
-register_layout_rule(WHERE, same_layout)
 
 
 def where(condition: Node, a: Node, b: Node) -> Call:

@@ -15,8 +15,8 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
-from ..definition.layout_rule import Held, follow_axes, register_layout_rule
-from ..definition.memory_view import RunOfArgument, register_memory_rule
+from ..definition.layout_rule import Held, follow_axes
+from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
@@ -85,26 +85,11 @@ def _compute(attrs: StridedSliceAttrs, inputs: Tensors, result: Type) -> te.Tens
     return te.compute([count for _, count, _ in ranges], element, name="strided_slice")
 
 
-STRIDED_SLICE = register_op(
-    "strided_slice",
-    "every so manieth element of ranges of the axes",
-    [("x", "any shape")],
-    _relation,
-    OpPattern.INJECTIVE,
-    StridedSliceAttrs,
-    support_level=3,
-)
-register_compute(STRIDED_SLICE, _compute)
-
-
 def _in_layout(attrs: StridedSliceAttrs, given: Held) -> StridedSliceAttrs | None:
     """Axes that are sliced must not be cut into blocks."""
     moved = [given.moved_axis(axis) for axis in attrs.axes]
     axes = tuple(axis for axis in moved if axis is not None)
     return replace(attrs, axes=axes) if len(axes) == len(moved) else None
-
-
-register_layout_rule(STRIDED_SLICE, follow_axes(_in_layout))
 
 
 def _in_memory(call: Call) -> RunOfArgument | None:
@@ -121,7 +106,18 @@ def _in_memory(call: Call) -> RunOfArgument | None:
     return RunOfArgument(simplify(begin))
 
 
-register_memory_rule(STRIDED_SLICE, _in_memory)
+STRIDED_SLICE = register_op(
+    "strided_slice",
+    "every so manieth element of ranges of the axes",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    StridedSliceAttrs,
+    support_level=3,
+    layout_rule=follow_axes(_in_layout),
+    memory_rule=_in_memory,
+)
+register_compute(STRIDED_SLICE, _compute)
 
 
 def strided_slice(

@@ -22,7 +22,7 @@ from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
 from ..definition.condition import long_rows
-from ..definition.layout_rule import Held, follow_axes, moved_axes, register_layout_rule
+from ..definition.layout_rule import Held, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, normalize_axes, tensor_argument
@@ -104,7 +104,14 @@ class SoftmaxCall(Protocol):
 
 def _register(name: str, description: str) -> SoftmaxCall:
     op = register_op(
-        name, description, [("x", "floats")], _relation, OpPattern.COMM_REDUCE, SoftmaxAttrs, support_level=1
+        name,
+        description,
+        [("x", "floats")],
+        _relation,
+        OpPattern.COMM_REDUCE,
+        SoftmaxAttrs,
+        support_level=1,
+        layout_rule=follow_axes(_in_layout),
     )
 
     @register_strategy(op)
@@ -114,8 +121,6 @@ def _register(name: str, description: str) -> SoftmaxCall:
         with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
             made.add_implementation(_compute(name, by_rows=True), _schedule, f"{name}.rows", plevel=15)
         return made
-
-    register_layout_rule(op, follow_axes(_in_layout))
 
     def make(x: Node, axis: PerAxis = -1) -> Call:
         return op(x, attrs=SoftmaxAttrs(axes_of(name, x, axis)))

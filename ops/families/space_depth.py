@@ -23,7 +23,7 @@ from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr, one_of, positive
 from ..definition.condition import clause
 from ..definition.cost import elements, moved
-from ..definition.layout_rule import follow_layout, register_layout_rule
+from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
@@ -178,6 +178,7 @@ DEPTH_TO_SPACE = register_op(
     OpPattern.INJECTIVE,
     PixelAttrs,
     support_level=5,
+    layout_rule=follow_layout(lambda call: NCHW),
 )
 SPACE_TO_DEPTH = register_op(
     "nn.space_to_depth",
@@ -208,9 +209,6 @@ def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: 
             name = "nn.depth_to_space.interleaved"
             strategy.add_implementation(made.compute, made.schedule, name, plevel=20, cost=movement)
     return strategy
-
-
-register_layout_rule(DEPTH_TO_SPACE, follow_layout(lambda call: NCHW))
 
 
 def depth_to_space(x: Node, block_size: int, mode: str = "DCR") -> Call:

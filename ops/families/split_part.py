@@ -17,11 +17,10 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr, positive
-from ..definition.layout_rule import Held, follow_axes, register_layout_rule
-from ..definition.memory_view import RunOfArgument, register_memory_rule
+from ..definition.layout_rule import Held, follow_axes
+from ..definition.memory_view import RunOfArgument
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
-from ..definition.run_checks import register_run_checks
 from ..definition.strategy import register_compute
 
 
@@ -61,25 +60,10 @@ def _compute(attrs: SplitPartAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.compute(result.shape, lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])], name="split_part")
 
 
-SPLIT_PART = register_op(
-    "split_part",
-    "one of the parts that an axis is cut into",
-    [("x", "any shape")],
-    _relation,
-    OpPattern.INJECTIVE,
-    SplitPartAttrs,
-    support_level=3,
-)
-register_compute(SPLIT_PART, _compute)
-
-
 def _in_layout(attrs: SplitPartAttrs, given: Held) -> SplitPartAttrs | None:
     """The axis that is cut must not be cut into blocks."""
     axis = given.moved_axis(attrs.axis)
     return None if axis is None else replace(attrs, axis=axis)
-
-
-register_layout_rule(SPLIT_PART, follow_axes(_in_layout))
 
 
 def _in_memory(call: Call) -> RunOfArgument | None:
@@ -93,16 +77,25 @@ def _in_memory(call: Call) -> RunOfArgument | None:
     return RunOfArgument(simplify(begin))
 
 
-register_memory_rule(SPLIT_PART, _in_memory)
-
-
-def _checks(call: Call) -> Sequence[Expr]:
+def _asked_of_extents(call: Call) -> Sequence[Expr]:
     """Equal parts leave nothing over."""
     extent = tensor_of(call.args[0]).shape[call.attrs.axis]
     return (ZERO - extent % call.attrs.parts,) if call.attrs.even else ()
 
 
-register_run_checks(SPLIT_PART, _checks)
+SPLIT_PART = register_op(
+    "split_part",
+    "one of the parts that an axis is cut into",
+    [("x", "any shape")],
+    _relation,
+    OpPattern.INJECTIVE,
+    SplitPartAttrs,
+    support_level=3,
+    layout_rule=follow_axes(_in_layout),
+    memory_rule=_in_memory,
+    extent_rule=_asked_of_extents,
+)
+register_compute(SPLIT_PART, _compute)
 
 
 def split_evenly(x: Node, parts: int, axis: int = 0, even: bool = False) -> tuple[Call, ...]:

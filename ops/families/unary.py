@@ -19,7 +19,7 @@ from ...ir.expr import Expr
 from ...te.tensor import Tensors
 from ..definition.arguments import flag, real
 from ..definition.attrs import Attrs, attr, one_of
-from ..definition.layout_rule import register_layout_rule, same_layout
+from ..definition.layout_rule import same_layout
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, INTEGER_KINDS, NUMBER_KINDS, tensor_argument
@@ -67,9 +67,17 @@ def _register(
         (x,) = inputs
         return te.compute(x.shape, lambda *i: element(x[i], attrs), name=name)
 
-    op = register_op(name, description, [("x", "any shape")], relation, OpPattern.ELEMENTWISE, attrs, support_level=1)
+    op = register_op(
+        name,
+        description,
+        [("x", "any shape")],
+        relation,
+        OpPattern.ELEMENTWISE,
+        attrs,
+        support_level=1,
+        layout_rule=same_layout,
+    )
     register_compute(op, compute)
-    register_layout_rule(op, same_layout)
     return op
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.attrs import Attrs, attr
-from loopwright.ops.definition.layout_rule import Held, LayoutUse, Packed, register_layout_rule
+from loopwright.ops.definition.layout_rule import Held, LayoutUse, Packed
 from loopwright.ops.definition.registry import Argument, Op, OpPattern
 from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
 
@@ -262,19 +262,7 @@ class StepAttrs(Attrs):
 
 
 LAYOUTS = ("AB", "BA", "AB4b")
-STEP = Op(
-    "test.step", "", (Argument("x", ""),), StepAttrs,
-    lambda types, attrs: Held(Layout("AB"), Layout(attrs.given)).type_of(tensor_type((64, 64), "float32")),
-    OpPattern.OPAQUE,
-)  # fmt: skip
-
-
-@register_strategy(STEP, override=True)
-def _step_strategy(attrs, inputs, result, target):
-    strategy = OpStrategy()
-    cost = attrs.costs[attrs.number][LAYOUTS.index(attrs.taken)][LAYOUTS.index(attrs.given)]
-    strategy.add_implementation(None, schedule_default, "step", cost=cost)
-    return strategy
+TRANSFORM_COST = 1.1 * 64 * 64 + 2000
 
 
 def held(layout):
@@ -287,8 +275,19 @@ def _step_layouts(call, given, target):
         yield LayoutUse((held(taken),), attrs, held(result))
 
 
-register_layout_rule(STEP, _step_layouts, override=True)
-TRANSFORM_COST = 1.1 * 64 * 64 + 2000
+STEP = Op(
+    "test.step", "", (Argument("x", ""),), StepAttrs,
+    lambda types, attrs: Held(Layout("AB"), Layout(attrs.given)).type_of(tensor_type((64, 64), "float32")),
+    OpPattern.OPAQUE, layout_rule=_step_layouts,
+)  # fmt: skip
+
+
+@register_strategy(STEP, override=True)
+def _step_strategy(attrs, inputs, result, target):
+    strategy = OpStrategy()
+    cost = attrs.costs[attrs.number][LAYOUTS.index(attrs.taken)][LAYOUTS.index(attrs.given)]
+    strategy.add_implementation(None, schedule_default, "step", cost=cost)
+    return strategy
 
 
 def cheapest(costs):
@@ -336,10 +335,11 @@ class Doubled:
         return np.stack([row] * self.copies)
 
 
-def _add_row_op(name, used_cost):
+def _add_row_op(name, used_cost, layout_rule=None):
     op = Op(
-        name, "", (Argument("x", ""), Argument("row", "")), AddRowAttrs, lambda types, attrs: types[0], OpPattern.OPAQUE
-    )
+        name, "", (Argument("x", ""), Argument("row", "")), AddRowAttrs, lambda types, attrs: types[0],
+        OpPattern.OPAQUE, layout_rule=layout_rule,
+    )  # fmt: skip
 
     def compute(attrs, inputs, result):
         x, row = inputs
@@ -355,7 +355,7 @@ def _add_row_op(name, used_cost):
     return op
 
 
-ADD_ROW, ADD_PACKED_ROW = _add_row_op("test.add_row", "cost"), _add_row_op("test.add_packed_row", "packed_cost")
+ADD_PACKED_ROW = _add_row_op("test.add_packed_row", "packed_cost")
 
 
 def _add_row_uses(call, given, target, copies=2):
@@ -363,10 +363,7 @@ def _add_row_uses(call, given, target, copies=2):
     yield LayoutUse((None, packed), call.attrs, None, op=ADD_PACKED_ROW)
 
 
-@pytest.fixture
-def add_row():
-    register_layout_rule(ADD_ROW, _add_row_uses, override=True)
-    return ADD_ROW
+ADD_ROW = _add_row_op("test.add_row", "cost", _add_row_uses)
 
 
 @pytest.mark.parametrize("lead", [(64,), (te.var("n"),), (te.var("n"), 16)], ids=["known", "open", "open_batch"])
@@ -395,9 +392,9 @@ def test_a_narrow_constant_is_packed_unless_rows_would_be_copied_for_it(terms, e
     assert [made.op.name for made in calls(plan.function)] == [expected]
 
 
-def test_a_constant_is_packed_where_the_operator_for_it_costs_less(add_row):
+def test_a_constant_is_packed_where_the_operator_for_it_costs_less():
     x, row = lw.var("x", (3, 5)), lw.const(np.arange(5, dtype="float32"))
-    call = add_row(add_row(x, row, attrs=AddRowAttrs(9.0, 5.0)), row, attrs=AddRowAttrs(5.0, 9.0))
+    call = ADD_ROW(ADD_ROW(x, row, attrs=AddRowAttrs(9.0, 5.0)), row, attrs=AddRowAttrs(5.0, 9.0))
     plan = plan_layouts(lw.Function([x], call), TARGET)
     assert (plan.before, plan.after) == (14.0, 10.0)
     assert [made.op.name for made in calls(plan.function)] == ["test.add_packed_row", "test.add_row"]
@@ -409,14 +406,14 @@ def test_a_constant_is_packed_where_the_operator_for_it_costs_less(add_row):
     np.testing.assert_array_equal(result, value + row.value + row.value)
 
 
-def test_only_constants_are_packed(add_row):
+def test_only_constants_are_packed():
     x, row = lw.var("x", (3, 5)), lw.var("row", (5,))
-    f = lw.Function([x, row], add_row(x, row, attrs=AddRowAttrs(9.0, 5.0)))
+    f = lw.Function([x, row], ADD_ROW(x, row, attrs=AddRowAttrs(9.0, 5.0)))
     assert plan_layouts(f, TARGET).function is f
 
 
-def test_a_rule_that_is_wrong_about_what_it_packs_is_told(add_row):
-    register_layout_rule(add_row, lambda *given: _add_row_uses(*given, copies=3), override=True)
+def test_a_rule_that_is_wrong_about_what_it_packs_is_told():
+    add_row = _add_row_op("test.wrongly_packed", "cost", lambda *given: _add_row_uses(*given, copies=3))
     x, row = lw.var("x", (3, 5)), lw.const(np.zeros(5, "float32"))
     call = add_row(x, row, attrs=AddRowAttrs(9.0, 5.0))
     with pytest.raises(lw.LoopwrightError, match=r"Doubled\(copies=3\) should pack .* to .*\[2, 5\].*, but it gives"):
@@ -424,9 +421,8 @@ def test_a_rule_that_is_wrong_about_what_it_packs_is_told(add_row):
 
 
 def test_a_rule_that_is_wrong_is_told():
-    wrong = Op("test.wrong", "", STEP.arguments, StepAttrs, lambda types, attrs: types[0], OpPattern.OPAQUE)
+    wrong = replace(STEP, name="test.wrong", relation=lambda types, attrs: types[0])
     register_strategy(wrong, override=True)(_step_strategy)
-    register_layout_rule(wrong, _step_layouts, override=True)
     x = lw.var("x", (64, 64))
     call = wrong(x, attrs=StepAttrs(0, costs=(((1.0,) * 3,) * 3,)))
     with pytest.raises(

@@ -8,8 +8,6 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ops.definition import registry
-from loopwright.ops.definition.layout_rule import register_layout_rule
-from loopwright.ops.definition.memory_view import register_memory_rule
 from loopwright.ops.definition.registry import OpPattern, register_op
 from loopwright.ops.definition.strategy import OpStrategy, register_compute, register_strategy
 
@@ -120,9 +118,8 @@ def test_a_strategy_that_fails():
 
 
 def test_rules_that_fail():
-    for name, register in (("layout", register_layout_rule), ("memory", register_memory_rule)):
-        op = register_op(f"broken.{name}", "", [("x", "")], first_type, OpPattern.OPAQUE)
+    for name in ("layout", "memory", "row", "extent"):
+        op = register_op(f"broken.{name}", "", [("x", "")], first_type, OpPattern.OPAQUE, **{f"{name}_rule": fails})
         register_compute(op, twice)
-        register(op, fails)
         with pytest.raises(lw.ModelError, match=rf"the {name} rule of broken\.{name} raised IndexError: list index"):
             compiled(lw.nn.add(op(lw.nn.softmax(X)), lw.const(np.ones((4, 8), np.float32))))

@@ -23,11 +23,10 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, is_byte, narrowed, product_dtype, widened
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import elements, moved, multiplied
-from ...definition.layout_rule import Held, LayoutUse, register_layout_rule
+from ...definition.layout_rule import Held, LayoutUse
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
 from ...definition.relations import tensor_argument
-from ...definition.row_reads import register_row_rule
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ..window import (
     AutoPad,
@@ -94,6 +93,15 @@ def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
 # Registration
 
 
+def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    yield from pointwise_uses(call, given, target)
+    yield from blocked_uses(call, given, target)
+    yield from blocked_depthwise_uses(call, given, target)
+    yield from filter_vector_uses(call, given, target)
+    yield from winograd_uses(call, given, target)
+    yield from strassen_uses(call, given, target)
+
+
 def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
     axes = spatial_axes(rank)
     return register_op(
@@ -107,6 +115,8 @@ def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
         OpPattern.OUT_ELEMENTWISE_FUSABLE,
         attrs,
         support_level=2,
+        layout_rule=_layout_rule,
+        row_rule=axes_of_rows,
     )
 
 
@@ -174,19 +184,8 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     return strategy
 
 
-def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
-    yield from pointwise_uses(call, given, target)
-    yield from blocked_uses(call, given, target)
-    yield from blocked_depthwise_uses(call, given, target)
-    yield from filter_vector_uses(call, given, target)
-    yield from winograd_uses(call, given, target)
-    yield from strassen_uses(call, given, target)
-
-
 for _op in (CONV1D, CONV2D, CONV3D):
     register_strategy(_op)(_strategy)
-    register_layout_rule(_op, _layout_rule)
-    register_row_rule(_op, axes_of_rows)
 
 
 # Calls

@@ -17,7 +17,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
 from ...definition.arguments import dtype_name, flag
 from ...definition.attrs import Attrs, attr
-from ...definition.layout_rule import Held, LayoutUse, register_layout_rule
+from ...definition.layout_rule import Held, LayoutUse
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import broadcast_shapes, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
@@ -49,12 +49,30 @@ def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, tar
         add_dots(strategy, product, target)
 
 
+def _uses_of_constant(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+    """The layout rule of products: a constant matrix on the right can be packed, as suits dtypes and extents."""
+    a, b = call.args
+    if given is not None or not isinstance(b, Constant):
+        return
+    product = matrix_product([a.type, b.type], call.type, call.attrs.transposed)
+    if product is not None and product.right.ndim == 2:
+        yield from packed_uses(product, target)
+        yield from strassen_uses(product, target)
+        yield from packed_byte_uses(product, target)
+        yield from packed_pair_uses(product, target)
+
+
 # nn.matmul
 
 
 @dataclass(frozen=True)
 class MatmulAttrs(Attrs):
     out_dtype: str = attr(OUT_DTYPE, default="")
+
+    @property
+    def transposed(self) -> bool:
+        """The right factor is [K, N] always, as that of ``nn.dense`` need not be."""
+        return False
 
 
 def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
@@ -92,6 +110,7 @@ MATMUL = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     MatmulAttrs,
     support_level=1,
+    layout_rule=_uses_of_constant,
 )
 
 
@@ -102,17 +121,6 @@ def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, t
     add_products(strategy, inputs, result, target, transposed=False)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
-
-
-def _matmul_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
-    if given is None:
-        yield from packed_uses(call, False, target)
-        yield from strassen_uses(call, False, target)
-        yield from packed_byte_uses(call, False, target)
-        yield from packed_pair_uses(call, False, target)
-
-
-register_layout_rule(MATMUL, _matmul_uses)
 
 
 def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
@@ -159,6 +167,7 @@ DENSE = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     DenseAttrs,
     support_level=1,
+    layout_rule=_uses_of_constant,
 )
 
 
@@ -169,17 +178,6 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
     add_products(strategy, inputs, result, target, attrs.transposed)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
-
-
-def _dense_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
-    if given is None:
-        yield from packed_uses(call, call.attrs.transposed, target)
-        yield from strassen_uses(call, call.attrs.transposed, target)
-        yield from packed_byte_uses(call, call.attrs.transposed, target)
-        yield from packed_pair_uses(call, call.attrs.transposed, target)
-
-
-register_layout_rule(DENSE, _dense_uses)
 
 
 def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:

@@ -18,7 +18,7 @@ from .... import te
 from ....base.dtype import FLOAT16, DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.node import Call, Constant, Node
+from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type, tensor_type
 from ....ir.expr import Axis, Expr, const_int
 from ....lowering.schedule import Schedule
@@ -213,13 +213,8 @@ def widens_quickly(kind: DType, target: Target) -> bool:
     return kind is not FLOAT16 or target.arch in ("aarch64", "arm64") or target.has("f16c")
 
 
-def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
+def packed_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
     """The way to multiply by a constant matrix of floats that is packed."""
-    a, b = call.args
-    weight = tensor_argument(b.type, "b")
-    product = matrix_product([a.type, b.type], call.type, transposed)
-    if product is None or not isinstance(b, Constant) or weight.ndim != 2:
-        return
     kind = product.result.dtype
     if kind.is_float and product.left.dtype is kind and widens_quickly(kind, target):
         sums = accumulator(kind)
@@ -230,7 +225,7 @@ def packed_uses(call: Call, transposed: bool, target: Target) -> Iterator[Layout
         )
         width = blocking.tile.columns
         panels = tensor_type((math.ceil(product.columns / width), product.terms, width), kind)
-        arguments = (None, Packed(Panels(width, transposed), panels))
+        arguments = (None, Packed(Panels(width, product.transposed), panels))
         yield LayoutUse(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)
 
 

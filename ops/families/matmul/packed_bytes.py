@@ -15,7 +15,7 @@ from .... import te
 from ....base.dtype import INT32, dtype
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.node import Call, Constant, Node
+from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
 from ....ir.expr import Axis, Expr, const_int
 from ....ir.simplify import simplify
@@ -136,18 +136,13 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
 # 6. and 7. Who calls it.
 
 
-def packed_byte_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
+def packed_byte_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
     """The way to multiply bytes by a constant matrix of bytes that is packed."""
-    a, b = call.args
-    weight = tensor_argument(b.type, "b")
-    product = matrix_product([a.type, b.type], call.type, transposed)
-    if product is None or not isinstance(b, Constant) or weight.ndim != 2:
-        return
-    if is_byte(product.left.dtype) and is_byte(weight.dtype):
+    if is_byte(product.left.dtype) and is_byte(product.right.dtype):
         width = byte_tile(product, target).columns
         shape = (math.ceil(product.columns / width), count_words(product.terms), width)
-        arguments = (None, Packed(WordPanels(width, transposed), tensor_type(shape, INT32)))
-        attrs = PackedByteMatmulAttrs(product.columns, str(weight.dtype))
+        arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
+        attrs = PackedByteMatmulAttrs(product.columns, str(product.right.dtype))
         yield LayoutUse(arguments, attrs, None, PACKED_BYTE_MATMUL)
 
 

@@ -15,7 +15,7 @@ from .... import te
 from ....base.dtype import BFLOAT16, INT32, DType, dtype
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.node import Call, Constant, Node
+from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
 from ....ir.expr import Axis, Expr, as_index, const_int
 from ....ir.simplify import simplify
@@ -120,16 +120,12 @@ def _words_of(product: MatrixProduct) -> MatrixProduct:
 # 6. and 7. Who calls it.
 
 
-def packed_pair_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
-    """The way to multiply bfloat16 by a constant matrix that is packed."""
-    a, b = call.args
-    product = matrix_product([a.type, b.type], call.type, transposed)
-    if product is None or not isinstance(b, Constant) or product.right.ndim != 2 or not multiplies_pairs(target):
-        return
-    if product.left.dtype is BFLOAT16:
+def packed_pair_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
+    """The way to multiply bfloat16 by a constant matrix that is packed, where the target multiplies pairs."""
+    if product.left.dtype is BFLOAT16 and multiplies_pairs(target):
         width = factor_blocking(_words_of(product), target).tile.columns
         shape = (math.ceil(product.columns / width), count_pairs(product.terms), width)
-        arguments = (None, Packed(WordPanels(width, transposed), tensor_type(shape, INT32)))
+        arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
         attrs = PackedPairMatmulAttrs(product.columns, str(product.result.dtype))
         yield LayoutUse(arguments, attrs, None, PACKED_PAIR_MATMUL)
 

@@ -14,7 +14,7 @@ from .... import te
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.node import Call, Constant, Node
+from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
 from ....ir.expr import Axis, Expr, as_index, const_int
 from ....lowering.schedule import Schedule
@@ -28,7 +28,7 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy
 from .blocking import STREAMING
-from .panels import largest_divisor, matrix_product
+from .panels import MatrixProduct, largest_divisor
 from .quarters import PRODUCTS, STEPS_UNROLLED, Planes, Quartered, ResultLoops, known_planes
 
 # 1. and 2. Attributes, of which there are none, and type relation.
@@ -122,19 +122,15 @@ def _tile(rows: int, columns: int, kind: DType, target: Target, vectors: int | N
 # 6. and 7. Who calls it.
 
 
-def strassen_uses(call: Call, transposed: bool, target: Target) -> Iterator[LayoutUse]:
+def strassen_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
     """The way to multiply samples by a constant matrix of floats, whose halves fill vectors."""
-    a, b = call.args
-    left, weight = tensor_argument(a.type, "a"), tensor_argument(b.type, "b")
-    product = matrix_product([left, weight], call.type, transposed)
-    if product is None or not isinstance(b, Constant) or weight.ndim != 2 or left.ndim < 3:
-        return
-    kind, rows = product.result.dtype, const_int(left.shape[-2]) or 0
+    left, kind = product.left, product.result.dtype
+    rows = 0 if left.ndim < 3 else const_int(left.shape[-2]) or 0
     if not kind.is_float or kind.storage_bits < 32 or left.dtype is not kind or rows < 2:
         return
     width = _tile(rows, product.columns, kind, target).columns
     if product.columns % (2 * width) == 0 and product.terms % (2 * target.lanes(kind)) == 0:
-        make = Planes(width, transposed)
+        make = Planes(width, product.transposed)
         packed = Packed(make, make.type_of(product.terms, product.columns, kind))
         yield LayoutUse((None, packed), None, None, STRASSEN_MATMUL)
 
