@@ -43,7 +43,7 @@ from .checks import Checks
 from .contraction import Contraction, contraction
 from .dot2 import dot2, pair
 from .dot4 import dot4
-from .facts import Facts
+from .facts import Division, Facts
 from .memory import MemoryEmitter
 from .types import (
     call_intrinsic,
@@ -226,7 +226,7 @@ class ExprEmitter:
             if self.checks is not None and kind.is_index:
                 self.checks.divisor(node, b)
             signs = self.facts.non_negative(node.a), self.facts.non_negative(node.b)
-            known = integers.Division(const_int(node.b), *signs)
+            known = Division(const_int(node.b), *signs)
             return integers.floor_divide(self.builder, kind, a, b, known, modulo=op == "%")
         if op in ("<<", ">>"):
             return integers.shift(self.builder, kind, op, a, b, const_int(node.b))

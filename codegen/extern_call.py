@@ -9,38 +9,13 @@ from collections.abc import Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ..base.errors import ExpressionError
 from ..ir.expr import Expr
-from ..ir.extern import ExternFunction, ExternParam, Region
-from ..ir.stmt import CallExtern, IRModule
-from ..ir.visit import walk
-from .abi import EXTERNAL_SYMBOLS
+from ..ir.extern import ExternParam, Region
+from ..ir.stmt import CallExtern
 from .allocate import Allocator
 from .expr import ExprEmitter
 from .lanes import external
 from .types import I8, memory_type
-
-
-def extern_functions(module: IRModule) -> tuple[ExternFunction, ...]:
-    """The functions of C that a module calls, in order of first use, each symbol once.
-
-    Raises ``ExpressionError`` where one symbol is declared in two ways, or is one that our own code uses.
-    """
-    found: dict[str, ExternFunction] = {}
-    for func in module.functions:
-        for node in walk(func.body):
-            if not isinstance(node, CallExtern):
-                continue
-            first = found.setdefault(node.function.symbol, node.function)
-            if first.prototype != node.function.prototype:
-                raise ExpressionError(
-                    f"{func.name}: one function of C is declared in two ways: `{first.prototype}` and "
-                    f"`{node.function.prototype}`"
-                )
-    for symbol in found:
-        if symbol in EXTERNAL_SYMBOLS:
-            raise ExpressionError(f"{symbol} is a function that compiled code uses itself: give yours another name")
-    return tuple(found.values())
 
 
 def emit_extern_call(exprs: ExprEmitter, allocator: Allocator, call: CallExtern) -> None:

@@ -30,6 +30,15 @@ def merge_facts(several: list[VarFacts]) -> VarFacts:
     return VarFacts(all(f.non_negative for f in several), math.gcd(*(f.multiple for f in several)))
 
 
+@dataclass(frozen=True, slots=True)
+class Division:
+    """What is known of ``a // b``: the divisor, if constant in all lanes, and the signs."""
+
+    divisor: int | None
+    a_non_negative: bool
+    b_non_negative: bool
+
+
 class Facts:
     """Known signs and divisors of index variables, filled as the emitter enters their scopes."""
 

@@ -11,7 +11,7 @@ from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, PrimFunc, Stmt, StmtNode
 from ..ir.visit import children, free_vars
 from .abi import symbolic_dims
-from .allocate import heap_bytes, place
+from .allocation import heap_bytes, place
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,21 +5,11 @@ The cheap forms (shift, mask, unsigned division) are taken where the divisor is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir as llvm_ir
 
 from ..base.dtype import DType
+from .facts import Division
 from .types import call_intrinsic, same_lanes
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """What is known of ``a // b``: the divisor, if constant in all lanes, and the signs."""
-
-    divisor: int | None
-    a_non_negative: bool
-    b_non_negative: bool
 
 
 def floor_divide(

@@ -24,7 +24,7 @@ from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
 from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .debug_info import LineTable
-from .extern_call import extern_functions
+from .extern_functions import extern_functions
 from .facts import VarFacts, merge_facts
 from .lanes import external
 from .machine import data_layout

@@ -28,7 +28,8 @@ from ..ir.stmt import (
     While,
 )
 from .abi import OUT_OF_MEMORY
-from .allocate import Allocator, heap_bytes, place, used_bytes
+from .allocate import Allocator
+from .allocation import heap_bytes, place, used_bytes
 from .checks import Checks
 from .debug_info import LineTable
 from .expr import ExprEmitter

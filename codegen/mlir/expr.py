@@ -35,8 +35,7 @@ from ...ir.expr import (
 )
 from ...ir.visit import children
 from ..contraction import Contraction, contraction
-from ..facts import Facts, add, as_ramp
-from ..integers import Division
+from ..facts import Division, Facts, add, as_ramp
 from .casts import convert, narrowed, widened
 from .integers import floor_divide, min_max, shift
 from .intrinsics import emit_intrinsic, fma

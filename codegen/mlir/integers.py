@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.dtype import BOOL, DType
-from ..integers import Division
+from ..facts import Division
 from .text import Value, Writer, type_of
 
 _SHIFTS = {"<<": "arith.shli", ">>": "arith.shrui"}

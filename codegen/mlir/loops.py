@@ -36,8 +36,8 @@ from ...ir.stmt import (
     While,
 )
 from ..abi import symbolic_dims
-from ..allocate import heap_alignment, place, span
-from ..extern_call import extern_functions
+from ..allocation import heap_alignment, place, span
+from ..extern_functions import extern_functions
 from ..facts import VarFacts
 from .expr import ExprEmitter
 from .memory import MemoryEmitter, allocated_type, flat_type, is_compact, memref_type

@@ -15,7 +15,7 @@ from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.expr import Const, Expr, Var, const_int
 from ...ir.simplify import simplify
-from ..allocate import span
+from ..allocation import span
 from ..facts import add, as_ramp, flat_index, multiply
 from .text import Place, Value, Writer, memory_type, shaped
 

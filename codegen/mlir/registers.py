@@ -30,7 +30,7 @@ from ...ir.stmt import (
     While,
 )
 from ...ir.visit import walk
-from ..allocate import MAX_SLOTS, element_count, place, slot_lanes
+from ..allocation import MAX_SLOTS, element_count, place, slot_lanes
 from ..facts import as_ramp, flat_index
 
 Slot: TypeAlias = tuple[int, int]

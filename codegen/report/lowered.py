@@ -12,7 +12,7 @@ from ...ir.origin import enclosed
 from ...ir.printer import module_lines
 from ...ir.stmt import Allocate, CallExtern, For, If, IRModule, Launch, LetStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, children, walk
-from ..allocate import place, slot_lanes
+from ..allocation import place, slot_lanes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

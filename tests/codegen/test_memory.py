@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from loopwright.base.dtype import dtype
-from loopwright.codegen.allocate import STACK_LIMIT
+from loopwright.codegen.allocation import STACK_LIMIT
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.expr import Broadcast, Cast, Compare, Load, Ramp, Var, const
 from loopwright.ir.interpret import interpret

@@ -1,0 +1,31 @@
+"""Which functions of C a module calls: code that is emitted, for LLVM or MLIR, declares them."""
+
+from __future__ import annotations
+
+from ..base.errors import ExpressionError
+from ..ir.extern import ExternFunction
+from ..ir.stmt import CallExtern, IRModule
+from ..ir.visit import walk
+from .abi import EXTERNAL_SYMBOLS
+
+
+def extern_functions(module: IRModule) -> tuple[ExternFunction, ...]:
+    """The functions of C that a module calls, in order of first use, each symbol once.
+
+    Raises ``ExpressionError`` where one symbol is declared in two ways, or is one that our own code uses.
+    """
+    found: dict[str, ExternFunction] = {}
+    for func in module.functions:
+        for node in walk(func.body):
+            if not isinstance(node, CallExtern):
+                continue
+            first = found.setdefault(node.function.symbol, node.function)
+            if first.prototype != node.function.prototype:
+                raise ExpressionError(
+                    f"{func.name}: one function of C is declared in two ways: `{first.prototype}` and "
+                    f"`{node.function.prototype}`"
+                )
+    for symbol in found:
+        if symbol in EXTERNAL_SYMBOLS:
+            raise ExpressionError(f"{symbol} is a function that compiled code uses itself: give yours another name")
+    return tuple(found.values())
