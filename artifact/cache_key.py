@@ -7,9 +7,6 @@ from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
-import llvmlite
-import llvmlite.binding as llvm
-
 from ..base.target import Target
 from .options import CodegenOptions
 
@@ -47,6 +44,9 @@ def target_text(target: Target) -> str:
 
 def compiler_version() -> str:
     """What makes code of LLVM IR: another version may make other code, or IR that the other cannot read."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
     return f"{llvmlite.__version__} {llvm.llvm_version_info}"
 
 

@@ -3,6 +3,7 @@
 LLVM does not hand out either through llvmlite, so it is asked indirectly. *Implied features*: a function compiled for
 the cpu plus feature ``f`` may be inlined into one compiled for the cpu alone exactly if the cpu has ``f``; one small
 module probes all features at once. *Known names*: LLVM prints them on stderr for the cpu ``help``, in a child process.
+The levels of x86-64 are written down here, so that their targets are had without LLVM.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
-import llvmlite.binding as llvm
-
 from ..base.child_python import python_command
 from ..base.errors import TargetError
 from .llvm_memory import require_for_compiling
-from .pipeline import run_pipeline
 
 _X86 = (
     "sse3 ssse3 sse4.1 sse4.2 popcnt crc32 avx f16c fma fma4 xop avx2 bmi bmi2 lzcnt movbe adx aes pclmul sha gfni "
@@ -40,6 +38,17 @@ FEATURES: dict[str, tuple[str, ...]] = {
 """For each architecture, the features that a Target lists: those that code generation or strategies may ask for, and
 those whose instructions LLVM takes unasked. A virtual machine may lack some that the name of its cpu implies."""
 
+_V2 = frozenset(["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "crc32"])
+_V3 = _V2.union(["avx", "f16c", "fma", "avx2", "bmi", "bmi2", "lzcnt", "movbe"])
+_V4 = _V3.union(["avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"])
+LEVELS = {"x86-64": frozenset[str](), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+"""The features, of those in ``FEATURES``, that the levels of x86-64 have; the psABI of the System V defines them."""
+
+
+def is_level(triple: str, cpu: str) -> bool:
+    """Whether a cpu name is that of a level of x86-64."""
+    return triple.startswith("x86_64-") and cpu in LEVELS
+
 
 def _probe_module(triple: str, cpu: str, attributes: str, names: tuple[str, ...]) -> str:
     lines = [f'target triple = "{triple}"']
@@ -60,6 +69,17 @@ def implied_features(triple: str, cpu: str, attributes: str = "") -> frozenset[s
 
     Only for cpu and feature names that LLVM knows: it warns on stderr about others.
     """
+    if is_level(triple, cpu) and not attributes:
+        return LEVELS[cpu]
+    return probed_features(triple, cpu, attributes)
+
+
+def probed_features(triple: str, cpu: str, attributes: str) -> frozenset[str]:
+    """The implied features, by asking LLVM, which takes 26 MiB of memory."""
+    import llvmlite.binding as llvm
+
+    from .pipeline import run_pipeline
+
     require_for_compiling()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -8,18 +8,19 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 from functools import cache
-
-import llvmlite.binding as llvm
+from sysconfig import get_config_var
 
 from ..base.errors import TargetError
 from ..base.target import LLVM, Target, TargetOptions, parse_target_line
 from ..base.target_kind import Provided, find_kind, known_kinds
-from .features import FEATURES, check_together, implied_features, known_names
+from .features import FEATURES, check_together, implied_features, is_level, known_names
 from .libraries import check_libraries
 from .processor import Processor, this_processor
 
 _KEYS = {"x86_64": "x86", "i686": "x86", "aarch64": "arm", "arm64": "arm", "riscv64": "riscv"}
 _DEFAULT_CPU = {"x86_64": "x86-64", "riscv64": "generic-rv64"}
+_TRIPLES = {"x86_64-linux-gnu": "x86_64-unknown-linux-gnu", "aarch64-linux-gnu": "aarch64-unknown-linux-gnu"}
+"""By what Python calls the system that it was built for: LLVM's triples, where it need not be asked for them."""
 _NO_CPUS = ("cuda", "gpu", "hip", "metal", "nvptx", "opencl", "rocm", "vulkan", "webgpu")
 _DEFAULT_ATTRIBUTES = {"riscv64": ("+m", "+a", "+f", "+d", "+c")}
 """The generic RISC-V cpu has not even multiplication; every Linux distribution asks for these."""
@@ -62,8 +63,8 @@ def _provided(spec: str, options: TargetOptions) -> Provided | None:
                 f"that an installed distribution adds{f': {others}' if others else ''}"
             )
         return found
-    name = spec.strip()
-    if options.cpu != name or name == "native" or name in known_names(llvm.get_process_triple()).cpus:
+    name, triple = spec.strip(), process_triple()
+    if options.cpu != name or name == "native" or is_level(triple, name) or name in known_names(triple).cpus:
         return None
     return find_kind(name)
 
@@ -92,16 +93,17 @@ def _of_kind(provided: Provided, options: TargetOptions) -> Target:
 
 
 def _named(options: TargetOptions) -> Target:
-    triple = options.triple or llvm.get_process_triple()
+    triple = options.triple or process_triple()
     arch = triple.split("-", 1)[0]
     cpu = options.cpu or _DEFAULT_CPU.get(arch, "generic")
     attributes = options.attributes
     if options.cpu is None:
         attributes = _DEFAULT_ATTRIBUTES.get(arch, ()) + attributes
-    names = known_names(triple)
-    _check("cpu", cpu, names.cpus, triple)
-    for attribute in attributes:
-        _check("feature", attribute[1:], names.features, triple)
+    if attributes or not is_level(triple, cpu):
+        names = known_names(triple)
+        _check("cpu", cpu, names.cpus, triple)
+        for attribute in attributes:
+            _check("feature", attribute[1:], names.features, triple)
     if options.attributes:
         check_together(triple, cpu, ",".join(attributes))
     return Target(
@@ -162,6 +164,16 @@ def _keys(triple: str) -> tuple[str, ...]:
     return (key, "cpu", "generic") if key else ("cpu", "generic")
 
 
+def process_triple() -> str:
+    """The triple of this process: where code that is compiled here can run."""
+    known = _TRIPLES.get(get_config_var("MULTIARCH") or "")
+    if known is not None:
+        return known
+    import llvmlite.binding as llvm
+
+    return str(llvm.get_process_triple())
+
+
 def host_target() -> Target:
     """The machine at hand: its cpu, the features that its operating system lets it use, its cache sizes, and how many
     vectors it multiplies in a cycle."""
@@ -170,7 +182,7 @@ def host_target() -> Target:
 
 @cache
 def _target_of(processor: Processor) -> Target:
-    triple = llvm.get_process_triple()
+    triple = process_triple()
     target = Target(
         triple=triple,
         cpu=processor.cpu,

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
-from .cpuid import vector_path_bits
 from .features import FEATURES
 
 
@@ -32,6 +29,10 @@ class Processor:
 @cache
 def this_processor() -> Processor:
     """The processor that this program runs on."""
+    import llvmlite.binding as llvm
+
+    from .cpuid import vector_path_bits
+
     arch = llvm.get_process_triple().split("-", 1)[0]
     on = llvm.get_host_cpu_features()
     return Processor(

@@ -12,8 +12,6 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Self
 
-import llvmlite
-
 from ...base.brief import BriefRepr
 from ...base.errors import RecordError
 from ...base.json_object import read_object
@@ -35,6 +33,8 @@ _OPTIONAL = {"config": dict, "trace": dict, "threads": int, "time": str}
 
 def own_versions() -> tuple[tuple[str, str], ...]:
     """What records of this process are made by."""
+    import llvmlite
+
     return ("llvmlite", llvmlite.__version__), ("loopwright", VERSION)
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import described_host
+import llvmlite.binding as llvm
 import needed_tools
 import pytest
 
@@ -14,8 +15,8 @@ from loopwright.base.errors import TargetError
 from loopwright.base.target import Target
 from loopwright.codegen.abi import EXTERNAL_SYMBOLS
 from loopwright.codegen.cpuid import vector_path_bits
-from loopwright.codegen.features import implied_features
-from loopwright.codegen.host import fma_per_cycle, host_target, resolve_target
+from loopwright.codegen.features import LEVELS, implied_features, probed_features
+from loopwright.codegen.host import fma_per_cycle, host_target, process_triple, resolve_target
 from loopwright.codegen.machine import feature_string
 
 LINUX_ARM = "llvm -mtriple=aarch64-unknown-linux-gnu"
@@ -138,6 +139,15 @@ def test_features_that_the_cpu_implies_but_the_target_lacks_are_switched_off():
     assert "-sse4a" in feature_string(masked).split(",")
     bare = Target("x86_64-unknown-linux-gnu", "x86-64-v4")
     assert implied_features(bare.triple, "x86-64-v4", feature_string(bare)) == frozenset()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels_have_the_features_that_llvm_says(level):
+    assert LEVELS[level] == probed_features("x86_64-unknown-linux-gnu", level, "")
+
+
+def test_the_triple_of_this_process_is_the_one_that_llvm_says():
+    assert process_triple() == llvm.get_process_triple()
 
 
 @pytest.mark.parametrize(
