@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ..runtime.measure.machine_rates import MachineRates
+from ..artifact.machine_rates import MachineRates
 from .machine_model import LoopPrediction
 
 Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly", "model"]

@@ -18,7 +18,7 @@ from ..compiler.model.progress import Progress, progress_shown, unseen
 from ..lowering.schedule import Schedule
 from ..runtime.foreign import why_not_here
 from ..runtime.kernel import Kernel
-from ..runtime.measure.machine_rates import measure_rates
+from ..runtime.measure.measure_rates import measure_rates
 from ..runtime.threads.default_threads import default_threads
 from ..te.tensor import Tensor
 from .document import Document, Pane, Peer, ScheduleEntry

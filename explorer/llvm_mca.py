@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..base.target import Target
-from ..codegen.machine import feature_string
 from ..codegen.report.assembly import Instruction
 
 NEWEST, OLDEST = 40, 15
@@ -60,6 +59,8 @@ class Tool:
 
 def ask_llvm_mca(instructions: Sequence[Instruction], target: Target) -> McaOpinion | Silence:
     """The opinion on a loop of these instructions, or why there is none; raises nothing."""
+    from ..codegen.machine import feature_string
+
     tool = find_tool()
     if tool is None:
         return Silence("llvm-mca is not installed: it comes with LLVM's tools")

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...artifact.extents import evaluate
+from ...artifact.machine_rates import MachineRates
 from ...artifact.model import CompiledModel, ModelStep
-from .machine_rates import MachineRates, measure_rates
+from .measure_rates import measure_rates
 from .profile import Profile, StepProfile
 
 ROUNDS = 5

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ...artifact.machine_rates import MachineRates
 from ...base.brief import BriefRepr, one_line
 from ...base.quantities import bytes_text, count_text, digits, rate_text, seconds_text, shape_text, share_text
 from .bar_chart import Bar, bar_chart
-from .machine_rates import MachineRates
 
 if TYPE_CHECKING:
     from rich.table import Table

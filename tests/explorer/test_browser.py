@@ -9,10 +9,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.machine_rates import MachineRates
 from loopwright.explorer.document import Work
 from loopwright.explorer.explore import document
 from loopwright.explorer.page import page
-from loopwright.runtime.measure.machine_rates import MachineRates
 
 TARGET = "x86-64-v3"
 SHOWN = "[...document.querySelectorAll('.column')].filter((column) => column.offsetWidth).map((c) => c.ariaLabel)"

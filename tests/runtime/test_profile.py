@@ -11,10 +11,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.machine_rates import MachineRates
 from loopwright.runtime.functions import packed_functions
 from loopwright.runtime.measure import measure_profile as measuring
-from loopwright.runtime.measure.machine_rates import MachineRates, measure_rates
 from loopwright.runtime.measure.measure_profile import measure_profile
+from loopwright.runtime.measure.measure_rates import measure_rates
 from loopwright.runtime.measure.profile import Profile, StepProfile
 
 RATES = MachineRates(100e9, ((1 << 20, 50e9), (1 << 24, 10e9)))

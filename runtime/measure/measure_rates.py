@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...artifact.machine_rates import MachineRates
 from ...artifact.options import CodegenOptions
 from ...base.aligned import aligned_empty
 from ...base.target import Target
@@ -27,24 +27,6 @@ _READ_SUMS = 16
 _LARGEST = 1 << 27
 _PASS_BYTES = 1 << 23
 _REPEATS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class MachineRates:
-    """``operations`` a second (float32, a multiplication with addition counts 2), and ``bandwidths``: bytes read a
-    second by how many bytes are read again and again, ascending."""
-
-    operations: float
-    bandwidths: tuple[tuple[int, float], ...]
-
-    def least_seconds(self, operations: int, traffic: int) -> float:
-        """The roofline: no kernel that does as many operations on as many bytes can be faster."""
-        bandwidth = next((rate for footprint, rate in self.bandwidths if traffic <= footprint), self.bandwidths[-1][1])
-        return max(operations / self.operations, traffic / bandwidth)
-
-    def bound(self, operations: int, traffic: int) -> str:
-        """``"compute"`` or ``"memory"``: which of the two takes longer."""
-        return "compute" if self.least_seconds(operations, 0) >= self.least_seconds(0, traffic) else "memory"
 
 
 def measure_rates(target: Target, threads: int) -> MachineRates:
