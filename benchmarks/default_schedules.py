@@ -16,6 +16,7 @@ import numpy as np
 import loopwright as lw
 from loopwright import nn, te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.runtime.contenders.rounds import Contender, Facts, Run, alternate, ended, serve
 
 LIMIT = 3.0
@@ -63,10 +64,10 @@ def _operator(make: Callable[..., lw.Node], *shapes: tuple[int, ...]):
         inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
         plainest = min((c.implementation for c in selection.candidates), key=lambda i: i.plevel)
         chosen = selection.chosen if by_hand else plainest
-        made = chosen.compute(call.attrs, inputs, call.type)
-        outputs = made if isinstance(made, tuple) else (made,)
+        computed = chosen.computed(call.op.name, call.attrs, inputs, call.type)
+        outputs = outputs_of(computed)
         schedule = (
-            chosen.schedule(call.attrs, outputs, outputs, target) if by_hand else lw.default_schedule(outputs, target)
+            chosen.schedule(call.attrs, computed, outputs, target) if by_hand else lw.default_schedule(outputs, target)
         )
         return schedule, [*inputs, *outputs]
 

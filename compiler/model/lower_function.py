@@ -25,7 +25,7 @@ from ...ir.stmt import PrimFunc
 from ...lowering.rules.fold_order import require_order_of_definition
 from ...lowering.schedule import Schedule
 from ...lowering.variants import Variant, lower_variants
-from ...ops.definition.strategy import OpImplementation
+from ...ops.definition.implementation import Computed, OpImplementation, outputs_of
 from ...schedules.default_schedule import default_schedule
 from ...te.tensor import PlaceholderOp, Tensor
 from ...te.work import operations
@@ -84,7 +84,7 @@ def lower_call(
 ) -> LoweredOutput:
     """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
     selection = select_implementation(call, target, precision, records, arithmetic=arithmetic)
-    return LoweredOutput(_outputs(call, selection.chosen, inputs), selection)
+    return LoweredOutput(outputs_of(_computed_by(selection.chosen, call, inputs)), selection)
 
 
 def lower_function(
@@ -135,7 +135,7 @@ def schedule_function(
             selection = choice.selections[refused.number]
             refusal = Refusal.of(selection, refused.implementation, refused.error)
             refusals[refused.number] = (*refusals.get(refused.number, ()), refusal)
-    _, outputs = _computes(function, (), params)
+    *_, outputs = _computes(function, (), params)
     general = Variant(None, default_schedule(outputs, target), (*params, *outputs))
     return ScheduledFunction((general,), (), operations(outputs))
 
@@ -148,13 +148,13 @@ def _scheduled(
     variants: list[Variant] = []
     work, note = ZERO, None
     for kernel in choice.dispatched.kernels:
-        tensors, outputs = _computes(function, choice.implementations(kernel), params)
+        tensors, computed, outputs = _computes(function, choice.implementations(kernel), params)
         inputs = tuple(tensor for argument in anchor.args for tensor in _tensors(argument, tensors))
         schedule, problem = _recorded_schedule(choice, inputs, tensors[anchor], outputs, target, precision)
         note = note or problem
         if schedule is None:
             with _refusing(choice.anchor, kernel.implementation):
-                made = tensors[anchor]
+                made = computed[anchor]
                 schedule = kernel.implementation.scheduled(anchor.op.name, anchor.attrs, made, outputs, target)
                 _check(schedule, precision)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
@@ -198,31 +198,34 @@ def _check(schedule: Schedule, precision: Precision) -> None:
 
 def _computes(
     function: Function, chosen: Sequence[OpImplementation], params: Sequence[Tensor]
-) -> tuple[dict[Node, tuple[Tensor, ...]], tuple[Tensor, ...]]:
-    """The tensors of each node, by the implementations chosen for the calls, and those of the results."""
+) -> tuple[dict[Node, tuple[Tensor, ...]], dict[Call, Computed], tuple[Tensor, ...]]:
+    """The tensors of each node, and what the implementation chosen for each call computes; and those of the results."""
     given = iter(params)
     tensors: dict[Node, tuple[Tensor, ...]] = {
         param: tuple(islice(given, len(leaf_types(param.type)))) for param in function.params
     }
+    computed: dict[Call, Computed] = {}
     calls = (node for node in post_order(function.body) if isinstance(node, Call))
     for number, (call, implementation) in enumerate(zip(calls, chosen, strict=True)):
         inputs = tuple(tensor for argument in call.args for tensor in _tensors(argument, tensors))
         with _refusing(number, implementation):
-            tensors[call] = _outputs(call, implementation, inputs)
-    return tensors, tuple(_computed(tensor) for tensor in _tensors(function.body, tensors))
+            computed[call] = _computed_by(implementation, call, inputs)
+        tensors[call] = outputs_of(computed[call])
+    return tensors, computed, tuple(_computed(tensor) for tensor in _tensors(function.body, tensors))
 
 
-def _outputs(call: Call, implementation: OpImplementation, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _computed_by(implementation: OpImplementation, call: Call, inputs: tuple[Tensor, ...]) -> Computed:
     """What the implementation computes. Raises ``SelectionError`` where that is not of the call's type: whoever reads
     the result goes by it."""
-    made = implementation.computed(call.op.name, call.attrs, inputs, call.type)
+    computed = implementation.computed(call.op.name, call.attrs, inputs, call.type)
+    made = outputs_of(computed)
     kinds = leaf_types(call.type)
     if len(made) != len(kinds) or not all(map(_fits, made, kinds)):
         found = ", ".join(str(TensorType(tensor.shape, tensor.dtype)) for tensor in made) or "nothing"
         raise SelectionError(
             f"{implementation.name} of {call.op.name} should compute {call.type}, but it gives {found}"
         )
-    return made
+    return computed
 
 
 def _fits(made: Tensor, kind: TensorType) -> bool:

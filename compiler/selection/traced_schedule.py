@@ -14,7 +14,7 @@ from ...graph.node import Call
 from ...graph.types import leaf_types
 from ...lowering.schedule import Schedule, create_schedule
 from ...lowering.trace import Trace
-from ...ops.definition.strategy import OpImplementation
+from ...ops.definition.implementation import OpImplementation, outputs_of
 from ...schedules.default_schedule import inline_cheap_stages, is_inlined, schedule_stage
 from ...te.tensor import Tensor, Tensors
 
@@ -57,4 +57,4 @@ def require_fitting_trace(implementation: OpImplementation, call: Call, trace: T
     kinds = [kind for argument in call.args for kind in leaf_types(argument.type)]
     inputs = (te.placeholder(kind.shape, kind.dtype, f"p{number}") for number, kind in enumerate(kinds))
     made = implementation.computed(call.op.name, call.attrs, tuple(inputs), call.type)
-    create_schedule(made).replay(trace)
+    create_schedule(outputs_of(made)).replay(trace)

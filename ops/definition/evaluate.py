@@ -19,7 +19,7 @@ from ...graph.types import TensorType
 from ...ir.interpret import interpret
 from ...lowering.pipeline import lower
 from ...lowering.schedule import create_schedule
-from .implementation import OpImplementation
+from .implementation import OpImplementation, outputs_of
 from .registry import Op
 from .strategy import strategy_of
 
@@ -37,8 +37,7 @@ def evaluate_call(call: Call) -> npt.NDArray[Any] | None:
     tensors = tuple(te.placeholder(a.value.shape, dtype(a.value.dtype), name=f"x{k}") for k, a in enumerate(args))
     result = np.empty(kind.static_shape, kind.dtype.to_numpy())
     try:
-        made = implementation.compute(call.attrs, tensors, kind)
-        (output,) = made if isinstance(made, tuple) else (made,)
+        (output,) = outputs_of(implementation.compute(call.attrs, tensors, kind))
         interpret(lower(create_schedule(output), [*tensors, output]))(*(a.value for a in args), result)
     except LoopwrightError:  # compilation meets it too, and tells of it
         return None

@@ -16,17 +16,39 @@ from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor, Tensors
 
 
-class Compute(Protocol):
-    """``attrs``, the input tensors, and the inferred result type → the output tensors."""
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The ``result`` of a compute; a subclass has the stages on the way to it that its schedule asks for as fields.
 
-    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor | Tensors: ...
+    A compute returns them in place of its output tensor, so that its schedule need not search for stages.
+    """
+
+    result: Tensor
+
+
+Computed: TypeAlias = Tensors | Stages
+"""What a compute gives, and its schedule is given: the output tensors, or the stages of the only one."""
+
+
+def outputs_of(computed: Tensor | Computed) -> Tensors:
+    """The output tensors of what a compute gives."""
+    if isinstance(computed, Stages):
+        return (computed.result,)
+    return computed if isinstance(computed, tuple) else (computed,)
+
+
+class Compute(Protocol):
+    """``attrs``, the input tensors, and the inferred result type → the output tensors, or its ``Stages``."""
+
+    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor | Computed: ...
 
 
 class ScheduleFunction(Protocol):
-    """How to schedule a fused function: ``anchor`` are the outputs of the operator whose implementation was chosen,
-    ``outputs`` those of the function, which elementwise operators may have been added to after the anchor."""
+    """How to schedule a fused function. ``anchor`` is what the compute of the chosen implementation gave: its
+    ``Stages``, or else a tuple of its outputs. ``outputs`` are those of the function, which elementwise operators may
+    have been added to after the anchor."""
 
-    def __call__(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule: ...
+    def __call__(self, attrs: Any, anchor: Any, outputs: Tensors, target: Target) -> Schedule: ...
 
 
 Configure: TypeAlias = Callable[[Mapping[str, Any]], tuple[Compute, ScheduleFunction]]
@@ -66,20 +88,20 @@ class OpImplementation:
             compute, schedule = self.configure(config)
         return dataclasses.replace(self, compute=compute, schedule=schedule)
 
-    def computed(self, op: str, attrs: Any, inputs: Tensors, result: Type) -> Tensors:
-        """The output tensors for a call of the operator named ``op``. Raises ``SelectionError`` where the compute
-        fails, or gives no tensors."""
+    def computed(self, op: str, attrs: Any, inputs: Tensors, result: Type) -> Computed:
+        """What the compute gives for a call of the operator named ``op``. Raises ``SelectionError`` where it fails, or
+        gives no tensors."""
         what = f"the compute {self.name} of {op}"
         with naming_code(what, SelectionError):
             given = self.compute(attrs, inputs, result)
-        made = given if isinstance(given, tuple) else (given,)
-        if not all(isinstance(tensor, Tensor) for tensor in made):
+        outputs = outputs_of(given)
+        if not all(isinstance(tensor, Tensor) for tensor in outputs):
             raise SelectionError(f"{what} should compute {result}, but it gives {given!r}")
-        return made
+        return given if isinstance(given, Stages) else outputs
 
-    def scheduled(self, op: str, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        """The schedule of a function of these outputs. Raises ``SelectionError`` where the function that makes it
-        fails, or gives no schedule."""
+    def scheduled(self, op: str, attrs: Any, anchor: Computed, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of a function of these outputs, whose ``anchor`` ``computed`` gave. Raises ``SelectionError``
+        where the function that makes it fails, or gives no schedule."""
         what = f"the schedule of {self.name} of {op}"
         with naming_code(what, SelectionError):
             made: object = self.schedule(attrs, anchor, outputs, target)

@@ -26,7 +26,16 @@ from ...te.tensor import Tensors
 from .condition import Clause, ClauseLike, SpecializedCondition, clause, condition_of, of_terms
 from .foreign_code import foreign_digest, note
 from .generic import DEFAULT_KEY, GenericFunction, where
-from .implementation import Compute, Configure, OpImplementation, ScheduleFunction, wrap_compute, wrap_schedule
+from .implementation import (
+    Compute,
+    Configure,
+    OpImplementation,
+    ScheduleFunction,
+    Stages,
+    outputs_of,
+    wrap_compute,
+    wrap_schedule,
+)
 from .pattern_schedules import BY_PATTERN, broadcast_schedule, injective_schedule, reduce_schedule, schedule_default
 from .registry import Op
 
@@ -40,6 +49,7 @@ __all__ = [
     "OpStrategy",
     "ScheduleFunction",
     "SpecializedCondition",
+    "Stages",
     "StrategyFunction",
     "Tensors",
     "auto_inline_injective",
@@ -47,6 +57,7 @@ __all__ = [
     "foreign_code",
     "inherited_strategy",
     "of_terms",
+    "outputs_of",
     "register_broadcast_schedule",
     "register_compute",
     "register_injective_schedule",

@@ -19,6 +19,7 @@ from ...graph.visit import post_order
 from ...ir.expr import Operand
 from ...te.tensor import Tensors
 from ..definition.evaluate import definition_of
+from ..definition.implementation import outputs_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +81,8 @@ def _of_node(node: Node, known: Mapping[Node, Tensors]) -> Tensors:
             implementation = definition_of(node)
             if implementation is None:
                 raise ExpressionError(f"{op.name} has no compute for all inputs: it does not apply to tensors of te")
-            return implementation.computed(op.name, attrs, tuple(t for arg in args for t in known[arg]), result)
+            inputs = tuple(tensor for arg in args for tensor in known[arg])
+            return outputs_of(implementation.computed(op.name, attrs, inputs, result))
         case Constant(value) if value.size == 1:
             kind = node.type
             assert isinstance(kind, TensorType)

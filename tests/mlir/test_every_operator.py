@@ -11,6 +11,7 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.graph.types import TupleType
+from loopwright.ops.definition.implementation import outputs_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 import programs
@@ -37,9 +38,10 @@ def kernels(level):
                 title = f"f:{name} by {implementation.name}"
                 if not serves or title in made.modules or title in made.refused:
                     continue
-                tensors, outputs = operators.implement(call, implementation)
+                tensors, computed = operators.implement(call, implementation)
+                outputs = outputs_of(computed)
                 scheduled = implementation.schedule if level == "loops" else _unscheduled
-                schedule = scheduled(call.attrs, outputs, outputs, target)
+                schedule = scheduled(call.attrs, computed, outputs, target)
                 func = lw.lower(schedule, [*tensors, *outputs], "f", target)
                 try:
                     made.modules[title] = lw.emit_mlir(func, level)
@@ -55,7 +57,7 @@ def kernels(level):
     return made
 
 
-def _unscheduled(attrs, outputs, all_outputs, target):
+def _unscheduled(attrs, anchor, outputs, target):
     """What is computed does not depend on the schedule."""
     return lw.create_schedule(list(outputs))
 

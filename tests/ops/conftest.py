@@ -15,6 +15,7 @@ from loopwright.graph.visit import post_order
 from loopwright.ir.expr import as_index, const_int
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
+from loopwright.ops.definition.implementation import outputs_of
 
 
 def sizes_of(feeds):
@@ -32,24 +33,25 @@ def concrete(shape, sizes):
 
 
 def implement(call, target="native"):
-    """The implementation chosen for a call, its input tensors and its output tensors."""
+    """The implementation chosen for a call, its input tensors, and what it computes: see ``outputs_of``."""
     target = lw.resolve_target(target)
     chosen = select_implementation(call, target).chosen
     tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
-    made = chosen.compute(call.attrs, tensors, call.type)
-    outputs = made if isinstance(made, tuple) else (made,)
+    computed = chosen.computed(call.op.name, call.attrs, tensors, call.type)
+    outputs = outputs_of(computed)
     wanted = call.type.fields if isinstance(call.type, TupleType) else (call.type,)
     assert [(o.dtype, len(o.shape)) for o in outputs] == [(w.dtype, w.ndim) for w in wanted]
     assert all(a is b for o, w in zip(outputs, wanted, strict=True) for a, b in zip(o.shape, w.shape, strict=True))
-    return chosen, tensors, outputs
+    return chosen, tensors, computed
 
 
 def run_call(call, arrays, sizes, native, target="native"):
     target = lw.resolve_target(target)
-    chosen, tensors, outputs = implement(call, target)
+    chosen, tensors, computed = implement(call, target)
+    outputs = outputs_of(computed)
     results = tuple(np.empty(concrete(o.shape, sizes), o.dtype.to_numpy()) for o in outputs)
     if native:
-        schedule = chosen.schedule(call.attrs, outputs, outputs, target)
+        schedule = chosen.schedule(call.attrs, computed, outputs, target)
         lw.build(schedule, [*tensors, *outputs], target=target)(*arrays, *results)
     else:
         schedule = lw.create_schedule(list(outputs))
@@ -97,7 +99,8 @@ def apply(op, *arrays, native=False, target="native", **attrs):
 
 def check_product_with_epilogue(call, implementation, target, tolerance):
     """A product with bias and relu in its nest, the product itself an output or not, against numpy."""
-    chosen, tensors, (product,) = implement(call, target)
+    chosen, tensors, computed = implement(call, target)
+    (product,) = outputs_of(computed)
     assert chosen.name == implementation
     bias = te.placeholder(product.shape[-1:], name="bias")
     out = te.compute(product.shape, lambda *i: te.maximum(product[i] + bias[i[-1]], 0.0), name="out")
@@ -105,7 +108,7 @@ def check_product_with_epilogue(call, implementation, target, tolerance):
     arrays = [rng.normal(size=[int(e) for e in t.shape]).astype(np.float32) for t in (*tensors, bias)]
     wanted = arrays[0].astype(np.float64) @ arrays[1]
     for outputs in ([out], [product, out]):
-        schedule = chosen.schedule(call.attrs, (product,), tuple(outputs), target)
+        schedule = chosen.schedule(call.attrs, computed, tuple(outputs), target)
         found = [np.empty(wanted.shape, np.float32) for _ in outputs]
         lw.build(schedule, [*tensors, bias, *outputs], target=target)(*arrays, *found)
         np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2], 0), rtol=tolerance, atol=tolerance)

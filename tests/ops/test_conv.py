@@ -15,6 +15,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs
 from loopwright.ops.families.conv.conv import CONV2D, conv, conv1d, conv2d, conv3d
 from loopwright.ops.families.conv.transpose import conv2d_transpose, conv_transpose
@@ -338,7 +339,8 @@ def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
     x, w, stride, pad, groups = FUSED[case]
     resolved = lw.resolve_target(target)
     call = conv(ops.var(x), ops.var(w), stride, pad, 1, groups)
-    chosen, tensors, (sums,) = ops.implement(call, resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (sums,) = outputs_of(computed)
     assert chosen.name in ("conv.pointwise", "conv.shifted", "conv.depthwise")
     bias = te.placeholder((w[0],), name="bias")
     residual = te.placeholder(sums.shape, name="residual")
@@ -348,7 +350,7 @@ def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
     wanted_sums = windows.conv(*arrays[:2], (stride,) * 2, (pad,) * 4, (1, 1), groups)
     wanted = np.maximum(wanted_sums + arrays[2][:, None, None] + arrays[3], 0)
     for outputs in ([out], [sums, out], [biased, out]):
-        schedule = chosen.schedule(call.attrs, (sums,), tuple(outputs), resolved)
+        schedule = chosen.schedule(call.attrs, computed, tuple(outputs), resolved)
         args = [*tensors, bias, residual, *outputs]
         found = [np.empty(wanted.shape, np.float32) for _ in outputs]
         lw.build(schedule, args, target=resolved)(*arrays, *found)
@@ -362,7 +364,8 @@ def test_what_follows_a_transposed_convolution_is_computed_in_the_same_nest(ops,
     x, w, strides, padding, dilations, extra, groups = TRANSPOSED[case]
     call = conv_transpose(ops.var(x), ops.var(w), strides, padding, dilations, extra, groups)
     target = lw.resolve_target("native")
-    chosen, tensors, (sums,) = ops.implement(call, target)
+    chosen, tensors, computed = ops.implement(call, target)
+    (sums,) = outputs_of(computed)
     assert chosen.name == "conv_transpose.phased"
     bias = te.placeholder((sums.shape[1],), name="bias")
     out = te.compute(sums.shape, lambda n, k, *o: te.maximum(sums[(n, k, *o)] + bias[k], 0.0), name="out")
@@ -370,7 +373,7 @@ def test_what_follows_a_transposed_convolution_is_computed_in_the_same_nest(ops,
     wanted = windows.conv_transpose(*arrays[:2], strides, padding, dilations, extra, groups)
     for outputs in ([out], [sums, out]):
         found = [np.empty(wanted.shape, np.float32) for _ in outputs]
-        schedule = chosen.schedule(call.attrs, (sums,), tuple(outputs), target)
+        schedule = chosen.schedule(call.attrs, computed, tuple(outputs), target)
         lw.build(schedule, [*tensors, bias, *outputs], target=target)(*arrays, *found)
         np.testing.assert_allclose(found[-1], np.maximum(wanted + arrays[2][:, None, None], 0), rtol=1e-4, atol=1e-4)
         if outputs[0] is sums:

@@ -10,6 +10,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph.node import Constant
 from loopwright.ops import nn
+from loopwright.ops.definition.implementation import outputs_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 import windows
@@ -93,8 +94,9 @@ def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target)
     resolved = lw.resolve_target(target)
     x, w = extremes((1, 8, 9, 10), "int8"), extremes((6, 8, 3, 3), "int8")
     call, _ = made(ops, x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1)
-    chosen, tensors, (out,) = ops.implement(call, resolved)
-    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (out,) = outputs_of(computed)
+    schedule = chosen.schedule(call.attrs, computed, (out,), resolved)
     kernel = lw.build(schedule, [*tensors, out], target=resolved, precision="strict")
     found = np.empty([int(e) for e in out.shape], np.int32)
     kernel(x, w, found)
@@ -115,9 +117,10 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_configured(ops)
     call = nn.conv2d(ops.var((batch, 8, 5, 6), "int8"), ops.var(w.shape, "int8"), padding=1)
     chosen, tensors, _ = ops.implement(call)
     assert chosen.name == "conv.bytes_shifted"
-    compute, schedule = chosen.configure({"rows": 2, "vectors": 1})
-    out = compute(call.attrs, tensors, call.type)
-    kernel = lw.build(schedule(call.attrs, (out,), (out,), HOST), [*tensors, out], target=HOST)
+    configured = chosen.configured({"rows": 2, "vectors": 1})
+    computed = configured.computed(call.op.name, call.attrs, tensors, call.type)
+    (out,) = outputs_of(computed)
+    kernel = lw.build(configured.schedule(call.attrs, computed, (out,), HOST), [*tensors, out], target=HOST)
     for count in (1, 3):
         x, found = extremes((count, 8, 5, 6), "int8"), np.empty((count, 6, 5, 6), np.int32)
         kernel(x, w, found)

@@ -11,6 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -132,8 +133,9 @@ VECTORS = [
 def test_sums_are_of_vectors_without_gathers(ops, x, w, layouts, strides, groups):
     target = TARGETS["x86-64-v3"]
     call = conv(ops.var(x), ops.var(w), strides, 1, groups=groups, **options(layouts))
-    chosen, tensors, outputs = ops.implement(call, target)
-    schedule = chosen.schedule(call.attrs, outputs, outputs, target)
+    chosen, tensors, computed = ops.implement(call, target)
+    outputs = outputs_of(computed)
+    schedule = chosen.schedule(call.attrs, computed, outputs, target)
     assembly = lw.build(schedule, [*tensors, *outputs], target=target).assembly
     assert len(re.findall(r"vfmadd\d+ps", assembly)) >= 4
     assert not re.search(r"vfmadd\d+ss|vgather", assembly)
@@ -152,13 +154,14 @@ def test_tuning_records_may_choose_the_tile(ops, x, w, layouts, groups, config, 
     call = conv(ops.var(x), ops.var(w), groups=groups, **options(layouts))
     target = TARGETS["x86-64-v3"]
     chosen, tensors, _ = ops.implement(call, target)
-    compute, schedule = chosen.configure(config)
-    result = compute(call.attrs, tensors, call.type)
+    configured = chosen.configured(config)
+    computed = configured.computed(call.op.name, call.attrs, tensors, call.type)
+    (result,) = outputs_of(computed)
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     found = np.empty(call.type.static_shape, np.float32)
-    made = schedule(call.attrs, (result,), (result,), target)
+    made = configured.schedule(call.attrs, computed, (result,), target)
     lw.build(made, [*tensors, result], target=target)(a, b, found)
     wanted = windows.conv_in(a, b, (1, 1), (0,) * 4, (1, 1), groups, layouts.split())
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
     with pytest.raises(lw.SelectionError, match=message):
-        chosen.configure(wrong)
+        chosen.configured(wrong)

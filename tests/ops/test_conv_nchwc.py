@@ -10,6 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.ir.expr import as_index
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.attrs import Conv2DAttrs
 from loopwright.ops.families.conv.border import Border
 from loopwright.ops.families.conv.conv import conv, conv2d
@@ -252,8 +253,9 @@ def built(x_shape, w_shape, attrs):
     x, w = lw.te.placeholder(x_shape, name="x"), lw.te.placeholder(w_shape, name="w")
     call = conv2d(lw.var("x", x_shape), lw.var("w", w_shape), **attrs)
     chosen = select_implementation(call, target).chosen
-    y = chosen.compute(call.attrs, (x, w), call.type)
-    return lw.build(chosen.schedule(call.attrs, (y,), (y,), target), [x, w, y], target=target)
+    computed = chosen.computed(call.op.name, call.attrs, (x, w), call.type)
+    (y,) = outputs_of(computed)
+    return lw.build(chosen.schedule(call.attrs, computed, (y,), target), [x, w, y], target=target)
 
 
 def inner_loop(kernel):

@@ -11,6 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv, conv2d
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -127,8 +128,9 @@ def test_the_inner_loop_spills_nothing():
     layouts = attributes(1, 1, "NCHW OIHW8o NCHW")
     call = conv2d(lw.var("x", (1, 64, 28, 28)), lw.var("w", (8, 64, 1, 1, 8)), **layouts)
     chosen = select_implementation(call, target).chosen
-    y = chosen.compute(call.attrs, (x, w), call.type)
-    kernel = lw.build(chosen.schedule(call.attrs, (y,), (y,), target), [x, w, y], target=target)
+    computed = chosen.computed(call.op.name, call.attrs, (x, w), call.type)
+    (y,) = outputs_of(computed)
+    kernel = lw.build(chosen.schedule(call.attrs, computed, (y,), target), [x, w, y], target=target)
     loop = max(kernel.assembly.split(".LBB"), key=lambda block: block.count("vfmadd"))
     assert loop.count("vfmadd") == 2 * 24
     assert loop.count("vbroadcastss") == 2 * 8

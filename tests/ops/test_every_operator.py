@@ -600,8 +600,7 @@ def candidates(call, target):
 
 def implement(call, implementation):
     tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
-    made = implementation.compute(call.attrs, tensors, call.type)
-    return tensors, made if isinstance(made, tuple) else (made,)
+    return tensors, implementation.computed(call.op.name, call.attrs, tensors, call.type)
 
 
 def programs(call, target):
@@ -611,11 +610,12 @@ def programs(call, target):
         if not serves:
             continue
         for kind in ("naive", "scheduled", "lowered"):
-            tensors, outputs = implement(call, implementation)
+            tensors, computed = implement(call, implementation)
+            outputs = strategy.outputs_of(computed)
             if kind == "naive":
                 s = lw.create_schedule(list(outputs))
             else:
-                s = implementation.schedule(call.attrs, outputs, outputs, target)
+                s = implementation.schedule(call.attrs, computed, outputs, target)
             args = [*tensors, *outputs]
             func = lw.lower(s, args, target=target) if kind == "lowered" else realized_function(s, args)
             yield f"{implementation.name}, {kind}", func, outputs

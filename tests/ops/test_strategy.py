@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ops.definition import strategy as st
 from loopwright.ops.definition.attrs import Attrs, attr
+from loopwright.ops.definition.evaluate import evaluate_call
 from loopwright.ops.definition.generic import GenericFunction
 from loopwright.ops.definition.registry import OpPattern, get_op, register_op
 
@@ -207,6 +208,8 @@ def test_strategies_are_functions_of_operators(op):
         ),
         (lambda attrs, inputs, result: (compute(attrs, inputs, result),) * 2, r"float32\[4\], float32\[4\]"),
         (lambda attrs, inputs, result: None, "None"),
+        (lambda attrs, inputs, result: st.Stages(te.compute((3,), lambda i: inputs[0][i])), r"float32\[3\]"),
+        (lambda attrs, inputs, result: st.Stages(None), "Stages"),
     ],
 )
 def test_a_compute_gives_what_the_relation_says(op, wrong, found):
@@ -224,6 +227,33 @@ def test_errors_say_which_compute_is_there_already(op):
         lw.LoopwrightError, match=r"already, as the shared compute .*test_strategy.compute, and now as "
     ):
         st.register_compute(op, compute)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled(st.Stages):
+    sums: te.Tensor
+
+
+def test_a_schedule_is_given_the_stages_of_its_compute(op):
+    """Also in a fused function; and what is computed without a schedule is the result."""
+
+    def doubled(attrs, inputs, result):
+        sums = te.compute((4,), lambda i: inputs[0][i] + inputs[0][i], name="sums")
+        return Doubled(te.compute((4,), lambda i: sums[i], name="doubled"), sums)
+
+    def vectors(attrs, anchor, outputs, target):
+        seen.append(anchor)
+        schedule = lw.create_schedule(list(outputs))
+        schedule[anchor.sums].vectorize(schedule[anchor.sums].loops[-1])
+        return schedule
+
+    seen = []
+    st.register_compute(op, doubled, vectors)
+    x, values = lw.var("x", (4,)), np.arange(4, dtype=np.float32)
+    (y,) = lw.Engine(lw.compile(lw.Function([x], op(x - 3.0)), jobs=1))(values)
+    np.testing.assert_array_equal(y, 2 * values - 6)
+    assert {type(stages) for stages in seen} == {Doubled}
+    np.testing.assert_array_equal(evaluate_call(op(lw.const(values))), 2 * values)
 
 
 # register_compute, register_schedule

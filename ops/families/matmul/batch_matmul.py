@@ -19,7 +19,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
 from ...definition.arguments import dtype_name
 from ...definition.attrs import Attrs, attr
-from ...definition.implementation import Compute
+from ...definition.implementation import Compute, Computed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import broadcast_shapes, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
@@ -89,7 +89,7 @@ def _compute(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tenso
 def _with_rows(compute: Compute) -> Compute:
     """The compute of a product, for a left factor that is stored transposed; what reads it inlines the turn."""
 
-    def turned(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor | Tensors:
+    def turned(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor | Computed:
         a, b = inputs
         batch, terms, rows = a.shape
         by_rows = te.compute((batch, rows, terms), lambda n, row, k: a[n, k, row], name="rows")
