@@ -10,8 +10,8 @@ from loopwright import onnx_backend
 from loopwright.artifact.options import CodegenOptions
 from loopwright.cli import main
 from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.records import TuningRecords
-from loopwright.compiler.selection.select import select as selection
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.selection.tuning_record import TuningRecord
 from loopwright.graph.node import Call

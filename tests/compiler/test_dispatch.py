@@ -10,8 +10,8 @@ from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model.compile_model import compile_model
 from loopwright.compiler.model.lower_function import lower_function
+from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.dispatch import MAX_KERNELS, dispatch
-from loopwright.compiler.selection.select import select as selection
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 from loopwright.runtime.library import Library

@@ -11,8 +11,8 @@ from loopwright.compiler.fusion.fusion_rules import MAX_CALLS, pattern_of
 from loopwright.compiler.fusion.partition import fuse, partition
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.reports.fusion_report import fusion_report
+from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.choices import anchor_number
-from loopwright.compiler.selection.select import select as selection
 from loopwright.graph import Call, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.structural import graph_hash
 from loopwright.graph.visit import inputs, post_order

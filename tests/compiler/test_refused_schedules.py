@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.model.function_cache import function_cache
 from loopwright.compiler.model.lower_function import lower_function
-from loopwright.compiler.selection.select import select as selection
+from loopwright.compiler.selection import select as selection
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 
 TARGET = lw.resolve_target("x86-64")

@@ -5,8 +5,8 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.model.lower_function import lower_call
+from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.select import get_valid_implementations, select_implementation
-from loopwright.compiler.selection.select import select as selection
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default
 
 TARGET = lw.resolve_target("x86-64-v3")

@@ -12,7 +12,7 @@ import pytest
 from draw import assert_close
 from worker import Worker
 
-from loopwright.compiler.selection.select import select as selection
+from loopwright.compiler.selection import select as selection
 from loopwright.ops.definition.registry import all_ops
 from loopwright.ops.definition.strategy import strategy_of
 
