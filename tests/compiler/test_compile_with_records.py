@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.artifact.options import CodegenOptions
-from loopwright.compiler.model.compile_model import compile_function as compile_module
+from loopwright.compiler.model import compile_function as compile_module
 from loopwright.compiler.model.function_cache import function_cache, function_key
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.model.units import units_of

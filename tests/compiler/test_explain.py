@@ -7,7 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.model.compile_model import compile_function, function_cache
+from loopwright.compiler.model import compile_function, function_cache
 
 TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
 X, W = lw.var("x", (8, 12)), lw.var("w", (12, 20))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.compiler.model.compile_model import progress
+from loopwright.compiler.model import progress
 from loopwright.compiler.model.progress import LateDisplay, lines, progress_shown
 from loopwright.compiler.model.progress_display import NotebookDisplay, in_notebook
 

@@ -8,7 +8,7 @@ import loopwright as lw
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
-from loopwright.compiler.model.compile_model import workers as workers_module
+from loopwright.compiler.model import workers as workers_module
 from loopwright.compiler.model.function_cache import function_key
 from loopwright.compiler.model.workers import Job, Workers, _Worker
 

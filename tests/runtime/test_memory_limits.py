@@ -12,7 +12,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.base.memory import granted_memory, memory_limit, require_memory, step_limit
-from loopwright.compiler.model.compile_model import workers
+from loopwright.compiler.model import workers
 from loopwright.runtime.memory_budget import MemoryBudget
 
 PROGRAM = Path(__file__).with_name("memory_scenarios.py")
