@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ..artifact.machine_rates import MachineRates
-from .machine_model import LoopPrediction
+from .loop_prediction import LoopPrediction
 
 Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly", "model"]
 """What kind of text a pane has. Of compute, nest and pass, what is indented below a line belongs to it."""

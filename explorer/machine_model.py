@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..base.quantities import count_text
 from ..base.target import Target
@@ -18,46 +17,14 @@ from ..codegen.report.report import CodeLoop, VectorReport
 from ..ir.origin import Nest
 from ..ops.definition.cost import UNKNOWN_EXTENT
 from ..schedules.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
-from .llvm_mca import McaOpinion, Silence, ask_llvm_mca
+from .llvm_mca import ask_llvm_mca
+from .loop_prediction import Bound, LoopPrediction
 
 STORES_PER_CYCLE = 1
 INSTRUCTIONS_PER_CYCLE = 6
 """What Zen 3, Golden Cove and later cores rename in a cycle; older ones of Intel 4."""
 MOST_LOOPS = 12
 """Of so many loops there is a prediction: llvm-mca is asked about each by itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The cycles that an iteration takes at least, by a part ``of`` the core, and ``why``: ``"fma"``, ``"load"``,
-    ``"store"``, ``"latency"`` or ``"front end"``."""
-
-    of: str
-    cycles: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoopPrediction:
-    """The prediction for a loop of the machine code, which comes from the loop of the nest with this ``origin``.
-    ``cycles`` are those of an iteration, the most of all ``bounds``. ``beyond`` names what the model leaves out;
-    ``mca`` is llvm-mca's opinion, or why there is none."""
-
-    origin: int
-    name: str
-    instructions: int
-    bounds: tuple[Bound, ...]
-    beyond: tuple[str, ...]
-    mca: McaOpinion | Silence
-
-    @property
-    def bottleneck(self) -> str:
-        """What bounds it, as in ``"fma"``; several as in ``"load, store"``."""
-        return ", ".join(bound.of for bound in self.bounds if bound.cycles == self.cycles)
-
-    @property
-    def cycles(self) -> float:
-        return max(bound.cycles for bound in self.bounds)
 
 
 def predictions(report: VectorReport, nest: Nest, target: Target) -> tuple[LoopPrediction, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .llvm_mca import McaOpinion, Silence
-from .machine_model import LoopPrediction
+from .loop_prediction import LoopPrediction
 
 NONE = "# no innermost loop is left in the machine code"
 

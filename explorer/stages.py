@@ -53,7 +53,8 @@ from ..lowering.trace_python import python_steps
 from ..te.tensor import Tensor
 from .linked_text import LinkedText, link_computes, link_function, link_machine_text, link_module, link_nest
 from .loop_history import TracedLoop, loop_history
-from .machine_model import LoopPrediction, predictions
+from .loop_prediction import LoopPrediction
+from .machine_model import predictions
 
 
 @dataclass(frozen=True, slots=True)

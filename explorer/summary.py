@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .document import Document, Note, ScheduleEntry
-from .machine_model import LoopPrediction
+from .loop_prediction import LoopPrediction
 
 
 def summary(shown: Document) -> dict[str, Any]:

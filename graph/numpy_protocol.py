@@ -1,13 +1,14 @@
 """Functions of numpy on graph nodes: ``np.exp(x)`` is a call of an operator.
 
-The table is filled by ``ops/``, which has the operators; nodes look up here what numpy asks of them. Mutable: entries
-are added when ``ops`` is imported.
+The table is filled by ``ops/``, which has the operators and is imported when a node is first asked for one; nodes look
+up here what numpy asks of them. Mutable: entries are added when ``ops`` is imported.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from operator import getitem
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,6 +17,8 @@ from ..base.errors import TypeInferenceError
 Implementation: TypeAlias = Callable[..., Any]
 F = TypeVar("F", bound=Implementation)
 
+_OPERATORS = f"{__name__.partition('.graph.')[0]}.ops"
+"""The folder that has the operators, which is above this one."""
 _implementations: dict[Callable[..., Any], Implementation] = {}
 
 
@@ -32,7 +35,12 @@ def implements(*functions: Callable[..., Any]) -> Callable[[F], F]:
 
 def implemented() -> tuple[Callable[..., Any], ...]:
     """The functions of numpy that take graph nodes."""
-    return tuple(_implementations)
+    return tuple(_table())
+
+
+def _table() -> Mapping[Callable[..., Any], Implementation]:
+    import_module(_OPERATORS)
+    return _implementations
 
 
 def apply(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -42,7 +50,7 @@ def apply(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     does not take of nodes.
     """
     name = numpy_name(function)
-    implementation = _implementations.get(function)
+    implementation = _table().get(function)
     if implementation is None:
         raise TypeInferenceError(f"{name} is computed by no operator: print(lw.nn) lists those that there are")
     signature = inspect.signature(implementation)

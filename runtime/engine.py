@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..artifact.model import CompiledFunction
 from ..base.aligned import aligned
@@ -34,7 +34,6 @@ from .library import Library
 from .loaded_model import LoadedModel
 from .measure.compare import Comparison, Steps, collect_steps, compare_steps
 from .measure.measure_profile import measure_profile
-from .measure.onnx_reference import Reference, reference_values
 from .measure.profile import Profile
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
@@ -48,6 +47,9 @@ from .tensor_specs import TensorSpecs
 from .threads.default_threads import check_threads
 from .threads.fork_lock import ForkLock
 from .threads.thread_pool import SHARED_POOL, PoolLease
+
+if TYPE_CHECKING:
+    from .measure.onnx_reference import Reference
 
 
 class Engine:
@@ -253,6 +255,8 @@ class Engine:
         if isinstance(reference, Library):
             known: Mapping[str, Array] = Engine(reference).values(named)
         else:
+            from .measure.onnx_reference import reference_values  # engines run without onnx
+
             known = reference_values(reference, named, self.library)
         return self._look(arrays, lambda steps: compare_steps(steps, known, tolerance))
 

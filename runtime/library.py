@@ -1,4 +1,4 @@
-"""Compiled models in hand and on disk: ``Library`` holds one; ``save`` and ``load_library`` keep it in one file.
+"""Compiled models in hand and on disk: ``Library`` holds one; ``save`` and ``load`` keep it in one file.
 
 ``section_file.py`` has the form of the file. Its content says what calls what; objects, texts and constants are
 sections. No pickle; nothing in it runs before the digests of all but the constants are checked.
@@ -116,7 +116,7 @@ class Library:
             raise ModelError(f"the library {os.fspath(path)} cannot be written: {error.strerror}") from error
 
 
-def load_library(path: str | os.PathLike[str], verify: bool = False) -> Library:
+def load(path: str | os.PathLike[str], verify: bool = False) -> Library:
     """Read a library from a file; nothing is compiled, if this cpu has what the library was compiled for.
 
     Where it lacks some of that, or runs another system, the LLVM IR in the file is compiled once more, unless it names

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..engine import Engine
-from ..library import load_library
+from ..library import load
 
 OURS = "loopwright"
 LIBRARY = "model.lwlib"
@@ -28,7 +28,7 @@ Prepare: TypeAlias = Callable[[Path, Mapping[str, Array], int], Outputs]
 
 def prepare_loopwright(path: Path, inputs: Mapping[str, Array], threads: int) -> Outputs:
     """A saved library, bound to its inputs."""
-    return Engine(load_library(path), threads=threads).bind(inputs)
+    return Engine(load(path), threads=threads).bind(inputs)
 
 
 def prepare_onnxruntime(path: Path, inputs: Mapping[str, Array], threads: int) -> Outputs:

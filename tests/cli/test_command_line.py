@@ -43,7 +43,7 @@ try:
     main([{argument!r}])
 except SystemExit as ended:
     assert ended.code == 0
-assert not {{"numpy", "onnx", "llvmlite", "rich", "loopwright.facade", "loopwright.cli.run"}} & sys.modules.keys()
+assert not {{"numpy", "onnx", "llvmlite", "rich", "loopwright.api", "loopwright.cli.run"}} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, timeout=600)
 

@@ -18,7 +18,7 @@ from loopwright.compiler.model.function_cache import function_key
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
 from loopwright.ops.definition.registry import get_op
 from loopwright.runtime.engine import Engine
-from loopwright.runtime.library import Library, load_library
+from loopwright.runtime.library import Library, load
 
 NEGATIVE, RELU = get_op("negative"), get_op("relu")
 X = np.linspace(-2, 2, 15, dtype=np.float32).reshape(3, 5)
@@ -76,13 +76,13 @@ def test_functions_for_other_cache_sizes_are_kept_apart():
 def test_a_library_is_saved_and_loaded_in_another_process(tmp_path):
     path = tmp_path / "small.lwlib"
     Library(compiled()).save(path)
-    check(Engine(load_library(path))({"x": X}))
+    check(Engine(load(path))({"x": X}))
     script = (
         "import sys, numpy as np\n"
         "from loopwright.runtime.engine import Engine\n"
-        "from loopwright.runtime.library import load_library\n"
+        "from loopwright.runtime.library import load\n"
         "x = np.full((3, 5), -2, np.float32)\n"
-        "assert (Engine(load_library(sys.argv[1]))([x])[0] == 2).all()\n"
+        "assert (Engine(load(sys.argv[1]))([x])[0] == 2).all()\n"
     )
     subprocess.run([sys.executable, "-c", script, os.fspath(path)], check=True, timeout=600)
 

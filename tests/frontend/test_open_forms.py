@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
+from loopwright.ops.families.split_part import split_evenly
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -76,7 +77,7 @@ def test_equal_parts_of_an_open_extent_have_one_extent(opset):
 
 def test_equal_parts_of_a_known_extent_that_they_do_not_divide_are_refused_when_it_is_given():
     x = lw.var("x", (lw.te.var("n"), 3))
-    function = lw.Function([x], lw.nn.add(*lw.ops.split_part.split_evenly(x, 2, even=True)))
+    function = lw.Function([x], lw.nn.add(*split_evenly(x, 2, even=True)))
     with pytest.raises(lw.ModelError, match=r"split_part\(float32\[5, 3\]\): 5 should be a multiple of 2"):
         lw.compile(function, target=TARGET, shapes={"x": (5, 3)}, jobs=1)
 

@@ -2,7 +2,7 @@
 
 import-linter's own types state layers, where a folder may import all that lies below. Our table is narrower: it names,
 for every folder, the folders that it may import directly; nobody but the root modules and a folder with ``"*"`` imports
-the facade, and a folder without a row is an error.
+the root, and a folder without a row is an error.
 """
 
 from importlinter import Contract, ContractCheck, fields, output
@@ -57,5 +57,5 @@ class ImportTable(Contract):
 
 
 def _folder(module: str) -> str:
-    """The folder of a module, ``""`` for the facade: ``loopwright.ir.expr`` → ``ir``."""
+    """The folder of a module, ``""`` for the root: ``loopwright.ir.expr`` → ``ir``."""
     return module.split(".")[1] if "." in module else ""

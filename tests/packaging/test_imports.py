@@ -1,4 +1,4 @@
-"""Modules import each other relatively, and the package runs as a command."""
+"""Modules import each other relatively, names import what they need, and the package runs as a command."""
 
 import ast
 import re
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import loopwright
-from loopwright import facade
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -43,19 +42,64 @@ def test_python_dash_m_prints_the_version(tmp_path):
     assert _run(["-m", "loopwright", "--version"], tmp_path) == f"loopwright {loopwright.__version__}\n"
 
 
-def test_the_package_imports_the_compiler_when_a_name_of_it_is_asked_for(tmp_path):
+def test_a_name_imports_what_it_needs_when_it_is_asked_for(tmp_path):
     program = """
 import sys
-import loopwright
-heavy = {"numpy", "onnx", "llvmlite", "loopwright.facade"}
-assert not heavy & sys.modules.keys()
-assert loopwright.te is sys.modules["loopwright.te"]
-assert "loopwright.facade" not in sys.modules
+import loopwright as lw
+def loaded(*names):
+    return [name for name in names if name in sys.modules]
+assert not loaded("numpy", "onnx", "llvmlite", "loopwright.te")
+assert lw.te is sys.modules["loopwright.te"]
+assert not loaded("onnx", "llvmlite", "loopwright.lowering", "loopwright.graph")
+lw.create_schedule, lw.interpret, lw.resolve_target, lw.default_schedule
+assert not loaded("onnx", "llvmlite", "loopwright.compiler", "loopwright.graph", "loopwright.ops")
 from loopwright import Engine
-assert heavy <= sys.modules.keys()
-assert Engine is loopwright.facade.Engine
+assert loaded("llvmlite") and not loaded("onnx", "loopwright.compiler")
+from loopwright import compile
+assert not loaded("onnx", "loopwright.frontend")
+lw.from_onnx
+assert loaded("onnx")
 """
     _run(["-c", program], tmp_path)
+
+
+def test_schedules_are_made_lowered_interpreted_and_shown_without_llvm_and_onnx(tmp_path):
+    program = """
+import sys
+sys.modules["llvmlite"] = sys.modules["onnx"] = None
+import numpy as np
+import loopwright as lw
+from loopwright import te
+from loopwright.explorer.document import Document, Pane, ScheduleEntry
+
+A, B = te.placeholder((12, 8), name="A"), te.placeholder((8, 32), name="B")
+r = te.reduce_axis((0, 8), name="r")
+C = te.compute((12, 32), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+s = lw.create_schedule(C)
+s["C"].split("j", 16)
+s["C"].reorder("i", "j_outer", "r", "j_inner")
+s["C"].vectorize("j_inner")
+func = lw.lower(s, [A, B, C], target="x86-64-v3")
+assert "j_outer" in str(func)
+a, b = (np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((96, (12, 8)), (256, (8, 32))))
+c = np.zeros((12, 32), np.float32)
+lw.interpret(func)(a, b, c)
+np.testing.assert_array_equal(c, a @ b)
+assert "linalg.generic" in lw.emit_mlir(func, level="linalg")
+assert "vector." in lw.emit_mlir(func)
+
+D = lw.nn.relu(A - A.mean(axis=1, keepdims=True))
+func = lw.lower(lw.default_schedule(D, "x86-64-v4"), [A, D], target="x86-64-v4")
+d = np.empty((12, 8), np.float32)
+lw.interpret(func)(a, d)
+np.testing.assert_allclose(d, np.maximum(a - a.mean(axis=1, keepdims=True), 0), rtol=1e-6)
+
+pane = Pane("c", "compute", "Computes", ("C = ...",))
+entry = ScheduleEntry("main", "c", "c", (0,), ("c",), (), ("c",), "c")
+lw.ExplorerPage(Document("C", "", (pane,), (entry,))).save("page.html")
+"""
+    _run(["-c", program], tmp_path)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!")
 
 
 def test_a_folder_without_modules_hides_no_name(tmp_path):
@@ -69,11 +113,12 @@ assert callable(loopwright.build)
     _run(["-c", program, str(tmp_path)], tmp_path)
 
 
-def test_names_are_those_of_the_facade_and_no_others():
+def test_names_are_those_of_the_stub_and_no_others():
     names = {name for name in dir(loopwright) if not name.startswith("__")}
-    assert names == set(facade.__all__)
-    assert {*_star_import()} == names
-    assert all(getattr(loopwright, name) is getattr(facade, name) for name in names)
+    stub = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
+    assert names == {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {*_star_import()} == names == set(loopwright.__all__)
+    assert {"te", "nn", "compile", "Engine", "load"} <= names
     with pytest.raises(AttributeError, match="module 'loopwright' has no attribute 'Enginee'"):
         loopwright.Enginee  # noqa: B018
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
 PACKAGE_FOLDERS = {Path(*package.split(".")[1:]) for package in PACKAGES}
 NO_PACKAGES = {"tests", "examples", "benchmarks", "docs"}
-ROOT_MODULES = {"__init__.py", "__main__.py", "facade.py", "onnx_backend.py"}
+ROOT_MODULES = {"__init__.py", "__main__.py", "onnx_backend.py"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -38,12 +38,12 @@ def project_files() -> list[Path]:
 
 
 def package_files() -> set[Path]:
-    """Modules, the LLVM IR that the runtime is partly written in, what pages are made of, and the mark of a typed
-    package."""
+    """Modules, the LLVM IR that the runtime is partly written in, what pages are made of, the public names, and
+    the mark of a typed package."""
     files = project_files()
     sources = {file for file in files if file.suffix in (".py", ".ll") and file.parent in PACKAGE_FOLDERS}
     assets = {file for file in files if file.parent == Path("explorer", "assets")}
-    return sources | assets | {Path("py.typed")}
+    return sources | assets | {Path("py.typed"), Path("__init__.pyi")}
 
 
 @pytest.fixture(scope="module")

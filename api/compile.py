@@ -1,0 +1,85 @@
+"""``lw.compile``: from a model to a library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..artifact.options import Arithmetic, CodegenOptions, Precision
+from ..base.memory import memory_errors
+from ..base.target import Target
+from ..codegen.host import resolve_target
+from ..compiler.layout.layout_planning import Layouts
+from ..compiler.model.compile_model import compile_model
+from ..compiler.model.progress import Progress
+from ..compiler.selection.records import TuningRecords, records_from
+from ..graph.node import Function
+from ..runtime.library import Library
+from .model_graph import evaluate_constants, graph_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def compile(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    target: str | Target | None = "native",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    precision: Precision = "standard",
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+    records: TuningRecords | str | os.PathLike[str] | None = None,
+    layouts: Layouts = "plan",
+    alternatives: bool = False,
+    line_tables: bool = False,
+    unfused: Collection[str] = (),
+    arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
+) -> Library:
+    """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
+
+    ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None or -1, are for each run to
+    choose, and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
+    ``progress(done, total, name)`` is called after each function. Without it, a bar shows from the second second on
+    where somebody is there to see it, in a terminal or a notebook; False shows none, True also lines in a pipe.
+    ``precision`` is as for ``build``.
+    ``arithmetic="direct"`` has each result made of the products that its definition has, so that outliers, NaN and
+    infinities reach no further than there; ``"fast"``, the default unless the precision is strict, may take fewer
+    others, as Winograd and Strassen do. ``batch_invariant`` makes choices blind to the batch, the leading dimension of
+    the inputs: compilations for batches of 1 and of 32 then give a sample the same bits (docs/accuracy.md has both).
+    ``records`` are tuning records, or the path of their file: of the implementations whose costs they know, the
+    cheapest serves a call; they are of known shapes, which a batch that nothing may be chosen by is not.
+    ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
+    in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
+    operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
+    functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
+    serve. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
+    Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, and, if it is to
+    be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown target, precision or
+    arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with BLAS;
+    ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
+    """
+    options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
+    evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
+    known = records_from(records)
+    source = Path(model) if isinstance(model, (str, os.PathLike)) else None
+    with memory_errors("compiling a model"):
+        resolved = resolve_target(target)
+        # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
+        compiled = compile_model(
+            graph_of(model, shapes, resolved, batch_invariant),
+            resolved,
+            options,
+            jobs,
+            progress,
+            evaluate,
+            known,
+            layouts,
+            alternatives,
+            unfused,
+        )
+        return Library(compiled, source)

@@ -1,0 +1,64 @@
+"""``lw.explain``: why each call of a model has the implementation it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..artifact.options import Arithmetic, CodegenOptions, Precision
+from ..base.choices import check_flag
+from ..base.errors import RuntimeArgumentError
+from ..base.target import Target
+from ..codegen.host import resolve_target
+from ..compiler.layout.layout_planning import Layouts, check_layouts
+from ..compiler.reports.explain import Explanation, explain_call, explain_graph, explain_model
+from ..compiler.selection.records import TuningRecords, records_from
+from ..graph.node import Call, Function
+from ..runtime.library import Library
+from .model_graph import graph_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def explain(
+    subject: Library | Call | Function | ModelProto | bytes | str | os.PathLike[str],
+    target: str | Target | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    precision: Precision | None = None,
+    records: TuningRecords | str | os.PathLike[str] | None = None,
+    layouts: Layouts | None = None,
+    arithmetic: Arithmetic | None = None,
+    batch_invariant: bool = False,
+) -> Explanation:
+    """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
+    costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
+
+    A library tells what was chosen for it. A model, a graph function or a single call is not compiled: the rest of the
+    arguments are those that ``compile`` would get, and it raises what that does.
+
+    >>> import loopwright as lw
+    >>> call = lw.nn.softmax(lw.var("x", (4, 8)))
+    >>> print(lw.explain(call, target="llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64"))
+    for x86-64, x86_64-linux-gnu
+    softmax
+        softmax(float32[4, 8], axes=(1,))
+          → softmax.generic (10): the only one
+            softmax.generic  10 valid
+            softmax.rows     15 rejected (fails: 8 >= 64)
+    """
+    check_flag(batch_invariant, "batch_invariant")
+    if isinstance(subject, Library):
+        options = (target, shapes, precision, records, layouts, arithmetic, batch_invariant or None)
+        if any(given is not None for given in options):
+            raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
+        return explain_model(subject.model)
+    numeric = CodegenOptions(precision="standard" if precision is None else precision, arithmetic=arithmetic)
+    settings = resolve_target(target), numeric.precision, records_from(records)
+    if isinstance(subject, Call):
+        return explain_call(subject, *settings, numeric.arithmetic)
+    chosen = "plan" if layouts is None else layouts
+    check_layouts(chosen)
+    graph = graph_of(subject, shapes, settings[0], batch_invariant)
+    return explain_graph(graph, *settings, chosen, numeric.arithmetic)

@@ -1,0 +1,66 @@
+"""The graph of what users give as a model: as it was imported, or behind all passes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..artifact.options import CodegenOptions
+from ..base.choices import check_flag
+from ..base.target import Target
+from ..codegen.host import resolve_target
+from ..compiler.model.compile_model import compile_model
+from ..compiler.passes.graph_passes import run_graph_passes
+from ..compiler.passes.open_batch import with_open_batch
+from ..compiler.passes.specialize import specialize
+from ..compiler.selection.records import TuningRecords
+from ..graph.node import Function
+from ..runtime.arrays import Array
+from ..runtime.engine import Engine
+from ..runtime.library import Library
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def graph_of(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    shapes: Mapping[str, Sequence[int | None]] | None,
+    target: Target,
+    batch_invariant: bool,
+) -> Function:
+    """The graph of a model for these shapes, the batch open if it is to be ``batch_invariant``.
+
+    Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it.
+    """
+
+    def load(given: Mapping[str, Sequence[int | None]] | None) -> Function:
+        if isinstance(model, Function):
+            return specialize(model, given)
+        from ..frontend import from_onnx  # only models of ONNX need onnx
+
+        return from_onnx(model, given, mapped=True)
+
+    check_flag(batch_invariant, "batch_invariant")
+    return with_open_batch(load, shapes, target) if batch_invariant else load(shapes)
+
+
+def planned_graph(
+    model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    shapes: Mapping[str, Sequence[int | None]] | None,
+    target: Target,
+    options: CodegenOptions,
+    records: TuningRecords,
+    batch_invariant: bool,
+) -> Function:
+    """The graph of a model behind all passes. Raises what ``graph_of`` raises."""
+    evaluate = partial(evaluate_constants, options, None)
+    graph = graph_of(model, shapes, target, batch_invariant)
+    return run_graph_passes(graph, target, options.precision, evaluate, "plan", records, options.arithmetic)
+
+
+def evaluate_constants(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:
+    """The results of a graph function without parameters, on this machine by ``jobs`` processes that compile."""
+    return Engine(Library(compile_model(constants, resolve_target("native"), options, jobs)))([])
