@@ -11,7 +11,8 @@ from typing import Literal
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.dtype import INDEX
 from ..ir.buffer import Buffer
-from ..ir.expr import ONE, Binary, Const, Expr, Load, const_int
+from ..ir.constants import ONE, const_int
+from ..ir.expr import Binary, Const, Expr, Load
 from ..ir.simplify import simplify
 from ..ir.stmt import CallExtern, Launch, Stmt, Store
 from ..ir.visit import walk

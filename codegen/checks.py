@@ -13,7 +13,8 @@ from typing import Protocol
 
 from llvmlite import ir as llvm_ir
 
-from ..ir.expr import Binary, Const, Expr, Load, Var, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Binary, Const, Expr, Load, Var
 from ..ir.extern import ExternFunction, Region
 from ..ir.faults import at_place, division_by_zero, out_of_bounds, region_out_of_bounds
 from ..ir.stmt import Seq, Stmt, Store

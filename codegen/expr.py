@@ -15,6 +15,7 @@ from llvmlite import ir as llvm_ir
 from ..artifact.options import CodegenOptions
 from ..base.errors import InternalError
 from ..base.target import Target
+from ..ir.constants import const_int, is_const
 from ..ir.expr import (
     Binary,
     Broadcast,
@@ -33,8 +34,6 @@ from ..ir.expr import (
     TensorRead,
     Unary,
     Var,
-    const_int,
-    is_const,
 )
 from ..ir.visit import children
 from . import floats, integers

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import ZERO, Binary, Broadcast, Cast, Compare, Const, Expr, Ramp, Select, Var, broadcast_to, const_int
+from ..ir.constants import ZERO, const_int
+from ..ir.expr import Binary, Broadcast, Cast, Compare, Const, Expr, Ramp, Select, Var
+from ..ir.makers import broadcast_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import reduce
 
-from ..ir.expr import ZERO, Expr, Var, maximum
+from ..ir.constants import ZERO
+from ..ir.expr import Expr, Var
+from ..ir.makers import maximum
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, PrimFunc, Stmt, StmtNode
 from ..ir.visit import children, free_vars

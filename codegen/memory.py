@@ -10,7 +10,8 @@ from llvmlite import ir as llvm_ir
 
 from ..base.dtype import INDEX, DType
 from ..ir.buffer import Buffer
-from ..ir.expr import Const, Expr, Var, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Const, Expr, Var
 from .facts import Facts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lanes import Splat
 from .types import (

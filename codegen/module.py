@@ -18,7 +18,8 @@ from ..artifact.options import CodegenOptions
 from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import Var, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Var
 from ..ir.extern import ExternFunction
 from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
 from ..ir.visit import walk

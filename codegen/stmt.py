@@ -11,7 +11,8 @@ from llvmlite import ir as llvm_ir
 from ..artifact.options import CodegenOptions
 from ..base.target import Target
 from ..ir.buffer import Buffer
-from ..ir.expr import Var, const_int, is_const
+from ..ir.constants import const_int, is_const
+from ..ir.expr import Var
 from ..ir.stmt import (
     Allocate,
     Assert,

@@ -15,8 +15,10 @@ from ..graph.types import TensorType, Type, leaf_types
 from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
-from ..ir.expr import Expr, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr
 from ..ir.facts import nonnegative, prove
+from ..ir.makers import as_index
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars, substitute
 from ..ops.definition.registry import op_of

@@ -6,8 +6,9 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Ramp, as_index, broadcast_to
+from loopwright.ir.expr import Ramp
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import as_index, broadcast_to
 
 ROWS, COLUMNS = 4, 16
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.dtype import DType
 from ..base.errors import RuntimeArgumentError
-from ..ir.expr import const_int
+from ..ir.constants import const_int
 from ..runtime.arrays import Array
 from ..runtime.kernel import BoundKernel
 from ..te.tensor import Tensor

@@ -14,7 +14,8 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper
 from ..base.errors import ModelError
 from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
-from ..ir.expr import Expr, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr
 from .shape_values import ShapeValues
 from .tensors import tensor_value
 

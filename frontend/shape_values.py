@@ -16,8 +16,10 @@ import numpy.typing as npt
 from ..base.errors import ModelError
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.expr import Compare, Expr, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Compare, Expr
 from ..ir.facts import NO_FACTS, Facts, prove
+from ..ir.makers import as_index
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 from .fold import MAX_ELEMENTS, table

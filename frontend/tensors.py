@@ -19,7 +19,9 @@ from ..base.errors import ExpressionError, ModelError
 from ..base.memory import STEPS_VARIABLE, step_limit
 from ..graph.types import GivenShape, TensorType, tensor_type
 from ..ir.build import index_var
-from ..ir.expr import Expr, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr
+from ..ir.makers import as_index
 
 MAX_BYTES = 1 << 47
 """Size of the largest tensor: what an address space of 47 bits could hold."""

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ..base.dtype import DType
 from ..base.errors import TypeInferenceError
-from ..ir.expr import Expr, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr
 from ..ir.operators import Operator, Operators
 from ..ir.ufuncs import UFUNCS
 from .numpy_protocol import apply, apply_ufunc

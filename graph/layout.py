@@ -21,7 +21,9 @@ import numpy.typing as npt
 
 from ..base.errors import TypeInferenceError
 from ..base.intern import Interned
-from ..ir.expr import Expr, ExprLike, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr, ExprLike
+from ..ir.makers import as_index
 from ..ir.simplify import simplify
 
 _PART = re.compile(r"([A-Z])|(\d+)([a-z])")

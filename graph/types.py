@@ -22,7 +22,10 @@ from ..base.brief import one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.intern import Interned
-from ..ir.expr import Expr, ExprLike, Operand, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr, ExprLike
+from ..ir.makers import as_index
+from ..ir.operand import Operand
 from ..ir.simplify import simplify
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.dtype import HANDLE, INDEX, DType, dtype
 from .buffer import Buffer, Scope
-from .expr import Binary, Const, Expr, ExprLike, Var, as_index, const
+from .constants import const
+from .expr import Binary, Const, Expr, ExprLike, Var
+from .makers import as_index
 from .scalar import eval_binary
 
 

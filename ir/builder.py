@@ -10,8 +10,9 @@ from ..base.dtype import DType
 from ..base.errors import ExpressionError
 from .buffer import Buffer, Scope
 from .build import index_var, make_buffer
-from .expr import Cast, Expr, ExprLike, Load, Var, as_expr, as_index
+from .expr import Cast, Expr, ExprLike, Load, Var
 from .extern import ExternFunction, Region
+from .makers import as_expr, as_index
 from .simplify import simplify
 from .stmt import Allocate, CallExtern, For, If, LetStmt, LoopKind, Stmt, Store, While, seq
 

@@ -30,27 +30,25 @@ Semantics
 
 Nodes are immutable and interned (see ``intern.py``): equal structure is one object, so compare with ``is``; ``Var`` is
 the exception, each is unique. ``==``, ``<`` … build ``Compare`` nodes, and ``bool(expr)`` raises. Beware therefore of
-``expr in some_list`` and ``a == b``: sets, dicts and ``is`` go by identity.
+``expr in some_list`` and ``a == b``: sets, dicts and ``is`` go by identity. Nodes are made of Python values by
+``makers.py`` and ``constants.py``.
 """
 
 from __future__ import annotations
 
-import math
 import struct
-from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ..base.brief import one_line
-from ..base.dtype import BOOL, INDEX, DType, dtype
+from ..base.dtype import BOOL, INDEX, DType
 from ..base.errors import ExpressionError
 from ..base.intern import Interned
 from .buffer import Buffer
-from .operators import Operator, Operators
-from .rounding import round_number
+from .operand import Operand
 
 if TYPE_CHECKING:
     from .linear import Linear
@@ -63,100 +61,6 @@ CompareOp = Literal["==", "!=", "<", "<=", ">", ">="]
 LogicalOp = Literal["and", "or"]
 
 MAX_LANES = 256
-
-
-class Operand(Operators["ExprLike", "Expr"]):
-    """What stands in an arithmetic expression: expressions, and axes, which convert to one."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def as_expr(self) -> Expr:
-        """The expression this stands for."""
-
-    @staticmethod
-    def operate(op: Operator, a: ExprLike, b: ExprLike) -> Expr:
-        """What ``a op b`` stands for. What has operators of its own, as whole tensors have, says it instead."""
-        if isinstance(b, Operators) and not isinstance(b, Operand):
-            return NotImplemented
-        if (number := _float_of_extents(op, a, b)) is not None:
-            return number
-        match op:
-            case "+" | "-" | "*" | "/" | "//" | "%":
-                return binary(op, a, b)
-            case "<" | "<=" | ">" | ">=" | "==" | "!=":
-                return compare(op, a, b)
-            case "&" | "|" | "^" | "<<" | ">>":
-                return bitwise(op, a, b)
-            case "**":
-                return power(a, b)
-
-    def __neg__(self) -> Expr:
-        return Unary("-", self.as_expr())
-
-    def __pos__(self) -> Expr:
-        return self.as_expr()
-
-    def __abs__(self) -> Expr:
-        from .intrinsics import call  # which makes expressions
-
-        return call("abs", self)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
-        from .ufuncs import apply_ufunc  # which makes expressions
-
-        return apply_ufunc(ufunc, method, inputs, options)
-
-    def __invert__(self) -> Expr:
-        value = self.as_expr()
-        return Unary("not" if value.dtype.is_bool else "~", value)
-
-    def __eq__(self, other: ExprLike) -> Expr:  # type: ignore[override]
-        return compare("==", self, other)
-
-    def __ne__(self, other: ExprLike) -> Expr:  # type: ignore[override]
-        return compare("!=", self, other)
-
-    __hash__ = object.__hash__
-
-    def constant(self) -> Const | None:
-        """The value of arithmetic on constants alone, as of extents that are numbers; None where there are others."""
-        from .simplify import simplify  # which makes expressions
-        from .visit import free_vars
-
-        value = self.as_expr()
-        found = None if free_vars(value) else simplify(value)
-        return found if isinstance(found, Const) else None
-
-    def __bool__(self) -> bool:
-        if (known := self.constant()) is not None:
-            return bool(known.value)
-        raise ExpressionError(
-            f"the truth of the symbolic expression `{self}` is not known while the program is being built: "
-            "use te.select or te.if_then_else instead of `if`, `&`, `|`, `~` instead of `and`, `or`, `not`, "
-            "and `is` to ask whether two expressions are the same"
-        )
-
-    def __float__(self) -> float:
-        if (known := self.constant()) is not None:
-            return float(known)
-        raise self._no_value()
-
-    def __index__(self) -> int:
-        if (known := self.constant()) is not None:
-            return int(known)
-        raise self._no_value()
-
-    __int__ = __index__
-
-    def _no_value(self) -> ExpressionError:
-        return ExpressionError(
-            f"the symbolic expression `{self}` has no value while the program is being built: "
-            "use the functions of te instead of those of math, te.cast instead of int and float"
-        )
-
-    def __iter__(self) -> Any:
-        raise ExpressionError(f"the symbolic expression `{self}` cannot be iterated over")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -542,177 +446,3 @@ def access_dtype(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -
     if lanes > 1 and buffer.dtype.lanes > 1:
         raise ExpressionError(f"{buffer.name} holds {buffer.dtype} elements: its index must be scalar")
     return buffer.dtype.with_lanes(max(lanes, buffer.dtype.lanes))
-
-
-# Makers: convert Python values, broadcast scalars against vectors, check.
-
-
-def const(value: bool | int | float | np.generic, as_dtype: str | DType) -> Expr:
-    """A constant of the given dtype (lanes broadcast). Raises ``ExpressionError`` if the dtype cannot hold the value.
-
-    Floats are rounded to the dtype; an integer must be in the range of an integer dtype.
-    """
-    kind = dtype(as_dtype)
-    element = kind.element
-    plain = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, (bool, int, float)):
-        raise ExpressionError(f"a constant is a number or a bool, found {value!r}")
-    scalar = Const(_fit(plain, element), element)
-    return scalar if kind.lanes == 1 else Broadcast(scalar, kind.lanes)
-
-
-def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
-    if kind.is_bool:
-        if value not in (0, 1):
-            raise ExpressionError(f"{value!r} is not a bool")
-        return bool(value)
-    if kind.is_float:
-        return round_number(kind, value)
-    if isinstance(value, float):
-        if not value.is_integer():
-            raise ExpressionError(f"{value!r} is not an integer, but {kind} is wanted; cast explicitly")
-        value = int(value)
-    low, high = kind.int_range() or (-(1 << 62), 1 << 62)
-    if not low <= value <= high:
-        raise ExpressionError(f"{value} does not fit {kind} ({low} … {high})")
-    return int(value)
-
-
-def as_expr(value: ExprLike, like: DType | None = None) -> Expr:
-    """Convert to an expression. A Python number takes dtype ``like``; without it int becomes index, float float32."""
-    if isinstance(value, Operand):
-        return value.as_expr()
-    if isinstance(value, np.generic):
-        if not isinstance(value, (np.bool_, np.number)):
-            raise ExpressionError(f"cannot use a numpy {type(value).__name__} in an expression")
-        return const(value, dtype(value.dtype))
-    if isinstance(value, bool):
-        return const(value, like if like is not None and like.is_bool else BOOL)
-    if isinstance(value, int):
-        return const(value, like.element if like is not None and not like.is_bool else INDEX)
-    if isinstance(value, float):
-        if like is not None and not like.is_float:
-            raise ExpressionError(f"{value!r} meets a {like} value: convert one of them with te.cast")
-        return const(value, like.element if like is not None else "float32")
-    raise ExpressionError(f"cannot use a {type(value).__name__} in an expression: {value!r}")
-
-
-def _float_of_extents(op: Operator, a: ExprLike, b: ExprLike) -> Expr | None:
-    """The quotient of constant indices, or a power with a fraction, as Python has it; None for all else."""
-    fraction = isinstance(b, float) and not b.is_integer()
-    if op != "/" and not (op == "**" and fraction):
-        return None
-    left, right = (constant_index(x) if isinstance(x, Operand) else x for x in (a, b))
-    if not isinstance(left, int) or not isinstance(right, (int, float)) or (op == "/" and not right):
-        return None
-    return const(left / right if op == "/" else left**right, "float64")
-
-
-def constant_index(value: Operand) -> int | None:
-    """The number that arithmetic on constant indices gives, as extents are; None for all else."""
-    known = value.constant() if value.as_expr().dtype.is_index else None
-    return None if known is None else int(known)
-
-
-def power(base: ExprLike, exponent: ExprLike) -> Expr:
-    """``base ** exponent``; the square is a product, as in numpy."""
-    from .intrinsics import call  # which makes expressions
-
-    if isinstance(exponent, (int, float)) and exponent == 2:
-        return binary("*", base, base)
-    return call("pow", *_pair(base, exponent))
-
-
-def as_index(value: ExprLike) -> Expr:
-    """Convert to an expression of dtype index; a data integer is cast."""
-    made = as_expr(value, INDEX)
-    if made.dtype.is_index:
-        return made
-    if made.dtype.is_data_int:
-        return Cast(INDEX.with_lanes(made.dtype.lanes), made)
-    raise ExpressionError(f"an index must be an integer, found the {made.dtype} `{made}`")
-
-
-def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    left = as_expr(a, b.as_expr().dtype if isinstance(b, Operand) else None)
-    right = as_expr(b, left.dtype)
-    lanes = max(left.dtype.lanes, right.dtype.lanes)
-    return broadcast_to(left, lanes), broadcast_to(right, lanes)
-
-
-def broadcast_to(value: Expr, lanes: int) -> Expr:
-    """Broadcast a scalar; a vector that has the lanes already is returned as it is."""
-    return value if value.dtype.lanes == lanes else Broadcast(value, lanes)
-
-
-def binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(op, *_pair(a, b))
-
-
-def bitwise(op: BitwiseOp, a: ExprLike, b: ExprLike) -> Expr:
-    """``&``, ``|`` are logical on bools, ``^`` is ``!=``; on data integers all are bitwise."""
-    left, right = _pair(a, b)
-    if left.dtype.is_bool and right.dtype.is_bool:
-        match op:
-            case "&":
-                return Logical("and", left, right)
-            case "|":
-                return Logical("or", left, right)
-            case "^":
-                return Compare("!=", left, right)
-    return Binary(op, left, right)
-
-
-def compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
-    return Compare(op, *_pair(a, b))
-
-
-def minimum(a: ExprLike, b: ExprLike) -> Expr:
-    return binary("min", a, b)
-
-
-def maximum(a: ExprLike, b: ExprLike) -> Expr:
-    return binary("max", a, b)
-
-
-def logical_and(conditions: Sequence[Expr]) -> Expr:
-    """The conjunction; true for none."""
-    result: Expr | None = None
-    for condition in conditions:
-        result = condition if result is None else Logical("and", result, condition)
-    return result if result is not None else TRUE
-
-
-def cast(to: str | DType, value: ExprLike) -> Expr:
-    """Conversion to another element type; the lanes stay. The same object if nothing changes."""
-    made = as_expr(value)
-    wanted = dtype(to).with_lanes(made.dtype.lanes)
-    return made if made.dtype is wanted else Cast(wanted, made)
-
-
-def const_int(value: Expr) -> int | None:
-    """The value of an integer constant (or a broadcast one), else None."""
-    match value:
-        case Const(value=number) if not isinstance(number, float):
-            return int(number)
-        case Broadcast(value=inner):
-            return const_int(inner)
-        case _:
-            return None
-
-
-def is_const(value: Expr, number: int | float) -> bool:
-    """Whether the expression is the constant ``number`` (``-0.0`` is not ``0.0``), or a broadcast of it."""
-    match value:
-        case Const(value=found):
-            return found == number and math.copysign(1, found) == math.copysign(1, number)
-        case Broadcast(value=inner):
-            return is_const(inner, number)
-        case _:
-            return False
-
-
-TRUE: Expr = Const(True, BOOL)
-FALSE: Expr = Const(False, BOOL)
-ZERO: Expr = Const(0, INDEX)
-ONE: Expr = Const(1, INDEX)

@@ -17,7 +17,8 @@ from ..base.brief import one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError
 from .buffer import Buffer
-from .expr import Expr, maximum, minimum
+from .expr import Expr
+from .makers import maximum, minimum
 
 Passing = Literal["value", "reference", "read", "write", "update"]
 """``value`` and ``reference`` are scalars, the latter by the address of a copy, as Fortran wants it. The others are

@@ -9,22 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    Compare,
-    CompareOp,
-    Const,
-    Expr,
-    ExprLike,
-    Logical,
-    Unary,
-    Var,
-    as_index,
-)
+from .constants import FALSE, TRUE
+from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
 from .linear import Factors, Linear, linear_of, monomial_key
+from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search, is_plain
 from .stmt import PrimFunc

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, DType
 from ..base.errors import ExpressionError
-from .expr import Call, Expr, ExprLike, as_expr, broadcast_to
+from .expr import Call, Expr, ExprLike
+from .makers import as_expr, broadcast_to
 from .rounding import round_fraction, round_to_float
 
 Array: TypeAlias = npt.NDArray[Any]

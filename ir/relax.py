@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .constants import ZERO
 from .expr import (
-    ZERO,
     Binary,
     Call,
     Cast,
@@ -22,11 +22,10 @@ from .expr import (
     Select,
     TensorRead,
     Var,
-    maximum,
-    minimum,
 )
 from .facts import NO_FACTS, Facts, negate
 from .linear import Linear, Term, expr_of, linear_of, monomial_key
+from .makers import maximum, minimum
 from .simplify import simplify
 from .visit import substitute, walk
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from .expr import ZERO, Expr, const_int
+from .constants import ZERO, const_int
+from .expr import Expr
 
 
 @overload

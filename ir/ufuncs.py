@@ -14,8 +14,11 @@ import numpy as np
 
 from ..base.dtype import BOOL
 from ..base.errors import ExpressionError
-from .expr import Expr, Logical, Operand, Unary, as_expr, constant_index, maximum, minimum
+from .constants import constant_index
+from .expr import Expr, Logical, Unary
 from .intrinsics import call
+from .makers import as_expr, maximum, minimum
+from .operand import Operand
 from .operators import Operator
 
 UFUNCS: dict[Operator, np.ufunc] = {

@@ -20,19 +20,8 @@ from typing import Any, NoReturn, assert_never
 from ..base.dtype import BOOL, HANDLE, INDEX, DType
 from ..base.errors import ExpressionError, VerificationError
 from .buffer import Buffer
-from .expr import (
-    MAX_LANES,
-    Call,
-    Const,
-    Expr,
-    IfThenElse,
-    Let,
-    Load,
-    Reduce,
-    TensorRead,
-    Var,
-    const_int,
-)
+from .constants import const_int
+from .expr import MAX_LANES, Call, Const, Expr, IfThenElse, Let, Load, Reduce, TensorRead, Var
 from .intrinsics import call
 from .printer import func_text
 from .stmt import (

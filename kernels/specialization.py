@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import RuntimeArgumentError
-from ..ir.expr import const_int
+from ..ir.constants import const_int
 from ..lowering.schedule import Schedule
 from ..runtime.arrays import Array, array_text
 from ..runtime.kernel import Kernel

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.dtype import INDEX
-from ..ir.expr import ONE, ZERO, Axis, Binary, Expr, TensorRead, Var, const_int
+from ..ir.constants import ONE, ZERO, const_int
+from ..ir.expr import Axis, Binary, Expr, TensorRead, Var
 from ..ir.facts import NO_FACTS, Facts
 from ..ir.linear import Linear, linear_of
 from ..ir.simplify import simplify

@@ -13,7 +13,8 @@ from math import prod
 from ..base.errors import LoopwrightError, ScheduleError, VerificationError
 from ..ir.buffer import Buffer
 from ..ir.build import index_var, make_buffer
-from ..ir.expr import ZERO, Expr, IfThenElse, Var, const_int
+from ..ir.constants import ZERO, const_int
+from ..ir.expr import Expr, IfThenElse, Var
 from ..ir.linear import linear_of
 from ..ir.simplify import simplify
 from ..ir.stmt import For, Launch, PrimFunc, Stmt, StmtNode, Store

@@ -20,9 +20,11 @@ import numpy.typing as npt
 from ..base.dtype import INDEX
 from ..base.errors import ScheduleError
 from ..ir.build import index_var
-from ..ir.expr import ONE, ZERO, Binary, BinaryOp, Const, Expr, Var, as_index, const, const_int, maximum
+from ..ir.constants import ONE, ZERO, const, const_int
+from ..ir.expr import Binary, BinaryOp, Const, Expr, Var
 from ..ir.facts import Facts, prove
 from ..ir.linear import linear_of
+from ..ir.makers import as_index, maximum
 from ..ir.printer import expr_text
 from ..ir.relax import Limits
 from ..ir.simplify import simplify

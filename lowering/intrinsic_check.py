@@ -14,7 +14,8 @@ from ..base.dtype import INDEX, DType
 from ..base.errors import InterpretError, ScheduleError
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
-from ..ir.expr import Expr, const, const_int
+from ..ir.constants import const, const_int
+from ..ir.expr import Expr
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc, Stmt
 from .nest.views import Placement, on_memory

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ..base.brief import listed, one_line
 from ..base.errors import ScheduleError
 from ..ir.buffer import Buffer
-from ..ir.expr import ZERO, Axis
+from ..ir.constants import ZERO
+from ..ir.expr import Axis
 from ..ir.stmt import For, Stmt, Store
 from ..ir.visit import walk
 

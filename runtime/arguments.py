@@ -16,7 +16,8 @@ from ..base.errors import InternalError, RuntimeArgumentError
 from ..codegen.abi import symbolic_dims
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
-from ..ir.expr import Binary, Const, Expr, Unary, Var, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Binary, Const, Expr, Unary, Var
 from ..ir.scalar import eval_binary
 from ..ir.stmt import PrimFunc
 from ..ir.visit import free_vars

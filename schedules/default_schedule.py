@@ -6,7 +6,8 @@ import math
 from collections.abc import Collection, Sequence
 
 from ..base.target import Target
-from ..ir.expr import Axis, Call, Expr, TensorRead, Var, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Axis, Call, Expr, TensorRead, Var
 from ..ir.visit import children, free_vars, tensor_reads, walk
 from ..lowering.access_strides import move_alike, stride_along, strides_along
 from ..lowering.passes.linear import affine_in

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.target import Target
-from ..ir.expr import const_int
+from ..ir.constants import const_int
 from ..lowering.schedule import LoopView, Schedule, StageView
 from ..te.tensor import Tensor
 from .around import schedule_around

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import te
-from ..ir.expr import Expr, as_index
+from ..ir.expr import Expr
+from ..ir.makers import as_index
 from ..lowering.schedule import LoopView, Schedule, StageView
 
 

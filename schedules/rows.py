@@ -17,7 +17,9 @@ import numpy as np
 from .. import te
 from ..base.dtype import DType
 from ..base.target import Target
-from ..ir.expr import ONE, Axis, Expr, Operand, const_int
+from ..ir.constants import ONE, const_int
+from ..ir.expr import Axis, Expr
+from ..ir.operand import Operand
 from ..ir.simplify import simplify
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 
 from .. import te
 from ..base.target import Target
-from ..ir.expr import Axis, Expr, Operand, as_index, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Axis, Expr
+from ..ir.makers import as_index
+from ..ir.operand import Operand
 from ..ir.row_major import ravel_index, unravel_index
 from ..ir.simplify import simplify
 from ..lowering.schedule import Schedule

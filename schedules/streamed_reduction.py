@@ -10,7 +10,8 @@ import math
 
 from ..base.aligned import PAGE_BYTES
 from ..base.target import Target
-from ..ir.expr import Expr, TensorRead, const_int
+from ..ir.constants import const_int
+from ..ir.expr import Expr, TensorRead
 from ..ir.visit import tensor_reads
 from ..lowering.access_strides import stride_along
 from ..lowering.schedule import StageView

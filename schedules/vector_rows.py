@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..ir.expr import const_int
+from ..ir.constants import const_int
 from ..lowering.schedule import StageView
 
 VECTORS_OF_ROW = 16

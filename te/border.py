@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..base.choices import is_count
 from ..base.errors import ExpressionError
-from ..ir.expr import ZERO, Axis, Expr, ExprLike, const_int, logical_and, maximum, minimum
+from ..ir.constants import ZERO, const_int
+from ..ir.expr import Axis, Expr, ExprLike
+from ..ir.makers import logical_and, maximum, minimum
 from ..ir.simplify import simplify
 from .compute import compute
 from .math import const, if_then_else

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TypeAlias, cast
 
 from ..base.errors import ExpressionError
-from ..ir.expr import ONE, ZERO, Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var, const_int
+from ..ir.constants import ONE, ZERO, const_int
+from ..ir.expr import Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import Limits
 from ..ir.visit import children, free_vars, walk

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.errors import ExpressionError
-from ..ir.expr import ZERO, Expr, Operand, TensorRead, const_int
+from ..ir.constants import ZERO, const_int
+from ..ir.expr import Expr, TensorRead
+from ..ir.operand import Operand
 from .tensor import Tensor
 
 

@@ -10,21 +10,10 @@ from typing import Any, TypeAlias, TypeVar, overload
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError
 from ..ir.build import index_var
-from ..ir.expr import (
-    ZERO,
-    Axis,
-    Broadcast,
-    Expr,
-    ExprLike,
-    Operand,
-    Ramp,
-    Reduce,
-    ReduceVar,
-    Var,
-    as_expr,
-    as_index,
-    const_int,
-)
+from ..ir.constants import ZERO, const_int
+from ..ir.expr import Axis, Broadcast, Expr, ExprLike, Ramp, Reduce, ReduceVar, Var
+from ..ir.makers import as_expr, as_index
+from ..ir.operand import Operand
 from ..ir.simplify import simplify
 from ..ir.visit import children, free_vars, walk
 from .bounds import check_reads

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from ..base.dtype import BOOL, DType, dtype
 from ..base.errors import ExpressionError
-from ..ir.expr import Expr, ExprLike, IfThenElse, Operand, Select, as_expr
-from ..ir.expr import cast as cast_expr
-from ..ir.expr import const as const_expr
-from ..ir.expr import maximum as maximum_expr
-from ..ir.expr import minimum as minimum_expr
+from ..ir.constants import const as const_expr
+from ..ir.expr import Expr, ExprLike, IfThenElse, Select
 from ..ir.intrinsics import ARITHMETIC_FENCE, call
+from ..ir.makers import as_expr
+from ..ir.makers import cast as cast_expr
+from ..ir.makers import maximum as maximum_expr
+from ..ir.makers import minimum as minimum_expr
+from ..ir.operand import Operand
 
 
 def const(value: bool | int | float, dtype: str | DType = "float32") -> Expr:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError
-from ..ir.expr import Expr, ExprLike, Select, as_expr, binary, const
-from ..ir.expr import cast as cast_expr
+from ..ir.constants import const
+from ..ir.expr import Expr, ExprLike, Select
 from ..ir.intrinsics import call
+from ..ir.makers import as_expr, binary
+from ..ir.makers import cast as cast_expr
 from .math import min_value
 from .reducers import Axes, check_holds, count_terms, reducer
 

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..ir.build import index_var, make_buffer
-from ..ir.expr import ZERO, Combiner, Expr, Load, Var, as_index
+from ..ir.constants import ZERO
+from ..ir.expr import Combiner, Expr, Load, Var
 from ..ir.interpret import interpret
+from ..ir.makers import as_index
 from ..ir.stmt import For, PrimFunc, Store, seq
 from ..ir.visit import substitute
 

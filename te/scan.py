@@ -8,7 +8,8 @@ from typing import overload
 from ..base.dtype import DType
 from ..base.errors import ExpressionError
 from ..ir.build import index_var
-from ..ir.expr import ZERO, Axis, Expr, ExprLike, TensorRead, const, const_int
+from ..ir.constants import ZERO, const, const_int
+from ..ir.expr import Axis, Expr, ExprLike, TensorRead
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.simplify import simplify
 from .bounds import is_reached, reads_with_facts

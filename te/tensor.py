@@ -13,7 +13,8 @@ from typing import ClassVar, TypeAlias
 from ..base.brief import listed, one_line
 from ..base.dtype import DType
 from ..base.errors import ExpressionError
-from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead, as_index
+from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead
+from ..ir.makers import as_index
 from ..ir.stmt import PrimFunc
 from ..ir.visit import tensor_reads, walk
 from .whole import WholeTensor

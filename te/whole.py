@@ -16,7 +16,9 @@ import numpy as np
 
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError
-from ..ir.expr import ExprLike, Operand, cast
+from ..ir.expr import ExprLike
+from ..ir.makers import cast
+from ..ir.operand import Operand
 from ..ir.operators import Operator, Operators
 from ..ir.ufuncs import UFUNCS, apply_ufunc
 

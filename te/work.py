@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..ir.expr import ONE, ZERO, Axis, Binary, Call, Cast, Expr, IfThenElse, Let, Select, Unary
+from ..ir.constants import ONE, ZERO
+from ..ir.expr import Axis, Binary, Call, Cast, Expr, IfThenElse, Let, Select, Unary
 from ..ir.simplify import simplify
 from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from ...base.dtype import DType
 from ...base.errors import MlirError
+from ...ir.constants import const_int
 from ...ir.expr import (
     Binary,
     Broadcast,
@@ -31,7 +32,6 @@ from ...ir.expr import (
     TensorRead,
     Unary,
     Var,
-    const_int,
 )
 from ...ir.visit import children
 from ..contraction import Contraction, contraction

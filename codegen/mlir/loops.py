@@ -15,7 +15,8 @@ from typing import assert_never
 
 from ...base.errors import MlirError
 from ...ir.buffer import Buffer
-from ...ir.expr import Expr, Load, TensorRead, Var, const_int, is_const
+from ...ir.constants import const_int, is_const
+from ...ir.expr import Expr, Load, TensorRead, Var
 from ...ir.extern import ExternParam, Region
 from ...ir.simplify import simplify
 from ...ir.stmt import (

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from ...base.dtype import BOOL, INDEX, DType
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
-from ...ir.expr import Const, Expr, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Const, Expr, Var
 from ...ir.simplify import simplify
 from ..allocation import span
 from ..facts import add, as_ramp, flat_index, multiply

@@ -12,7 +12,8 @@ from typing import TypeAlias, assert_never
 
 from ...base.dtype import DType
 from ...ir.buffer import Buffer
-from ...ir.expr import Expr, Load, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr, Load, Var
 from ...ir.extern import Region
 from ...ir.stmt import (
     Allocate,

@@ -29,7 +29,7 @@ from ...graph.layout import Layout
 from ...graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ...graph.types import TensorType
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ir.expr import ONE
+from ...ir.constants import ONE
 from ...ops.definition.cost import moved
 from ...ops.definition.layout_rule import Held, LayoutUse, Packed
 from ...ops.definition.registry import op_of

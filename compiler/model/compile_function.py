@@ -18,7 +18,8 @@ from ...codegen.compile import compile_module
 from ...codegen.heap_use import heap_use
 from ...graph.node import Function
 from ...ir.buffer import Buffer
-from ...ir.expr import ONE, ZERO, Expr
+from ...ir.constants import ONE, ZERO
+from ...ir.expr import Expr
 from ...ir.expr import Var as Dim
 from ...ir.simplify import simplify
 from ...lowering.passes.outline_parallel import outline_parallel

@@ -20,7 +20,9 @@ from ...base.target import Target
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import TensorType, leaf_types, leaves_of_field
 from ...graph.visit import post_order
-from ...ir.expr import ZERO, Compare, Expr, Logical, as_index, const_int
+from ...ir.constants import ZERO, const_int
+from ...ir.expr import Compare, Expr, Logical
+from ...ir.makers import as_index
 from ...ir.stmt import PrimFunc
 from ...lowering.rules.fold_order import require_order_of_definition
 from ...lowering.schedule import Schedule

@@ -16,7 +16,7 @@ from ...base.errors import ModelError
 from ...base.mapped import in_memory
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type
-from ...ir.expr import as_index
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ..symbols import Symbol
 from .units import Unit, Value, type_of

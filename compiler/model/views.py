@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...graph.node import Call
-from ...ir.expr import ZERO, Expr, as_index
+from ...ir.constants import ZERO
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
 from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult

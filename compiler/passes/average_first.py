@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeGuard
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ir.expr import ONE
+from ...ir.constants import ONE
 from ...ops.definition.registry import Op, get_op
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS

@@ -19,7 +19,8 @@ from ...base.errors import ExpressionError, ModelError, TypeInferenceError
 from ...graph.node import Call, Function, Var
 from ...graph.types import TensorType, TupleType, Type, tensor_type
 from ...graph.visit import post_order
-from ...ir.expr import as_index, const_int
+from ...ir.constants import const_int
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
 from ...ops.definition.registry import Op

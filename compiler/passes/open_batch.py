@@ -15,7 +15,7 @@ from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.types import TensorType, given_shapes
 from ...graph.visit import rewrite
 from ...ir.build import index_var
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...ops.definition.registry import Op, get_op
 from ..symbols import Symbol, leading_dimensions, symbols_of
 from .constraints import settle_dimensions

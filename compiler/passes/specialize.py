@@ -9,7 +9,7 @@ from ...base.errors import ModelError
 from ...graph.node import Call, Function, Node, Var
 from ...graph.types import GivenShape, TensorType, given_shapes, tensor_type
 from ...graph.visit import rewrite
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...ops.definition.registry import Op
 from .flatten_tuples import flatten_tuples
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...ops.definition.registry import Op, get_op
 from ...ops.families.reshape import reshape
 

@@ -13,7 +13,8 @@ from ...base.errors import MlirError
 from ...codegen.facts import VarFacts
 from ...codegen.mlir.expr import ExprEmitter
 from ...codegen.mlir.text import Helpers, Value, Writer, module_text, shaped, type_of
-from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorRead, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorRead, Var
 from ...ir.stmt import PrimFunc
 from ...ir.visit import children, free_vars
 from ...te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 
-from ...ir.expr import FALSE, TRUE, Expr, Logical, Var
+from ...ir.constants import FALSE, TRUE
+from ...ir.expr import Expr, Logical, Var
 from ...ir.facts import Facts, nonnegative
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars

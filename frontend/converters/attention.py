@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...base.dtype import BOOL
 from ...graph.node import Node, tensor_of
-from ...ir.expr import Expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ...ops.families.attention.attention import attention
 from ...ops.families.reshape import reshape
 from ..onnx_node import OnnxNode

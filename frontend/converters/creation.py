@@ -10,7 +10,7 @@ import numpy as np
 from ...base.dtype import dtype
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node
-from ...ir.expr import ONE
+from ...ir.constants import ONE
 from ...ops.families.creation import arange, arange_extent, full
 from ..onnx_node import OnnxNode
 from ..registry import converter

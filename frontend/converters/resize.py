@@ -9,7 +9,8 @@ import numpy as np
 
 from ...base.errors import ModelError
 from ...graph.node import Node
-from ...ir.expr import Expr, as_index
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ops.definition.relations import normalize_axis
 from ...ops.families.resize import Interpolation, Resized, resize_axes
 from ..onnx_node import OnnxNode

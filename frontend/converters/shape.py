@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from ...base.errors import ModelError, TypeInferenceError
 from ...graph.node import Node, tensor_of
-from ...ir.expr import ZERO, Expr, as_index, const_int
+from ...ir.constants import ZERO, const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ops.definition.relations import normalize_axis
 from ...ops.families import concatenate, repeat, reshape, slicing, space_depth, transpose

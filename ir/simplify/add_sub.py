@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..expr import Binary, Const, Expr, is_const
+from ..constants import is_const
+from ..expr import Binary, Const, Expr
 from ..facts import Facts
 from .helpers import known_rest, without_remainders
 

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from ..expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    IfThenElse,
-    Logical,
-    Select,
-    Unary,
-)
+from ..constants import FALSE, TRUE
+from ..expr import Binary, Broadcast, Call, Cast, Compare, Const, Expr, IfThenElse, Logical, Select, Unary
 from ..facts import Facts
 from ..scalar import eval_binary, eval_cast, eval_compare, eval_unary
 from .cast import absolute, cast_any, invert_data, negate_float

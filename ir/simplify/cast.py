@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...base.dtype import DType
-from ..expr import Cast, Expr, Unary, cast
+from ..expr import Cast, Expr, Unary
 from ..facts import Facts
+from ..makers import cast
 from .helpers import passes
 
 

@@ -8,8 +8,9 @@ That the condition is a fact for what it chooses between is the business of ``ex
 
 from __future__ import annotations
 
-from ..expr import Broadcast, Const, Expr, maximum, minimum
+from ..expr import Broadcast, Const, Expr
 from ..facts import Facts
+from ..makers import maximum, minimum
 from .helpers import chooses_larger
 
 

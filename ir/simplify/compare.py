@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from ..expr import FALSE, TRUE, Const, Expr
+from ..constants import FALSE, TRUE
+from ..expr import Const, Expr
 from ..facts import Facts
 from .helpers import balanced, flipped
 

@@ -5,28 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 from ...base.dtype import BOOL
-from ..expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    Broadcast,
-    Const,
-    Expr,
-    IfThenElse,
-    Let,
-    Load,
-    Logical,
-    LogicalOp,
-    Reduce,
-    Select,
-    Unary,
-    Var,
-    broadcast_to,
-    const,
-)
+from ..constants import FALSE, TRUE, const
+from ..expr import Binary, Broadcast, Const, Expr, IfThenElse, Let, Load, Logical, LogicalOp, Reduce, Select, Unary, Var
 from ..facts import Facts
 from ..interval import EVERYTHING
 from ..linear import atoms_of, expr_of, is_lane_number, is_ring_node, linear_of, product_is_atom, replace_atoms
+from ..makers import broadcast_to
 from ..visit import Node, children, with_children
 from .apply import apply_rules
 from .combine import combine

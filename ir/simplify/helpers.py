@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass
 
 from ...base.dtype import DType
-from ..expr import Binary, Compare, Const, Expr, const
+from ..constants import const
+from ..expr import Binary, Compare, Const, Expr
 from ..facts import Facts
 from ..interval import range_of
 from ..linear import Linear, Term, expr_of, linear_of, monomial_key, without_factors

@@ -8,7 +8,8 @@ That one part of a condition is a fact for the others is the business of ``expre
 
 from __future__ import annotations
 
-from ..expr import FALSE, TRUE, Compare, Const, Expr, Logical, Unary
+from ..constants import FALSE, TRUE
+from ..expr import Compare, Const, Expr, Logical, Unary
 from ..facts import NEGATED, Facts, negate
 
 

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from ..expr import Binary, Const, Expr, maximum, minimum
+from ..expr import Binary, Const, Expr
 from ..facts import Facts
+from ..makers import maximum, minimum
 from .helpers import common_part
 
 

@@ -7,7 +7,8 @@ what comes here are products that are not multiplied out.
 
 from __future__ import annotations
 
-from ..expr import Binary, Const, Expr, is_const
+from ..constants import is_const
+from ..expr import Binary, Const, Expr
 from ..facts import Facts
 from .helpers import wrapped
 

@@ -7,7 +7,8 @@ from collections.abc import Generator
 from typing import assert_never, cast
 
 from ..buffer import Buffer
-from ..expr import ONE, Const, Expr, Var
+from ..constants import ONE
+from ..expr import Const, Expr, Var
 from ..extern import Region
 from ..facts import Facts, negate
 from ..linear import linear_of

@@ -6,7 +6,8 @@ from collections.abc import Generator, Iterable
 from typing import TypeAlias, cast
 
 from ..buffer import Buffer
-from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var, const_int
+from ..constants import const_int
+from ..expr import Binary, Compare, Const, Expr, Load, Logical, Reduce, TensorRead, Unary, Var
 from ..facts import Facts
 from ..visit import Node, walk
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...ir.expr import ONE, ZERO, Axis, Expr, Reduce, TensorRead, Var, maximum
+from ...ir.constants import ONE, ZERO
+from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var
 from ...ir.facts import prove
+from ...ir.makers import maximum
 from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
 from ...ir.visit import Node, rewrite, substitute, walk

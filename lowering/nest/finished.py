@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from ...ir.expr import ONE, ZERO, Axis, Expr, TensorRead, Var, const_int
+from ...ir.constants import ONE, ZERO, const_int
+from ...ir.expr import Axis, Expr, TensorRead, Var
 from ...ir.facts import prove
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, tensor_reads, walk

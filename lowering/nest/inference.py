@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...ir.expr import ZERO, Axis, Expr, Reduce, Var
+from ...ir.constants import ZERO
+from ...ir.expr import Axis, Expr, Reduce, Var
 from ...ir.facts import Facts
 from ...ir.visit import substitute
 from ..state import Stage

@@ -8,7 +8,9 @@ from typing import assert_never
 
 from ...base.dtype import INDEX
 from ...ir.build import index_var
-from ...ir.expr import ONE, ZERO, Expr, Var, const, const_int, maximum, minimum
+from ...ir.constants import ONE, ZERO, const, const_int
+from ...ir.expr import Expr, Var
+from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
 from ..state import FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Stage, Tail

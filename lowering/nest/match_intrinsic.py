@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides, index_var
-from ...ir.expr import ONE, TRUE, ZERO, Axis, Compare, Expr, Load, Var, const, const_int, logical_and
+from ...ir.constants import ONE, TRUE, ZERO, const, const_int
+from ...ir.expr import Axis, Compare, Expr, Load, Var
 from ...ir.facts import Facts
 from ...ir.linear import Linear, expr_of, linear_of
+from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt, Store
 from ...ir.visit import Node, buffers_accessed, children, substitute, walk

@@ -6,20 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base.errors import InternalError
-from ...ir.expr import (
-    ONE,
-    TRUE,
-    ZERO,
-    Expr,
-    Select,
-    Var,
-    const,
-    const_int,
-    logical_and,
-    maximum,
-    minimum,
-)
+from ...ir.constants import ONE, TRUE, ZERO, const, const_int
+from ...ir.expr import Expr, Select, Var
 from ...ir.facts import Facts, prove
+from ...ir.makers import logical_and, maximum, minimum
 from ...ir.relax import Range, lower_bounds, upper_bounds
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, substitute, tensor_reads

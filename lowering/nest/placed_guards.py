@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
-from ...ir.expr import ONE, TRUE, ZERO, Expr, Var, logical_and
+from ...ir.constants import ONE, TRUE, ZERO
+from ...ir.expr import Expr, Var
 from ...ir.facts import prove
+from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt
 from ...ir.visit import buffers_accessed, free_vars

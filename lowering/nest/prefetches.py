@@ -6,7 +6,9 @@ from ...base.dtype import INDEX
 from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
-from ...ir.expr import ONE, ZERO, Binary, Expr, Var, const, const_int, maximum, minimum
+from ...ir.constants import ONE, ZERO, const, const_int
+from ...ir.expr import Binary, Expr, Var
+from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
 from ...ir.stmt import For, Prefetch, Stmt, seq

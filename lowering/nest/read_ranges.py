@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...ir.expr import ONE, ZERO, Compare, Expr, IfThenElse, Select, TensorRead, Var, maximum, minimum
+from ...ir.constants import ONE, ZERO
+from ...ir.expr import Compare, Expr, IfThenElse, Select, TensorRead, Var
 from ...ir.facts import Facts, negate
+from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
 from ...ir.visit import Node, children, free_vars, walk

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
-from ...ir.expr import ZERO, Reduce, Var, logical_and
+from ...ir.constants import ZERO
+from ...ir.expr import Reduce, Var
 from ...ir.facts import Facts
+from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, Stmt, seq
 from ...te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor

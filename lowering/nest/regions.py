@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from ...ir.expr import ONE, ZERO, Expr, Reduce, TensorRead, Var, const
+from ...ir.constants import ONE, ZERO, const
+from ...ir.expr import Expr, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS, Facts
 from ...ir.simplify import simplify
 from ...ir.visit import rewrite, substitute, tensor_reads, walk

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...base.errors import ScheduleError
-from ...ir.expr import Expr, TensorRead, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr, TensorRead, Var
 from ...ir.simplify import simplify
 from ...ir.visit import tensor_reads
 from ...te.tensor import ScanOp, StateOp, Tensor

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...ir.buffer import Buffer
-from ...ir.expr import ZERO, Expr, Load, Reduce, TensorRead, Var
+from ...ir.constants import ZERO
+from ...ir.expr import Expr, Load, Reduce, TensorRead, Var
 from ...ir.stmt import CallExtern, LetStmt, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, substitute, with_views
 from ...te.tensor import ExternOp, Tensor

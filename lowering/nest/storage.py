@@ -10,7 +10,8 @@ from ...base.dtype import INDEX, DType
 from ...base.errors import InternalError
 from ...ir.buffer import Buffer, Scope
 from ...ir.build import make_buffer
-from ...ir.expr import ONE, Expr, const, const_int
+from ...ir.constants import ONE, const, const_int
+from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...te.tensor import Tensor
 from ..state import ScheduleState, Stage, StrideAlignment

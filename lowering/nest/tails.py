@@ -15,7 +15,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.expr import FALSE, ONE, TRUE, Compare, Expr, Var, const_int
+from ...ir.constants import FALSE, ONE, TRUE, const_int
+from ...ir.expr import Compare, Expr, Var
 from ...ir.facts import Facts, prove
 from ...ir.simplify import simplify
 from ...ir.stmt import PLAIN_TAIL, CallExtern, Evaluate, For, If, Stmt, StmtNode, Store, seq

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...base.dtype import INDEX
-from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Load, Var, const
+from ...ir.constants import const
+from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Load, Var
 from ...ir.interval import Interval, interval_of
 from ...ir.visit import Node, rewrite, walk
 from .folding import subtract

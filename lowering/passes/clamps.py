@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ...base.dtype import INDEX
-from ...ir.expr import ZERO, Binary, Compare, Expr, IfThenElse, Select, const
+from ...ir.constants import ZERO, const
+from ...ir.expr import Binary, Compare, Expr, IfThenElse, Select
 from ...ir.facts import negate
 from ...ir.interval import Interval, interval_of
 from ...ir.stmt import For, Stmt, StmtNode, Store

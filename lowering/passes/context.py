@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...base.dtype import INDEX
-from ...ir.expr import Binary, Compare, Const, const
+from ...ir.constants import const
+from ...ir.expr import Binary, Compare, Const
 from ...ir.facts import Facts
 from ...ir.stmt import For
 from ...ir.visit import reads_memory, walk

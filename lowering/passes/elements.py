@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ...base.dtype import DType
 from ...base.intern import Interned
 from ...ir.buffer import Buffer
-from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While

@@ -12,9 +12,11 @@ from math import gcd
 
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
-from ...ir.expr import ONE, ZERO, Const, Expr, Load, Var, const_int, is_const, maximum
+from ...ir.constants import ONE, ZERO, const_int, is_const
+from ...ir.expr import Const, Expr, Load, Var
 from ...ir.extern import Region
 from ...ir.facts import entry_facts
+from ...ir.makers import maximum
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, Prefetch, PrimFunc, Store
 from ...ir.visit import Node, rewrite, walk, with_body

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...ir.expr import Binary, Broadcast, Const, Expr, Logical, Ramp, Unary, broadcast_to, const, is_const
+from ...ir.constants import const, is_const
+from ...ir.expr import Binary, Broadcast, Const, Expr, Logical, Ramp, Unary
+from ...ir.makers import broadcast_to
 from ...ir.scalar import eval_binary
 
 

@@ -9,18 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...base.dtype import INDEX
-from ...ir.expr import (
-    ONE,
-    ZERO,
-    Compare,
-    Expr,
-    IfThenElse,
-    Load,
-    Logical,
-    Select,
-    Var,
-    const,
-)
+from ...ir.constants import ONE, ZERO, const
+from ...ir.expr import Compare, Expr, IfThenElse, Load, Logical, Select, Var
 from ...ir.stmt import For, If
 from ...ir.visit import Node, bound_vars, children, substitute, walk
 from .folding import add, negate, subtract

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...base.dtype import INDEX
-from ...ir.expr import ZERO, Expr, Var, const
+from ...ir.constants import ZERO, const
+from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
 from ...ir.visit import substitute
 from .folding import add, multiply

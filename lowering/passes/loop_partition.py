@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...ir.expr import TRUE, IfThenElse, Var, logical_and
+from ...ir.constants import TRUE
+from ...ir.expr import IfThenElse, Var
 from ...ir.facts import Facts, entry_facts, negate
+from ...ir.makers import logical_and
 from ...ir.origin import as_border
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq

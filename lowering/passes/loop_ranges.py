@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.expr import TRUE, Expr, maximum, minimum
+from ...ir.constants import TRUE
+from ...ir.expr import Expr
 from ...ir.facts import Facts, prove
+from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, LetStmt, Stmt, While
 from ...ir.visit import Node, rewrite

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...ir.expr import Binary, Broadcast, Compare, Expr, Logical, Ramp, Unary, const, const_int
+from ...ir.constants import const, const_int
+from ...ir.expr import Binary, Broadcast, Compare, Expr, Logical, Ramp, Unary
 from .folding import add, multiply
 
 Shape = Literal["uniform", "prefix", "suffix"]

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from ...ir.buffer import Buffer
 from ...ir.build import make_buffer
-from ...ir.expr import ZERO, Compare, Expr, Load, Select, Var, broadcast_to, const
+from ...ir.constants import ZERO, const
+from ...ir.expr import Compare, Expr, Load, Select, Var
 from ...ir.facts import Facts, entry_facts, negate
 from ...ir.linear import linear_of
+from ...ir.makers import broadcast_to
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 from ...ir.visit import Node, rewrite, walk, with_body, with_children
 from .context import inside_loop

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ...ir.expr import Call, Load, Var, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Call, Load, Var
 from ...ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, Prefetch, PrimFunc, Seq, Stmt, Store
 from ...ir.visit import Node, rewrite, walk, with_body
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from ...base.aligned import ARENA_ALIGNMENT
 from ...base.dtype import INDEX
 from ...ir.buffer import Buffer
-from ...ir.expr import Expr, Load, Var, const, const_int, is_const
+from ...ir.constants import const, const_int, is_const
+from ...ir.expr import Expr, Load, Var
 from ...ir.stmt import Allocate, CallExtern, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views
 from .liveness import Span, live_spans

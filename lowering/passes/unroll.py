@@ -5,7 +5,8 @@ Runs after vectorization, so that the copies are of vector statements.
 
 from __future__ import annotations
 
-from ...ir.expr import Expr, const, const_int
+from ...ir.constants import const, const_int
+from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...ir.stmt import CallExtern, Evaluate, For, PrimFunc, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, walk, with_body

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...base.dtype import INDEX
-from ...ir.expr import MAX_LANES, ONE, ZERO, Expr, Load, Ramp, Var, broadcast_to, const, const_int
+from ...ir.constants import ONE, ZERO, const, const_int
+from ...ir.expr import MAX_LANES, Expr, Load, Ramp, Var
 from ...ir.facts import NO_FACTS, Facts, negate
+from ...ir.makers import broadcast_to
 from ...ir.simplify import simplify
 from ...ir.stmt import (
     Allocate,

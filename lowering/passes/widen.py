@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from ...base.errors import InternalError, LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import compact_strides
+from ...ir.constants import ONE, ZERO, const, is_const
 from ...ir.expr import (
-    ONE,
-    ZERO,
     Binary,
     Broadcast,
     Call,
@@ -33,12 +32,10 @@ from ...ir.expr import (
     TensorRead,
     Unary,
     Var,
-    broadcast_to,
-    const,
-    is_const,
 )
 from ...ir.facts import negate
 from ...ir.interval import interval_of
+from ...ir.makers import broadcast_to
 from ...ir.stmt import Stmt
 from ...ir.visit import walk
 from .clamped_loads import clamped_load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...te.reducer_laws import factoring_counterexample
 from ..nest.regions import extents_of
 from ..report import literal, schedule_error

@@ -10,7 +10,9 @@ from typing import ClassVar
 from ...base.dtype import DType
 from ...base.errors import ExpressionError
 from ...ir.build import index_var
-from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, TensorRead, Var, const, logical_and
+from ...ir.constants import ZERO, const
+from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
+from ...ir.makers import logical_and
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import scan_of, starting_place

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from ...base.dtype import BOOL
 from ...ir.build import index_var
-from ...ir.expr import ZERO, Axis, Expr, IfThenElse, Reduce, Var, const, logical_and
+from ...ir.constants import ZERO, const
+from ...ir.expr import Axis, Expr, IfThenElse, Reduce, Var
+from ...ir.makers import logical_and
 from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute

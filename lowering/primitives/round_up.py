@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ...base.errors import ScheduleError
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...te.compute import MAX_EXTENT
 from ..nest.regions import extents_of
 from ..report import schedule_error

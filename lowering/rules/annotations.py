@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.expr import MAX_LANES, const_int
+from ...ir.constants import const_int
+from ...ir.expr import MAX_LANES
 from ...ir.stmt import LoopKind
 from ..nest.regions import extents_of
 from ..report import schedule_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...ir.expr import ZERO
+from ...ir.constants import ZERO
 from ...ir.facts import prove
 from ...te.tensor import ComputeOp
 from ..nest.finished import UnfinishedError, finished

@@ -6,7 +6,7 @@ from functools import reduce
 from operator import mul
 
 from ...base.errors import ScheduleError
-from ...ir.expr import ZERO
+from ...ir.constants import ZERO
 from ...ir.facts import prove
 from ...ir.simplify import simplify
 from ..nest.beyond_ends import ReadBeyond, reads_beyond

@@ -8,7 +8,8 @@ from ... import te
 from ...base.dtype import INT32, DType, dtype
 from ...base.errors import TypeInferenceError
 from ...graph.types import TensorType
-from ...ir.expr import Expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 from .relations import same_dtype
 
 OUT_DTYPE = "dtype of the result; empty: int32 if the operands are 8-bit integers, else theirs"

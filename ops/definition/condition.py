@@ -15,7 +15,8 @@ from functools import reduce
 from typing import TypeAlias
 
 from ...base.errors import SelectionError
-from ...ir.expr import Compare, Const, Expr, Logical, Unary, const
+from ...ir.constants import const
+from ...ir.expr import Compare, Const, Expr, Logical, Unary
 from ...ir.facts import NEGATED, Facts, nonnegative
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from ...base.dtype import DType
 from ...base.target import Target
 from ...graph.types import TensorType, TupleType, Type
-from ...ir.expr import Expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 
 BYTES_PER_CYCLE = 8
 """What a copy moves, reading and writing counted apart; between what the second and the third cache give."""

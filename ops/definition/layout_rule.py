@@ -19,7 +19,8 @@ from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.node import Call, Constant
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, Expr
+from ...ir.constants import ONE
+from ...ir.expr import Expr
 
 if TYPE_CHECKING:
     from .registry import Op  # which has a rule that gives uses

@@ -13,7 +13,10 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, Operand, as_expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_expr
+from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
 from ...schedules.rows import MAX, MIN, RowFold, fold_rows, schedule_rows
 from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from ... import te
 from ...base.dtype import DType
-from ...ir.expr import Expr, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...te.tensor import Tensor
 
 BYTES = 4

@@ -10,7 +10,8 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, ZERO, Expr, const_int
+from ...ir.constants import ONE, ZERO, const_int
+from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of

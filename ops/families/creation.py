@@ -11,7 +11,8 @@ from ...base.dtype import DType, dtype
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type, tensor_type
-from ...ir.expr import Expr, as_index
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...te.tensor import Tensors
 from ..definition.arguments import integer, integer_list, real
 from ..definition.attrs import Attrs, all_non_negative, attr, positive

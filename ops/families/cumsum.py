@@ -14,7 +14,9 @@ from ...graph.node import Call, Node
 from ...graph.types import Type
 from ...ir.buffer import Buffer
 from ...ir.builder import BufferPtr, IRBuilder
-from ...ir.expr import ONE, Expr, as_index, const_int
+from ...ir.constants import ONE, const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.row_major import unravel_index
 from ...ir.stmt import Stmt
 from ...schedules.rows import extent_of

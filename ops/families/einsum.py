@@ -12,7 +12,8 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ZERO, Axis, Expr, ExprLike, const_int
+from ...ir.constants import ZERO, const_int
+from ...ir.expr import Axis, Expr, ExprLike
 from ...te.tensor import Tensors
 from ..definition.accumulate import narrowed, widened
 from ..definition.arguments import tensors_of

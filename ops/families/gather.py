@@ -13,7 +13,9 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Expr, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr

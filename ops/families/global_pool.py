@@ -15,7 +15,10 @@ from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, Axis, Expr, Operand, as_index
+from ...ir.constants import ONE
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
+from ...ir.operand import Operand
 from ...ir.row_major import unravel_index
 from ...ir.simplify import simplify
 from ...schedules.rows import MAX, SUM, Fold, RowFold, extent_of

@@ -9,7 +9,8 @@ from ... import te
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import Type
-from ...ir.expr import Expr, as_index
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around

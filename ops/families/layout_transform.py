@@ -11,7 +11,8 @@ from ...base.target import Target
 from ...graph.layout import Layout, rearranged, source_index, transform
 from ...graph.node import Call, Constant, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, as_index
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
 from ...te.tensor import Tensors

@@ -18,7 +18,9 @@ from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import Type
-from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
 from ...te.tensor import Tensors

@@ -10,7 +10,10 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, Operand, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
+from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
 from ...schedules.rows import SUM, extent_of, fold_rows, schedule_rows
 from ...te.tensor import Tensors

@@ -9,7 +9,7 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming

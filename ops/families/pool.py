@@ -18,8 +18,10 @@ from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, TupleType, Type
-from ...ir.expr import ONE, ZERO, Axis, Expr, as_index, const_int
+from ...ir.constants import ONE, ZERO, const_int
+from ...ir.expr import Axis, Expr
 from ...ir.facts import NO_FACTS, prove
+from ...ir.makers import as_index
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis

@@ -16,7 +16,9 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, Axis, Expr, Operand
+from ...ir.constants import ONE
+from ...ir.expr import Axis, Expr
+from ...ir.operand import Operand
 from ...ir.row_major import unravel_index
 from ...lowering.schedule import Schedule
 from ...schedules.rows import MAX, MIN, PROD, SUM, Fold, RowFold, extent_of, fold_rows, row_span, schedule_rows

@@ -9,7 +9,9 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ZERO, Expr, as_index, const_int
+from ...ir.constants import ZERO, const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list

@@ -15,7 +15,8 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr

@@ -11,7 +11,9 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, ZERO, Binary, Const, Expr, as_index, const_int
+from ...ir.constants import ONE, ZERO, const_int
+from ...ir.expr import Binary, Const, Expr
+from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors

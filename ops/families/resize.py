@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...base.errors import TypeInferenceError
 from ...graph.node import Constant, Node, tensor_of
 from ...graph.types import TensorType
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ..definition.arguments import axis_of, integer_list, naming, real
 from ..definition.op_group import OpGroup
 from ..definition.relations import normalize_axis

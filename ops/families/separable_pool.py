@@ -16,7 +16,9 @@ from ... import te
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import TensorType
-from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...schedules.around import schedule_around
 from ...schedules.blocks import MANY_TASKS

@@ -14,7 +14,8 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, Operand
+from ...ir.expr import Axis, Expr
+from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
 from ...schedules.rows import PEAK, SUM, fold_rows, innermost, schedule_rows
 from ...te.tensor import Tensors

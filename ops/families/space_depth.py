@@ -15,7 +15,9 @@ from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
-from ...ir.expr import Axis, Expr, as_index, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around

@@ -11,7 +11,9 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import ONE, Expr, as_index, const_int
+from ...ir.constants import ONE, const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
 from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule

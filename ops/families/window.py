@@ -13,7 +13,9 @@ from ...base.choices import is_one_of
 from ...base.errors import TypeInferenceError
 from ...graph.layout import Layout
 from ...graph.types import TensorType
-from ...ir.expr import Axis, Expr, as_index, const, const_int
+from ...ir.constants import const, const_int
+from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ..definition.arguments import PerAxis, integers, per_axis
 

@@ -12,7 +12,7 @@ from ...graph.array_operators import ArrayOperators
 from ...graph.node import Constant, Node, TupleGet, check_node, tensor_of
 from ...graph.numpy_protocol import implements
 from ...graph.types import TupleType
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ..definition.arguments import integer
 from ..families.gather import take
 from ..families.reshape import expand_dims, squeeze

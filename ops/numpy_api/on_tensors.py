@@ -16,7 +16,7 @@ from ...graph.node import Call, Constant, Node, NodeBase, Tuple, TupleGet, Var
 from ...graph.numpy_protocol import apply
 from ...graph.types import TensorType
 from ...graph.visit import post_order
-from ...ir.expr import Operand
+from ...ir.operand import Operand
 from ...te.tensor import Tensors
 from ..definition.evaluate import definition_of
 from ..definition.implementation import outputs_of

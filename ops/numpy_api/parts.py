@@ -10,7 +10,7 @@ import numpy as np
 from ...base.errors import TypeInferenceError
 from ...graph.node import Node, tensor_of
 from ...graph.numpy_protocol import implements
-from ...ir.expr import const_int
+from ...ir.constants import const_int
 from ..definition.arguments import axis_of, integer
 from ..families import pad, repeat, reshape, slicing, trilu
 from ..families.concatenate import concatenate

@@ -11,7 +11,8 @@ from ...base.errors import TypeInferenceError
 from ...graph.array_operators import ArrayOperators
 from ...graph.node import Node, tensor_of
 from ...graph.numpy_protocol import implements
-from ...ir.expr import Expr, const_int
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ..definition.arguments import axis_of, integer
 from ..families import repeat, reshape
 from ..families.transpose import transpose

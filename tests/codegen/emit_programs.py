@@ -15,7 +15,8 @@ from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.codegen.module import emit_module
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Binary, Broadcast, Cast, Compare, Load, Ramp, Select, Unary, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Binary, Broadcast, Cast, Compare, Load, Ramp, Select, Unary
 from loopwright.ir.intrinsics import INTRINSICS, call
 from loopwright.ir.stmt import Allocate, Assert, For, IRModule, PrimFunc, Store, seq
 

@@ -9,7 +9,8 @@ from loopwright.base.dtype import dtype
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Binary, Broadcast, Cast, Load, Ramp, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Binary, Broadcast, Cast, Load, Ramp
 from loopwright.ir.stmt import Allocate, For, IRModule, PrimFunc, Store, seq
 
 ZERO, ONE = const(0, "index"), const(1, "index")

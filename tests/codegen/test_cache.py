@@ -16,7 +16,8 @@ from loopwright.codegen import compile as compile_step
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.build import make_buffer
-from loopwright.ir.expr import Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import IRModule, PrimFunc, Store
 
 KEY = "ab" * 32

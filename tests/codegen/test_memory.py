@@ -6,7 +6,8 @@ import pytest
 from loopwright.base.dtype import dtype
 from loopwright.codegen.allocation import STACK_LIMIT
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Broadcast, Cast, Compare, Load, Ramp, Var, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Broadcast, Cast, Compare, Load, Ramp, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import Allocate, For, LetStmt, PrimFunc, Seq, Store, seq
 

@@ -6,21 +6,8 @@ import pytest
 from loopwright.base.dtype import dtype
 from loopwright.codegen.host import host_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import (
-    Binary,
-    Cast,
-    Compare,
-    Const,
-    IfThenElse,
-    Let,
-    Load,
-    Logical,
-    Ramp,
-    Select,
-    Unary,
-    Var,
-    const,
-)
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Binary, Cast, Compare, Const, IfThenElse, Let, Load, Logical, Ramp, Select, Unary, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import For, PrimFunc, Store, seq

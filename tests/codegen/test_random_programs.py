@@ -9,6 +9,7 @@ from loopwright.base.dtype import dtype
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import const
 from loopwright.ir.expr import (
     Binary,
     Broadcast,
@@ -22,7 +23,6 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    const,
 )
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import For, If, IRModule, LetStmt, PrimFunc, Store, seq

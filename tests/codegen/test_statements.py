@@ -10,7 +10,8 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Binary, Cast, Compare, Load, Ramp, Var, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Binary, Cast, Compare, Load, Ramp, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import (
@@ -276,7 +277,7 @@ from loopwright.codegen.host import resolve_target
 from loopwright.codegen.jit import load
 from loopwright.artifact.options import CodegenOptions
 from loopwright.ir.build import make_buffer
-from loopwright.ir.expr import const
+from loopwright.ir.constants import const
 from loopwright.ir.stmt import IRModule, PrimFunc, Store
 A = make_buffer("A", [1], "float32")
 func = PrimFunc("f", (A,), Store(A, (const(0, "index"),), const(1.0, "float32")), (A,))

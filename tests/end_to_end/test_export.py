@@ -17,7 +17,8 @@ from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import host_target
 from loopwright.codegen.machine import target_machine
 from loopwright.ir.build import make_buffer
-from loopwright.ir.expr import Compare, Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Compare, Load
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
 from loopwright.runtime.exports.export import export_kernel
 from loopwright.runtime.exports.linker import linker_for

@@ -10,7 +10,8 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir import expr, stmt
-from loopwright.ir.expr import ZERO, Load
+from loopwright.ir.constants import ZERO
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Store
 
 MOST = 200

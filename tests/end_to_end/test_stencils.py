@@ -6,7 +6,8 @@ from scipy import ndimage
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Load, Ramp, const_int
+from loopwright.ir.constants import const_int
+from loopwright.ir.expr import Load, Ramp
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import For
 from loopwright.ir.visit import walk

@@ -9,7 +9,8 @@ from loopwright.base.errors import LoopwrightError, RuntimeArgumentError
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import host_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import ZERO, Load
+from loopwright.ir.constants import ZERO
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import For, IRModule, PrimFunc, Store
 from loopwright.runtime.kernel import Kernel
 

@@ -5,7 +5,8 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Compare, Load, Select, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Compare, Load, Select
 from loopwright.ir.stmt import For, PrimFunc, Store
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 

@@ -6,7 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import make_buffer
-from loopwright.ir.expr import Load, as_index, cast, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load
+from loopwright.ir.makers import as_index, cast
 from loopwright.ir.stmt import For, Store, seq
 
 

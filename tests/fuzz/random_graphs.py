@@ -17,7 +17,7 @@ from random_programs import concrete
 import loopwright as lw
 from loopwright import te
 from loopwright.graph import Tuple, TupleGet
-from loopwright.ir.expr import const_int
+from loopwright.ir.constants import const_int
 from loopwright.ops.families.cumsum import cumsum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))

@@ -6,22 +6,9 @@ import hashlib
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import index_var
-from loopwright.ir.expr import (
-    ONE,
-    ZERO,
-    Axis,
-    Load,
-    Ramp,
-    Reduce,
-    TensorRead,
-    Var,
-    as_index,
-    broadcast_to,
-    const,
-    const_int,
-    maximum,
-    minimum,
-)
+from loopwright.ir.constants import ONE, ZERO, const, const_int
+from loopwright.ir.expr import Axis, Load, Ramp, Reduce, TensorRead, Var
+from loopwright.ir.makers import as_index, broadcast_to, maximum, minimum
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import rewrite, substitute, walk

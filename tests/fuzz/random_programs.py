@@ -7,7 +7,8 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Const, Var, as_index
+from loopwright.ir.expr import Const, Var
+from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from loopwright.base.dtype import BOOL, INDEX, DType, dtype
 from loopwright.base.errors import InterpretError
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import const
 from loopwright.ir.expr import (
     Binary,
     Broadcast,
@@ -35,14 +36,11 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    broadcast_to,
-    const,
-    maximum,
-    minimum,
 )
 from loopwright.ir.facts import NO_FACTS, Facts, prove
 from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import call as intrinsic
+from loopwright.ir.makers import broadcast_to, maximum, minimum
 from loopwright.ir.modular import modulus_of
 from loopwright.ir.scalar import eval_binary, eval_cast, eval_compare, eval_unary
 from loopwright.ir.simplify import simplify

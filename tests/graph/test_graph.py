@@ -12,7 +12,8 @@ from loopwright.base.dtype import dtype
 from loopwright.graph import Constant, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.types import TensorType
 from loopwright.graph.visit import post_order, rewrite, users
-from loopwright.ir.expr import Binary, as_index
+from loopwright.ir.expr import Binary
+from loopwright.ir.makers import as_index
 from loopwright.ops.definition.registry import Op, OpPattern, get_op
 from loopwright.ops.families.unary import leaky_relu
 

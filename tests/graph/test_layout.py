@@ -9,7 +9,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.graph.layout import NCHW, NHWC, Layout, rearranged, source_index, transform
-from loopwright.ir.expr import const_int
+from loopwright.ir.constants import const_int
 from loopwright.ir.simplify import simplify
 
 

@@ -15,12 +15,9 @@ import pytest
 from loopwright.base.dtype import BOOL, FLOAT32, INDEX, INT32
 from loopwright.base.errors import ExpressionError
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import FALSE, ONE, TRUE, ZERO, const, const_int, is_const
 from loopwright.ir.expr import (
-    FALSE,
     MAX_LANES,
-    ONE,
-    TRUE,
-    ZERO,
     Axis,
     Binary,
     Broadcast,
@@ -36,17 +33,9 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    as_expr,
-    as_index,
-    cast,
-    const,
-    const_int,
-    is_const,
-    logical_and,
-    maximum,
-    minimum,
 )
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import as_expr, as_index, cast, logical_and, maximum, minimum
 from loopwright.ir.stmt import Store
 
 x, y = Var("x", INT32), Var("y", INT32)

@@ -9,7 +9,8 @@ import pytest
 from loopwright.base.dtype import FLOAT32
 from loopwright.base.errors import InterpretError, RuntimeArgumentError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import ZERO, Broadcast, Expr, Load, Ramp, Select, TensorBase, TensorRead, Var, const
+from loopwright.ir.constants import ZERO, const
+from loopwright.ir.expr import Broadcast, Expr, Load, Ramp, Select, TensorBase, TensorRead, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import (
     Allocate,

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from loopwright.base.errors import InterpretError, ScheduleError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import ONE, ZERO, Broadcast, Expr, IfThenElse, Load, Ramp, as_index, const
+from loopwright.ir.constants import ONE, ZERO, const
+from loopwright.ir.expr import Broadcast, Expr, IfThenElse, Load, Ramp
 from loopwright.ir.interpret import interpret
+from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.verify import verify

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import ZERO, const
 from loopwright.ir.expr import (
-    ZERO,
     Binary,
     Broadcast,
     Cast,
@@ -30,7 +30,6 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    const,
 )
 from loopwright.ir.interpret import interpret
 from loopwright.ir.intrinsics import INTRINSICS, call

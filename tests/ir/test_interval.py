@@ -10,10 +10,12 @@ import pytest
 
 from loopwright.base.dtype import BOOL, INDEX, INT8, INT32, UINT8
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Broadcast, Cast, Expr, Let, Load, Ramp, Select, Var, const, maximum, minimum
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Broadcast, Cast, Expr, Let, Load, Ramp, Select, Var
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import EVERYTHING, Interval, interval_of
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import maximum, minimum
 from loopwright.ir.modular import ANYTHING, Congruence, modulus_of
 
 SMALL = [Interval(a, b) for a in range(-4, 5) for b in range(a, 5)]

@@ -9,9 +9,8 @@ import pytest
 
 from loopwright.base.dtype import FLOAT32, INT32
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import TRUE, ZERO, const
 from loopwright.ir.expr import (
-    TRUE,
-    ZERO,
     Axis,
     Binary,
     Broadcast,
@@ -27,10 +26,9 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    const,
-    maximum,
 )
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import maximum
 from loopwright.ir.printer import func_text, stmt_text
 from loopwright.ir.stmt import (
     Allocate,

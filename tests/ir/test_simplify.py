@@ -12,28 +12,10 @@ import pytest
 
 from loopwright.base.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    Broadcast,
-    Cast,
-    Const,
-    Expr,
-    IfThenElse,
-    Let,
-    Load,
-    Ramp,
-    Select,
-    Unary,
-    Var,
-    cast,
-    const,
-    logical_and,
-    maximum,
-    minimum,
-)
+from loopwright.ir.constants import FALSE, TRUE, const
+from loopwright.ir.expr import Binary, Broadcast, Cast, Const, Expr, IfThenElse, Let, Load, Ramp, Select, Unary, Var
 from loopwright.ir.facts import NO_FACTS, prove
+from loopwright.ir.makers import cast, logical_and, maximum, minimum
 from loopwright.ir.simplify import simplify, simplify_func
 from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 

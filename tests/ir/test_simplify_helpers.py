@@ -8,9 +8,11 @@ import pytest
 
 from loopwright.base.dtype import INDEX, INT8, UINT8, DType, dtype
 from loopwright.ir.build import index_var
-from loopwright.ir.expr import Cast, Expr, Select, Var, cast, const, const_int
+from loopwright.ir.constants import const, const_int
+from loopwright.ir.expr import Cast, Expr, Select, Var
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import Interval
+from loopwright.ir.makers import cast
 from loopwright.ir.scalar import eval_cast
 from loopwright.ir.simplify import helpers as h
 from loopwright.ir.simplify import simplify

@@ -19,6 +19,7 @@ from z3_semantics import BITS, HALF, compare, decide, operate
 
 from loopwright.base.dtype import BOOL, INDEX, DType, dtype
 from loopwright.ir.build import index_var
+from loopwright.ir.constants import const
 from loopwright.ir.expr import (
     Binary,
     BinaryOp,
@@ -34,11 +35,9 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    const,
-    maximum,
-    minimum,
 )
 from loopwright.ir.facts import NO_FACTS
+from loopwright.ir.makers import maximum, minimum
 from loopwright.ir.scalar import eval_cast
 from loopwright.ir.simplify import helpers, simplify
 

@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Axis, Combiner, Const, Expr, Let, Load, Reduce, Var, cast, const, maximum
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Axis, Combiner, Const, Expr, Let, Load, Reduce, Var
+from loopwright.ir.makers import cast, maximum
 from loopwright.ir.stmt import Allocate, Assert, For, IRModule, PrimFunc, Stmt, Store, seq
 from loopwright.ir.structural import structural_equal, structural_hash
 

@@ -9,9 +9,8 @@ import pytest
 from loopwright.base.dtype import BOOL, FLOAT32, HANDLE, INDEX
 from loopwright.base.errors import VerificationError
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import TRUE, ZERO, const
 from loopwright.ir.expr import (
-    TRUE,
-    ZERO,
     Axis,
     Broadcast,
     Call,
@@ -26,10 +25,9 @@ from loopwright.ir.expr import (
     TensorBase,
     TensorRead,
     Var,
-    cast,
-    const,
 )
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import cast
 from loopwright.ir.stmt import (
     Allocate,
     Assert,

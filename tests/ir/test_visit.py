@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from loopwright.base.dtype import FLOAT32, INT32
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import ONE, ZERO, Axis, Binary, Combiner, Const, Expr, Let, Load, Reduce, Var, const
+from loopwright.ir.constants import ONE, ZERO, const
+from loopwright.ir.expr import Axis, Binary, Combiner, Const, Expr, Let, Load, Reduce, Var
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
 from loopwright.ir.visit import bound_vars, buffers_accessed, children, free_vars, rewrite, substitute, walk, with_body
 

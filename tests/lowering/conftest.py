@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from loopwright.ir.build import index_var
-from loopwright.ir.expr import Const, Var, as_index
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import interpret
+from loopwright.ir.makers import as_index
 from loopwright.ir.stmt import For, IRModule, PrimFunc
 from loopwright.ir.verify import verify
 from loopwright.ir.visit import substitute, walk

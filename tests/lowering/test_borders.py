@@ -5,7 +5,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Binary, IfThenElse, Load, Ramp, Select, const_int
+from loopwright.ir.constants import const_int
+from loopwright.ir.expr import Binary, IfThenElse, Load, Ramp, Select
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import walk

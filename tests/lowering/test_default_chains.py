@@ -5,7 +5,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Load, Ramp, const_int
+from loopwright.ir.constants import const_int
+from loopwright.ir.expr import Load, Ramp
 from loopwright.ir.visit import walk
 
 TARGET = "x86-64-v3"

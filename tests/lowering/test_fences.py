@@ -5,7 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import as_index
+from loopwright.ir.makers import as_index
 
 ROWS, COLUMNS = 5, 37
 TARGET = "x86-64-v3"  # with fma

@@ -3,7 +3,8 @@
 import pytest
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Allocate, Store, seq
 from loopwright.ir.visit import buffers_accessed
 from loopwright.lowering.passes.flatten_buffers import flatten_buffers

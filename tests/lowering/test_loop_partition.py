@@ -9,7 +9,8 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import IfThenElse, Load, Var, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import IfThenElse, Load, Var
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import For, If, LetStmt, Store, seq
 from loopwright.ir.visit import walk
@@ -177,7 +178,7 @@ def test_conditions_on_data_are_left_alone(nest):
     symbolic=st.booleans(),
 )
 def test_random_guards(nest, extent, inner, a, b, bound, op, low, kind, symbolic):
-    from loopwright.ir.expr import compare
+    from loopwright.ir.makers import compare
 
     n = index_var("n")
     A, B = make_buffer("A", (n,), "int32"), make_buffer("B", (8, 4), "int32")

@@ -4,7 +4,8 @@ import pytest
 
 from loopwright.ir.buffer import Buffer
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Allocate, For, If, Launch, Store, seq
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 

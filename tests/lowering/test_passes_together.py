@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import IfThenElse, Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import IfThenElse, Load
 from loopwright.ir.simplify import simplify_func
 from loopwright.ir.stmt import Allocate, For, If, Store, seq
 from loopwright.lowering.passes.flatten_buffers import flatten_buffers

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Broadcast, Compare, Load, Ramp, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Broadcast, Compare, Load, Ramp
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.flatten_buffers import flatten_buffers

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Load, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Allocate, For, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.storage_rewrite import storage_rewrite
@@ -129,7 +130,7 @@ def test_what_is_carried_over_a_loop_is_live_in_all_of_it(nest):
 def test_different_dtypes_do_not_share(nest):
     A, B = make_buffer("A", (6,), "int32"), make_buffer("B", (6,), "int32")
     S, T = make_buffer("S", (6,), "int32", scope="local"), make_buffer("T", (6,), "int64", scope="local")
-    from loopwright.ir.expr import cast
+    from loopwright.ir.makers import cast
 
     first = seq(copy(nest, S, A, 6), copy(nest, B, S, 6))
     second = seq(

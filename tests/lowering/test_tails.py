@@ -7,7 +7,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Load, Ramp, as_index
+from loopwright.ir.expr import Load, Ramp
+from loopwright.ir.makers import as_index
 from loopwright.ir.stmt import For, If, Store
 from loopwright.ir.verify import verify
 from loopwright.ir.visit import walk

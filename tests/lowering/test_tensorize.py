@@ -5,7 +5,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import Load, Ramp, as_index, broadcast_to, cast, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Load, Ramp
+from loopwright.ir.makers import as_index, broadcast_to, cast
 from loopwright.ir.stmt import Store, seq
 from loopwright.ir.structural import structural_equal
 

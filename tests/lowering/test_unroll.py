@@ -4,7 +4,8 @@ import pytest
 
 from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Let, Load, Var, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Let, Load, Var
 from loopwright.ir.stmt import Allocate, For, LetStmt, Store, seq
 from loopwright.lowering.passes.unroll import unroll
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import IfThenElse, Let, Load, Select, Var, cast, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import IfThenElse, Let, Load, Select, Var
 from loopwright.ir.intrinsics import call
+from loopwright.ir.makers import cast
 from loopwright.ir.stmt import Allocate, Assert, For, If, LetStmt, Store, While, seq
 from loopwright.lowering.passes.vectorize import vectorize
 

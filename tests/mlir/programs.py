@@ -13,6 +13,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import FLOAT32, INDEX
 from loopwright.ir.build import index_var, make_buffer
+from loopwright.ir.constants import const
 from loopwright.ir.expr import (
     Binary,
     Broadcast,
@@ -26,7 +27,6 @@ from loopwright.ir.expr import (
     Select,
     Unary,
     Var,
-    const,
 )
 from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, IRModule, LetStmt, Prefetch, PrimFunc, Store, seq
 from loopwright.lowering.passes.outline_parallel import outline_parallel

@@ -9,7 +9,8 @@ import numpy as np
 import loopwright as lw
 from loopwright.base.dtype import dtype
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import Cast, Load, Ramp, const
+from loopwright.ir.constants import const
+from loopwright.ir.expr import Cast, Load, Ramp
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import For, PrimFunc, Store, seq
 

@@ -9,7 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
-from loopwright.ir.expr import as_index
+from loopwright.ir.makers import as_index
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.attrs import Conv2DAttrs
 from loopwright.ops.families.conv.border import Border

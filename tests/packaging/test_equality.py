@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 from loopwright.base.dtype import dtype
-from loopwright.ir.expr import Operand, Var
+from loopwright.ir.expr import Var
+from loopwright.ir.operand import Operand
 from loopwright.lowering.passes.elements import Element
 
 ROOT = Path(__file__).resolve().parents[2]

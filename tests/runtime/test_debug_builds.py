@@ -11,21 +11,10 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import (
-    ONE,
-    ZERO,
-    Binary,
-    IfThenElse,
-    Let,
-    Load,
-    Logical,
-    Ramp,
-    Var,
-    as_index,
-    broadcast_to,
-    cast,
-)
-from loopwright.ir.expr import const as make_const
+from loopwright.ir.constants import ONE, ZERO
+from loopwright.ir.constants import const as make_const
+from loopwright.ir.expr import Binary, IfThenElse, Let, Load, Logical, Ramp, Var
+from loopwright.ir.makers import as_index, broadcast_to, cast
 from loopwright.ir.stmt import Allocate, Assert, For, If, IRModule, LetStmt, PrimFunc, Store, While, seq
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.runtime.kernel import Kernel

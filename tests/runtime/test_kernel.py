@@ -20,7 +20,8 @@ from loopwright.base.errors import (
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import host_target, resolve_target
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.expr import ZERO, Cast, Load, const
+from loopwright.ir.constants import ZERO, const
+from loopwright.ir.expr import Cast, Load
 from loopwright.ir.stmt import Assert, For, PrimFunc, Seq, Store
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.runtime.kernel import Kernel

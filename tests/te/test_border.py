@@ -6,7 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.base.errors import ExpressionError
-from loopwright.ir.expr import const_int
+from loopwright.ir.constants import const_int
 from loopwright.ir.interpret import interpret
 
 MODES = ("constant", "edge", "reflect", "wrap")

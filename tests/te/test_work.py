@@ -4,7 +4,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.expr import const_int
+from loopwright.ir.constants import const_int
 from loopwright.te.work import operations
 
 

@@ -20,7 +20,8 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node, tensor_of
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
 from ....schedules.rows import lowest
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, widened

@@ -8,7 +8,10 @@ from typing import TypeAlias
 from .... import te
 from ....base.dtype import BOOL
 from ....graph.types import TensorType
-from ....ir.expr import ZERO, Expr, Operand, as_index, const_int
+from ....ir.constants import ZERO, const_int
+from ....ir.expr import Expr
+from ....ir.makers import as_index
+from ....ir.operand import Operand
 from ...definition.accumulate import widened
 from ...definition.attrs import Attrs, attr, one_of
 

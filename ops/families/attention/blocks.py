@@ -26,7 +26,9 @@ from .... import te
 from ....base.dtype import DType
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around

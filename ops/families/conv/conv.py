@@ -18,7 +18,9 @@ from ....base.target import Target
 from ....graph.layout import Layout, source_index
 from ....graph.node import Call, Constant, Node, tensor_of
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, is_byte, narrowed, product_dtype, widened
 from ...definition.arguments import PerAxis, naming, per_axis

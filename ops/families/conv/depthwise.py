@@ -16,7 +16,9 @@ from ....base.target import Target
 from ....graph.layout import Layout, source_index
 from ....graph.node import Call, tensor_of
 from ....graph.types import TensorType, Type
-from ....ir.expr import ZERO, Axis, Expr, as_index, const_int
+from ....ir.constants import ZERO, const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.default_schedule import schedule_stage

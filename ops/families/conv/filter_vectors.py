@@ -28,7 +28,9 @@ from ....base.target import Target
 from ....graph.layout import Layout
 from ....graph.node import Call, Constant
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.nest.prefetches import CACHE_LINE
 from ....lowering.schedule import Schedule

@@ -17,7 +17,9 @@ from ....base.target import Target
 from ....graph.layout import Layout, rearranged
 from ....graph.node import Constant, tensor_of
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely

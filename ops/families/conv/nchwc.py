@@ -23,7 +23,9 @@ from ....base.target import Target
 from ....graph.layout import Layout
 from ....graph.node import Call
 from ....graph.types import TensorType, Type
-from ....ir.expr import ZERO, Axis, Expr, ExprLike, as_index, const_int
+from ....ir.constants import ZERO, const_int
+from ....ir.expr import Axis, Expr, ExprLike
+from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around

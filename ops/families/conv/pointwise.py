@@ -17,7 +17,9 @@ from ....base.target import Target
 from ....graph.layout import Layout
 from ....graph.node import Call
 from ....graph.types import Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around

@@ -18,7 +18,9 @@ from ....base.target import Target
 from ....graph.layout import NCHW, OIHW, Layout
 from ....graph.node import Call, Constant, Node
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around

@@ -17,7 +17,9 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node, tensor_of
 from ....graph.types import TensorType, Type
-from ....ir.expr import ZERO, Axis, Compare, Expr, as_index, const_int
+from ....ir.constants import ZERO, const_int
+from ....ir.expr import Axis, Compare, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule

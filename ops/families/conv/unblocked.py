@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from .... import te
 from ....graph.types import TensorType
-from ....ir.expr import Axis, Expr, as_index
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.register_transpose import schedule_transposed, transposed

@@ -25,7 +25,9 @@ from ....base.target import Target
 from ....graph.layout import NCHW, Layout
 from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS

@@ -12,7 +12,8 @@ from ....base.target import Target
 from ....graph.layout import NCHW, OIHW
 from ....graph.node import Call, Constant
 from ....graph.types import TensorType
-from ....ir.expr import as_index, const_int
+from ....ir.constants import const_int
+from ....ir.makers import as_index
 from ...definition.layout_rule import Held, LayoutUse, Packed
 from ...definition.relations import tensor_argument
 from .attrs import ConvAttrs

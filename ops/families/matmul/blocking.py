@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 
 from ....base.dtype import DType
 from ....base.target import Target
-from ....ir.expr import Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS, evict_each_other, near_divisor

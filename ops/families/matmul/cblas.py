@@ -20,8 +20,10 @@ from ....base.target import Target
 from ....graph.types import TensorType, Type
 from ....ir.buffer import Buffer
 from ....ir.build import make_buffer
-from ....ir.expr import ONE, ZERO, Expr, const_int, maximum, minimum
+from ....ir.constants import ONE, ZERO, const_int
+from ....ir.expr import Expr
 from ....ir.extern import Region, extern_function
+from ....ir.makers import maximum, minimum
 from ....ir.simplify import simplify
 from ....ir.stmt import Stmt
 from ....te.tensor import Tensors

@@ -12,7 +12,8 @@ from typing import Any
 from .... import te
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.expr import Axis, Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.default_schedule import schedule_freely

@@ -15,7 +15,9 @@ from .... import te
 from ....base.dtype import BFLOAT16, INT32, DType
 from ....base.target import Target
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, ExprLike, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr, ExprLike
+from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely

@@ -10,7 +10,9 @@ from typing import Any
 from .... import te
 from ....base.target import Target
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
 from ....schedules.blocks import MANY_TASKS, near_divisor
 from ....schedules.default_schedule import schedule_freely

@@ -20,7 +20,7 @@ from .... import te
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.expr import const_int
+from ....ir.constants import const_int
 from ....lowering.schedule import Schedule
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile

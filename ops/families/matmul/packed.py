@@ -20,7 +20,8 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type, tensor_type
-from ....ir.expr import Axis, Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened

@@ -17,7 +17,8 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
-from ....ir.expr import Axis, Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
 from ....schedules.register_tile import RegisterTile

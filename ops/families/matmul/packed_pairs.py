@@ -17,7 +17,9 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs, attr

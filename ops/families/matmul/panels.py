@@ -15,7 +15,9 @@ from typing import TypeAlias
 from .... import te
 from ....base.target import Target
 from ....graph.types import TensorType, Type
-from ....ir.expr import ZERO, Axis, Expr, as_index, const_int
+from ....ir.constants import ZERO, const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
 from ....schedules.product import schedule_product

@@ -28,7 +28,8 @@ from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.types import TensorType, tensor_type
-from ....ir.expr import Axis, Expr, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile

@@ -16,7 +16,9 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
-from ....ir.expr import Axis, Expr, as_index, const_int
+from ....ir.constants import const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around
 from ....schedules.register_tile import RegisterTile, register_tile, step_cycles

@@ -19,7 +19,7 @@ from .... import te
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.expr import const_int
+from ....ir.constants import const_int
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.register_tile import RegisterTile, register_tile
