@@ -14,8 +14,8 @@ from ..base.quantities import count_text
 from ..base.target import Target
 from ..codegen.report.loop_work import LoopWork, loop_work
 from ..codegen.report.report import CodeLoop, VectorReport
+from ..ir.open_extents import IN_COSTS
 from ..ir.origin import Nest
-from ..ops.definition.cost import UNKNOWN_EXTENT
 from ..schedules.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
 from .llvm_mca import ask_llvm_mca
 from .loop_prediction import Bound, LoopPrediction
@@ -39,7 +39,7 @@ def predictions(report: VectorReport, nest: Nest, target: Target) -> tuple[LoopP
 def _iterations(nest: Nest, origin: int) -> int:
     """How many a loop has, with those of the loops around it."""
     extents = (nest.loops[number].extent for number in (*nest.loops[origin].around, origin))
-    return math.prod(int(extent) if extent.isdecimal() else UNKNOWN_EXTENT for extent in extents)
+    return math.prod(int(extent) if extent.isdecimal() else IN_COSTS for extent in extents)
 
 
 def _prediction(loop: CodeLoop, work: LoopWork, target: Target) -> LoopPrediction:

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..base.aligned import PAGE_BYTES
 from ..base.dtype import DType
+from ..ir.constants import const_int
+from ..ir.expr import Expr
+from ..ir.open_extents import IN_MEMORY
 
 MANY_TASKS = 8
-"""So many parallel tasks keep the threads of a small machine busy to the end."""
+"""So many parallel tasks keep the threads of a small machine busy to the end. An open extent counts as so many."""
 WAYS = 8
 """How many lines at the same place of a page the first cache holds."""
+
+
+def largest_divisor(extent: int | None, most: int) -> int:
+    """The largest divisor, up to a limit of at least 1, of an extent; 1 if that is open, or 0."""
+    return next(size for size in range(most, 0, -1) if (extent or 1) % size == 0)
 
 
 def near_divisor(extent: int, most: int) -> int:
     """A divisor up to a limit, or the limit if that is far larger: a last part of another size is code of its own."""
     most = max(1, min(extent, most))
-    dividing = max(size for size in range(1, most + 1) if extent % size == 0)
+    dividing = largest_divisor(extent, most)
     return dividing if 2 * dividing >= most else most
+
+
+def bytes_of(shape: Sequence[Expr], kind: DType) -> int:
+    """The memory of a shape, to be compared with that of a cache; extents that are open are taken to be few."""
+    return math.prod(const_int(extent) or IN_MEMORY for extent in shape) * kind.storage_bytes
 
 
 def evict_each_other(rows: int, length: int, kind: DType) -> bool:

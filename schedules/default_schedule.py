@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from ..base.target import Target
 from ..ir.constants import const_int
 from ..ir.expr import Axis, Call, Expr, TensorRead, Var
+from ..ir.open_extents import LONG
 from ..ir.visit import children, free_vars, tensor_reads, walk
 from ..lowering.access_strides import move_alike, stride_along, strides_along
 from ..lowering.passes.linear import affine_in
@@ -19,8 +20,6 @@ from ..te.tensor import ComputeOp, Tensor
 from .register_tile import register_tile
 from .streamed_reduction import is_streamed, schedule_streamed
 
-UNKNOWN_EXTENT = 1 << 10
-"""What tiles are made for where an extent is symbolic."""
 TASKS = 64
 """So many tasks share out evenly among the threads of a small machine."""
 CHAINS = 4
@@ -94,8 +93,8 @@ def _moving_index(read: TensorRead, lanes: Var) -> tuple[int, int] | None:
 
 def _uses(op: ComputeOp, tensor: Tensor) -> float:
     """How often a compute reads an element of a tensor, on average."""
-    reads = math.prod(const_int(axis.extent) or UNKNOWN_EXTENT for axis in (*op.axis, *op.reduce_axis))
-    return reads / math.prod(const_int(extent) or UNKNOWN_EXTENT for extent in tensor.shape)
+    reads = math.prod(const_int(axis.extent) or LONG for axis in (*op.axis, *op.reduce_axis))
+    return reads / math.prod(const_int(extent) or LONG for extent in tensor.shape)
 
 
 def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
@@ -108,7 +107,7 @@ def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
         return  # the result depends on the order of folding
     lanes = _lanes(stage, target) * (1 if any(const_int(axis.extent) != 1 for axis in op.axis) else CHAINS)
     for axis in reversed(op.reduce_axis):
-        long = (const_int(axis.extent) or UNKNOWN_EXTENT) >= 2 * lanes
+        long = (const_int(axis.extent) or LONG) >= 2 * lanes
         if long and all(stride in (0, 1) for stride in strides_along(bodies, axis.var)):
             _, lane = stage.split(axis, factor=lanes)
             schedule.rfactor(name, lane, factor_axis=-1)
@@ -206,7 +205,7 @@ def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
     outer, inner = stage.loops[:rank], stage.loops[rank:]
     row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
     vectors = _vectorize(stage, stage.fuse(*inner), row, target)
-    many = math.prod(e or UNKNOWN_EXTENT for e in extents[:rank]) >= TASKS
+    many = math.prod(e or LONG for e in extents[:rank]) >= TASKS
     spread = [*outer] if many else [*outer, *vectors]
     if spread:
         stage.parallel(stage.fuse(*spread))
@@ -276,11 +275,9 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
         return 1, 1
     if row_axis is None:
         # As much as possible of each row of what is read: far rows are on other pages.
-        return 1, min(
-            target.vector_registers // 4, -(-(columns or UNKNOWN_EXTENT) // target.lanes(op.outputs[0].dtype))
-        )
+        return 1, min(target.vector_registers // 4, -(-(columns or LONG) // target.lanes(op.outputs[0].dtype)))
     height = const_int(row_axis.extent) or 1
-    tile = register_tile(height, columns or UNKNOWN_EXTENT, target, op.outputs[0].dtype, divides=True)
+    tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype, divides=True)
     return tile.rows, tile.vectors
 
 

@@ -13,7 +13,7 @@ from ..ir.constants import const_int
 from ..lowering.schedule import LoopView, Schedule, StageView
 from ..te.tensor import Tensor
 from .around import schedule_around
-from .blocks import MANY_TASKS
+from .blocks import MANY_TASKS, bytes_of
 from .register_tile import RegisterTile
 
 PACKED_USES = 4
@@ -87,8 +87,7 @@ def schedule_product(
 
 def _fits(panels: Tensor, target: Target) -> bool:
     """Whether what the panels are copied from is likely to be in a cache, so that it may be read in small pieces."""
-    *_, tiles, terms, width = (const_int(e) or MANY_TASKS for e in panels.shape)
-    return tiles * terms * width * panels.dtype.storage_bytes <= 4 * target.l2_bytes
+    return bytes_of(panels.shape[-3:], panels.dtype) <= 4 * target.l2_bytes
 
 
 def _pack_at_root(stage: StageView, tile: RegisterTile) -> None:

@@ -21,7 +21,7 @@ TERMS = 4
 """Terms that are added to a sum at a time, each from a row of its own: so often less it is loaded and stored. Of rows
 shorter than a page, which follow one another, it is one: memory is read fastest in order."""
 TASKS = 4
-"""Runs are cut into so many tasks, if they stay long."""
+"""Runs are cut into so many tasks, if they stay long. An open extent counts as so many."""
 SHORTEST_RUN = 1024
 """Bytes of a row that are read at a time, at least: a quarter of a page."""
 

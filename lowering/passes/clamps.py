@@ -15,13 +15,11 @@ from ...ir.constants import ZERO, const
 from ...ir.expr import Binary, Compare, Expr, IfThenElse, Select
 from ...ir.facts import negate
 from ...ir.interval import Interval, interval_of
+from ...ir.open_extents import LONG
 from ...ir.stmt import For, Stmt, StmtNode, Store
 from ...ir.visit import Node, children, free_vars, reads_memory, rewrite, walk
 from .folding import multiply, subtract
 from .guards import Guard, guard_of
-
-UNKNOWN_EXTENT = 1 << 10
-"""What an open extent is taken for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +115,7 @@ class ClampFinder:
 
     def _value(self, e: Expr, others: Mapping[Expr, Interval] = MappingProxyType({})) -> int | None:
         """An expression's value at the usual ones of its variables, but for some ``others``."""
-        open_extent = Interval.exactly(UNKNOWN_EXTENT)
+        open_extent = Interval.exactly(LONG)
         found = interval_of(e, {v: others.get(v) or self._usual.get(v, open_extent) for v in free_vars(e)})
         return found.low if found.is_point else None
 

@@ -13,11 +13,10 @@ from ...base.target import Target
 from ...graph.types import TensorType, TupleType, Type
 from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.open_extents import IN_COSTS
 
 BYTES_PER_CYCLE = 8
 """What a copy moves, reading and writing counted apart; between what the second and the third cache give."""
-UNKNOWN_EXTENT = 16
-"""What is assumed of a symbolic extent."""
 
 
 def elements(kind: Type) -> int:
@@ -30,7 +29,7 @@ def elements(kind: Type) -> int:
 
 def elements_of(shape: Sequence[Expr]) -> int:
     """How many elements a shape has, symbolic extents estimated."""
-    return math.prod(UNKNOWN_EXTENT if (n := const_int(extent)) is None else n for extent in shape)
+    return math.prod(IN_COSTS if (n := const_int(extent)) is None else n for extent in shape)
 
 
 def moved(types: Sequence[Type]) -> float:

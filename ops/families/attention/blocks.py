@@ -29,6 +29,7 @@ from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.open_extents import SEQUENCE
 from ....ir.simplify import simplify
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
@@ -41,8 +42,6 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, of_terms
 from .attrs import AttentionAttrs, Extents, extents, seen, share
 
-MANY = 256
-"""What is assumed of an unknown number of queries or keys."""
 WIDTHS = (4, 3, 2)
 """How many vectors of queries a block may have: a key that is broadcast once serves all of them."""
 EFFICIENCY = 0.7
@@ -230,7 +229,7 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     size, value_size = const_int(shape.size), const_int(shape.value_size)
     if not size or not value_size:
         return
-    queries, keys = (const_int(extent) or MANY for extent in (shape.queries, shape.keys))
+    queries, keys = (const_int(extent) or SEQUENCE for extent in (shape.queries, shape.keys))
     masked = any(mask.ndim > 1 and const_int(mask.shape[-2]) != 1 for mask in types[3:])
     blocks = _blocks(queries, keys, value_size, masked, target, kind)
     products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * queries * keys * (size + value_size)

@@ -20,6 +20,7 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.open_extents import MANY_ROWS
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around
@@ -35,8 +36,6 @@ from .attrs import ConvAttrs
 
 UNROLLED_CHANNELS = 4
 """Sums over so few channels are unrolled."""
-ASSUMED_WIDTH = 64
-"""What is assumed of a row of outputs of unknown extent."""
 
 
 def add_channels_last(
@@ -70,7 +69,7 @@ class ChannelsLast:
     @property
     def spatial(self) -> tuple[int, ...]:
         """The extents of the outputs' spatial axes, some perhaps assumed."""
-        return tuple(const_int(e) or ASSUMED_WIDTH for e in self.result.shape[1:-1])
+        return tuple(const_int(e) or MANY_ROWS for e in self.result.shape[1:-1])
 
     @property
     def flat(self) -> bool:

@@ -21,6 +21,7 @@ from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
+from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_stage
 from ....schedules.vector_rows import vectorize_row
 from ....te.tensor import Tensors
@@ -248,5 +249,5 @@ class Depthwise:
 
 def rows_for(extent: int) -> int:
     """How many outputs share a tile: preferably a divisor of their number."""
-    divisors = [n for n in range(2, MOST_ROWS + 1) if extent % n == 0]
-    return max(divisors, default=min(extent, MOST_ROWS // 2))
+    divisor = largest_divisor(extent, MOST_ROWS)
+    return divisor if divisor > 1 else min(extent, MOST_ROWS // 2)

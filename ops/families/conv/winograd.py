@@ -28,6 +28,7 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.open_extents import IN_COSTS
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS
@@ -35,7 +36,7 @@ from ....schedules.fetch_ahead import fetch_ahead
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming
 from ...definition.attrs import Attrs, all_non_negative, attr, one_of
-from ...definition.cost import UNKNOWN_EXTENT, moved
+from ...definition.cost import moved
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy
@@ -345,7 +346,7 @@ def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target
     strip = math.ceil(min(blocking.group // tiles[1] * attrs.size, rows) * columns / lanes) * lanes
     made = Winograd(attrs, tiles, blocking, width, lanes, strip)
     cycles = blocking.cycles + products.transforms + written
-    cost = (const_int(x.shape[0]) or UNKNOWN_EXTENT) * cycles + moved([x, kind])
+    cost = (const_int(x.shape[0]) or IN_COSTS) * cycles + moved([x, kind])
     strategy = OpStrategy()
     strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost, direct=False)
     return strategy

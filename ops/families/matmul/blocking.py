@@ -16,13 +16,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ....base.dtype import DType
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
-from ....schedules.blocks import MANY_TASKS, evict_each_other, near_divisor
+from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, near_divisor
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor
@@ -127,9 +126,9 @@ def schedule_blocked(
     elif rows not in keep:
         schedule[rows].compute_inline()
     term = _sum_terms(schedule[core], tile, panels.shape[-2], blocking.steps)
-    if (panels in keep or not panels.op.inputs) and _bytes(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
+    if (panels in keep or not panels.op.inputs) and bytes_of(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
         fetch_ahead(schedule[core], panels, term, max(1, STEPS_AHEAD // blocking.steps))
-    if _bytes(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
+    if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         fetch_ahead(stage, main, panel, 1)
     return schedule
 
@@ -170,8 +169,3 @@ def pack_panels(stage: StageView, blocking: Blocking) -> None:
     stage.unroll(vector)
     if not blocking.packs_chunks:
         stage.parallel(stage.fuse(*outer, term))
-
-
-def _bytes(shape: Sequence[Expr], kind: DType) -> int:
-    """Memory of a shape, whose unknown extents count as large."""
-    return math.prod(const_int(extent) or MANY_TASKS for extent in shape) * kind.storage_bytes

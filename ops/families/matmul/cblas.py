@@ -24,6 +24,7 @@ from ....ir.constants import ONE, ZERO, const_int
 from ....ir.expr import Expr
 from ....ir.extern import Region, extern_function
 from ....ir.makers import maximum, minimum
+from ....ir.open_extents import LONG
 from ....ir.simplify import simplify
 from ....ir.stmt import Stmt
 from ....te.tensor import Tensors
@@ -34,8 +35,6 @@ from ...definition.strategy import OpStrategy, schedule_default
 LIBRARY = "cblas"
 CBLAS_LEVEL = 20
 
-MANY_ROWS = 1 << 10
-"""What is assumed of an unknown number of rows."""
 TASK_OPERATIONS = 1 << 21
 """A block with fewer multiplications than this is not worth a thread of its own."""
 MAX_TASKS = 16
@@ -205,7 +204,7 @@ def _product(extents: Sequence[Expr]) -> Expr:
 def _block(batch: Sequence[Expr], rows: Expr, columns: Expr, terms: Expr) -> tuple[int, int]:
     """Rows and columns of one call's result. The longer side is cut, so that what the calls share is small; where
     depends on shapes alone, so that results do not depend on the number of threads."""
-    height, width, depth = (const_int(e) or MANY_ROWS for e in (rows, columns, terms))
+    height, width, depth = (const_int(e) or LONG for e in (rows, columns, terms))
     matrices = math.prod(const_int(e) or 1 for e in batch)
     longer = max(height, width)
     tasks = min(MAX_TASKS // min(matrices, MAX_TASKS), height * width * depth // TASK_OPERATIONS, longer // MIN_BLOCK)

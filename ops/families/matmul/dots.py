@@ -16,12 +16,13 @@ from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
+from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, is_byte, widened
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from .panels import MatrixProduct, batch_index, largest_divisor
+from .panels import MatrixProduct, batch_index
 
 FEW_ROWS = 16
 """With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""

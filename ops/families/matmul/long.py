@@ -22,12 +22,13 @@ from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int
 from ....lowering.schedule import Schedule
+from ....schedules.blocks import largest_divisor
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_tile
-from .panels import MatrixProduct, largest_divisor, sum_in_panels
+from .panels import MatrixProduct, sum_in_panels
 from .streamed import STEPS_UNROLLED, sum_blocks_of_terms, without_copies
 
 MOST_VECTORS = 4

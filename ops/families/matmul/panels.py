@@ -18,16 +18,16 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import ZERO, const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.open_extents import MANY_ROWS
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
+from ....schedules.blocks import largest_divisor
 from ....schedules.product import schedule_product
 from ....schedules.register_tile import FULL_RATE, RegisterTile, step_cycles
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements_of, moved
 from ...definition.relations import tensor_argument
 
-MANY_ROWS = 64
-"""What is assumed of an unknown number of rows."""
 FEW_ROWS = 4
 """For so few rows, the right factor is read where it lies: a copy would cost more than it saves."""
 ROWS = "matmul.rows"
@@ -91,11 +91,6 @@ def few_rows_tile(product: MatrixProduct, target: Target) -> RegisterTile:
     lanes, sums = target.lanes(product.result.dtype), target.vector_registers // 2
     rows = largest_divisor(const_int(product.left.shape[-2]), FEW_ROWS)
     return RegisterTile(rows, largest_divisor(math.ceil(product.columns / lanes), sums // (rows + 1)), lanes)
-
-
-def largest_divisor(extent: int | None, most: int) -> int:
-    """The largest divisor, up to a limit, of an extent; 1 if that is not known."""
-    return next(d for d in range(most, 0, -1) if (extent or 1) % d == 0)
 
 
 def batch_index(shape: Sequence[Expr], axes: Sequence[Axis]) -> tuple[Expr, ...]:

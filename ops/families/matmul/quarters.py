@@ -31,6 +31,7 @@ from ....graph.types import TensorType, tensor_type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.blocks import largest_divisor
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensor
@@ -195,7 +196,8 @@ class Quartered:
     def _even(self, most: int) -> int:
         """Groups of equal size, at most so large; all rows if there are no such but far smaller ones."""
         groups = math.ceil(self.half / max(most, self.tile.rows))
-        return self.half // next((n for n in range(groups, 2 * groups + 1) if self.half % n == 0), 1)
+        size = largest_divisor(self.half, self.half // groups)
+        return size if self.half // size <= 2 * groups else self.half
 
     def cost(self, samples: int, multiplications: float) -> float:
         """Cycles of so many samples, given those that the multiplications of one take: with the sums of quarters and of

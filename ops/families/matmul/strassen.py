@@ -21,6 +21,7 @@ from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around
+from ....schedules.blocks import largest_divisor
 from ....schedules.register_tile import RegisterTile, register_tile, step_cycles
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs
@@ -30,7 +31,7 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy
 from .blocking import STREAMING
-from .panels import MatrixProduct, largest_divisor
+from .panels import MatrixProduct
 from .quarters import PRODUCTS, STEPS_UNROLLED, Planes, Quartered, ResultLoops, known_planes
 
 # 1. and 2. Attributes, of which there are none, and type relation.
