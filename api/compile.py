@@ -13,10 +13,10 @@ from ..artifact.options import Arithmetic, CodegenOptions, Precision
 from ..base.memory import memory_errors
 from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..compiler.layout.layout_planning import Layouts
 from ..compiler.model.compile_model import compile_model
 from ..compiler.model.progress import Progress
 from ..compiler.selection.records import TuningRecords, records_from
+from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Function
 from ..runtime.library import Library
 from .model_graph import evaluate_constants, graph_of
@@ -68,18 +68,9 @@ def compile(
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"):
-        resolved = resolve_target(target)
+        settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused)
         # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
         compiled = compile_model(
-            graph_of(model, shapes, resolved, batch_invariant),
-            resolved,
-            options,
-            jobs,
-            progress,
-            evaluate,
-            known,
-            layouts,
-            alternatives,
-            unfused,
+            graph_of(model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
         )
         return Library(compiled, source)

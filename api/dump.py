@@ -13,6 +13,7 @@ from ..codegen.host import resolve_target
 from ..compiler.reports import dump as reports
 from ..compiler.reports.dump import MODEL_STAGES, Stage, StageText, check_stage, graph_stage, model_stage, unit_stage
 from ..compiler.selection.records import TuningRecords, records_from
+from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from ..lowering.schedule import Schedule
 from ..runtime.library import Library
@@ -60,9 +61,9 @@ def dump(
             batch_invariant=batch_invariant,
         )
         return model_stage(compiled.model, stage, function)
-    options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
-    graph = planned_graph(subject, shapes, machine, options, known, batch_invariant)
-    return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, machine, options, known, function)
+    settings = CompileSettings(resolve_target(target), CodegenOptions(precision, arithmetic), records_from(records))
+    graph = planned_graph(subject, shapes, settings, batch_invariant)
+    return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, settings, function)
 
 
 def function_schedules(
@@ -86,6 +87,5 @@ def function_schedules(
     >>> lw.function_schedules(lw.Function([x], lw.nn.relu(x)), "fused_relu")
     {'relu.generic': Schedule of relu (4 steps)}
     """
-    options, known, machine = CodegenOptions(precision, arithmetic), records_from(records), resolve_target(target)
-    graph = planned_graph(model, shapes, machine, options, known, batch_invariant)
-    return reports.function_schedules(graph, machine, options, known, function)
+    settings = CompileSettings(resolve_target(target), CodegenOptions(precision, arithmetic), records_from(records))
+    return reports.function_schedules(planned_graph(model, shapes, settings, batch_invariant), settings, function)

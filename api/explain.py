@@ -11,9 +11,9 @@ from ..base.choices import check_flag
 from ..base.errors import RuntimeArgumentError
 from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..compiler.layout.layout_planning import Layouts, check_layouts
 from ..compiler.reports.explain import Explanation, explain_call, explain_graph, explain_model
 from ..compiler.selection.records import TuningRecords, records_from
+from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Call, Function
 from ..runtime.library import Library
 from .model_graph import graph_of
@@ -55,10 +55,8 @@ def explain(
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
     numeric = CodegenOptions(precision="standard" if precision is None else precision, arithmetic=arithmetic)
-    settings = resolve_target(target), numeric.precision, records_from(records)
-    if isinstance(subject, Call):
-        return explain_call(subject, *settings, numeric.arithmetic)
     chosen = "plan" if layouts is None else layouts
-    check_layouts(chosen)
-    graph = graph_of(subject, shapes, settings[0], batch_invariant)
-    return explain_graph(graph, *settings, chosen, numeric.arithmetic)
+    settings = CompileSettings(resolve_target(target), numeric, records_from(records), chosen)
+    if isinstance(subject, Call):
+        return explain_call(subject, settings)
+    return explain_graph(graph_of(subject, shapes, settings.target, batch_invariant), settings)

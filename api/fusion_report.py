@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ..artifact.options import Arithmetic, CodegenOptions
 from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..compiler.fusion.partition import check_unfused
 from ..compiler.reports import fusion_report as reports
 from ..compiler.reports.fusion_report import FusionReport
 from ..compiler.selection.records import TuningRecords, records_from
+from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from .model_graph import planned_graph
 
@@ -44,6 +44,6 @@ def fusion_report(
         its shape, with elements as wide, and transpose is injective
     fused_transpose: %3 transpose
     """
-    check_unfused(unfused)
-    options, known, machine = CodegenOptions(arithmetic=arithmetic), records_from(records), resolve_target(target)
-    return reports.fusion_report(planned_graph(model, shapes, machine, options, known, batch_invariant), unfused)
+    options, known = CodegenOptions(arithmetic=arithmetic), records_from(records)
+    settings = CompileSettings(resolve_target(target), options, known, unfused=unfused)
+    return reports.fusion_report(planned_graph(model, shapes, settings, batch_invariant), unfused)

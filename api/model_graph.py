@@ -15,7 +15,7 @@ from ..compiler.model.compile_model import compile_model
 from ..compiler.passes.graph_passes import run_graph_passes
 from ..compiler.passes.open_batch import with_open_batch
 from ..compiler.passes.specialize import specialize
-from ..compiler.selection.records import TuningRecords
+from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from ..runtime.arrays import Array
 from ..runtime.engine import Engine
@@ -50,17 +50,15 @@ def graph_of(
 def planned_graph(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
     shapes: Mapping[str, Sequence[int | None]] | None,
-    target: Target,
-    options: CodegenOptions,
-    records: TuningRecords,
+    settings: CompileSettings,
     batch_invariant: bool,
 ) -> Function:
     """The graph of a model behind all passes. Raises what ``graph_of`` raises."""
-    evaluate = partial(evaluate_constants, options, None)
-    graph = graph_of(model, shapes, target, batch_invariant)
-    return run_graph_passes(graph, target, options.precision, evaluate, "plan", records, options.arithmetic)
+    graph = graph_of(model, shapes, settings.target, batch_invariant)
+    return run_graph_passes(graph, settings, partial(evaluate_constants, settings.options, None))
 
 
 def evaluate_constants(options: CodegenOptions, jobs: int | None, constants: Function) -> list[Array]:
     """The results of a graph function without parameters, on this machine by ``jobs`` processes that compile."""
-    return Engine(Library(compile_model(constants, resolve_target("native"), options, jobs)))([])
+    settings = CompileSettings(resolve_target("native"), options)
+    return Engine(Library(compile_model(constants, settings, jobs)))([])

@@ -58,3 +58,13 @@ class CodegenOptions:
         for name in ("cache", "debug", "line_tables"):
             check_flag(getattr(self, name), name)
         object.__setattr__(self, "arithmetic", arithmetic_of(self.precision, self.arithmetic))
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether every rounding of the definitions is kept."""
+        return self.precision == "strict"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether results are made of the products of the definitions only."""
+        return self.arithmetic == "direct"

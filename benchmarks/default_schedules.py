@@ -16,6 +16,7 @@ import numpy as np
 import loopwright as lw
 from loopwright import nn, te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.runtime.contenders.rounds import Contender, Facts, Run, alternate, ended, serve
 
@@ -60,7 +61,7 @@ def _operator(make: Callable[..., lw.Node], *shapes: tuple[int, ...]):
 
     def case(by_hand: bool, target: lw.Target):
         call = make(*(lw.var(f"x{k}", shape) for k, shape in enumerate(shapes)))
-        selection = select_implementation(call, target)
+        selection = select_implementation(call, CompileSettings(target))
         inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
         plainest = min((c.implementation for c in selection.candidates), key=lambda i: i.plevel)
         chosen = selection.chosen if by_hand else plainest

@@ -17,14 +17,11 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from ...artifact.options import Arithmetic, Precision
 from ...base.aligned import aligned
-from ...base.choices import is_one_of
-from ...base.errors import LoopwrightError, RuntimeArgumentError, SelectionError
+from ...base.errors import LoopwrightError, SelectionError
 from ...base.mapped import give_back
-from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.node import Call, Constant, Function, ImportedValue, Node, Var
 from ...graph.types import TensorType
@@ -35,23 +32,13 @@ from ...ops.definition.layout_rule import Held, LayoutUse, Packed
 from ...ops.definition.registry import op_of
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs, layout_transform
 from ...ops.families.reshape import expand_dims
-from ..selection.records import NO_RECORDS, TuningRecords
 from ..selection.select import candidates_of, select_implementation
 from ..selection.workload import workload_of
+from ..settings import CompileSettings
 
 LOG = logging.getLogger("loopwright.layout_planning")
 WORTHWHILE = 0.98
 """A plan is taken if it costs at most this share of leaving the graph as it is: estimates are not that exact."""
-
-Layouts: TypeAlias = Literal["plan", "keep"]
-"""Whether a model's layouts are planned, or kept as they are."""
-
-
-def check_layouts(layouts: object) -> None:
-    """Raises ``RuntimeArgumentError`` for what is no choice of layouts."""
-    if not is_one_of(layouts, Layouts):
-        raise RuntimeArgumentError(f"layouts should be 'plan' or 'keep', found {layouts!r}")
-
 
 State: TypeAlias = Held | None
 """How a value is held; None: as it is."""
@@ -99,22 +86,16 @@ class LayoutPlan:
         return "\n".join([*map(str, self.choices), f"{self.before:.0f} cycles as it is, {self.after:.0f} as planned"])
 
 
-def plan_layouts(
-    function: Function,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> LayoutPlan:
+def plan_layouts(function: Function, settings: CompileSettings) -> LayoutPlan:
     """Choose layouts for the values of a function, those of its parameters and results apart.
 
     Strict precision leaves everything as it is, since other layouts are summed in another order. Direct arithmetic goes
     without ways that multiply other numbers than the call's definition, as their implementations say. A call that
-    ``records`` know is left as it is: what was tuned so would not serve it otherwise.
+    the tuning records know is left as it is: what was tuned so would not serve it otherwise.
     """
-    planner = _Planner(target, precision, records, arithmetic)
+    planner = _Planner(settings)
     before = sum(planner.cost(node) for node in post_order(function.body) if isinstance(node, Call))
-    if precision == "strict":
+    if settings.options.is_strict:
         return LayoutPlan(function, (), before, before)
     used_by = users(function.body)
     table = _Table(planner, {node: len(by) for node, by in used_by.items()})
@@ -139,10 +120,7 @@ def plan_layouts(
 class _Planner:
     """What calls cost, and in which ways they can be made. Mutable: it remembers."""
 
-    target: Target
-    precision: Precision
-    records: TuningRecords
-    arithmetic: Arithmetic | None
+    settings: CompileSettings
     _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def cost(self, call: Call) -> float:
@@ -157,9 +135,7 @@ class _Planner:
 
     def _declared(self, call: Call) -> float | None:
         try:
-            selection = select_implementation(
-                call, self.target, self.precision, self.records, arithmetic=self.arithmetic
-            )
+            selection = select_implementation(call, self.settings)
         except SelectionError:  # several serve it together, or none does: the compile engine finds out
             return math.inf if self._is_refused(call) else None
         return selection.chosen.cost
@@ -167,7 +143,7 @@ class _Planner:
     def _is_refused(self, call: Call) -> bool:
         """Whether an operator has implementations, and none of them may serve a call for any extents."""
         try:
-            candidates = candidates_of(call, self.target, self.precision, self.arithmetic)
+            candidates = candidates_of(call, self.settings)
         except SelectionError:  # it is served from outside, if at all
             return False
         return all(candidate.rejected is not None for candidate in candidates)
@@ -179,7 +155,7 @@ class _Planner:
         if op.layout_rule is None or self._is_tuned(call):
             return tuple(found)
         given: dict[State, None] = {None: None, **dict.fromkeys(s for of_argument in states for s in of_argument)}
-        for use in op.layout_uses(call, given, self.target):
+        for use in op.layout_uses(call, given, self.settings.target):
             if _suits(call, use):
                 made = remade(call, use, [_stand_in(a, held) for a, held in zip(call.args, use.arguments, strict=True)])
                 found.append(Way(use, self.cost(made)))
@@ -187,7 +163,7 @@ class _Planner:
 
     def _is_tuned(self, call: Call) -> bool:
         workload = workload_of(call)
-        return workload is not None and bool(self.records.lookup(workload, self.target))
+        return workload is not None and bool(self.settings.records.lookup(workload, self.settings.target))
 
     def move(self, node: Node, state: State, wanted: Wanted) -> float:
         """What it costs to have a value in another state than it is in."""

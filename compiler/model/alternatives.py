@@ -10,36 +10,33 @@ from dataclasses import replace
 
 from ...artifact.choice import Choice
 from ...artifact.model import CompiledFunction
-from ...artifact.options import CodegenOptions
-from ...base.target import Target
 from ...graph.node import Function
 from ..selection.choices import choose
 from ..selection.records import TuningRecords
 from ..selection.tuning_record import TuningRecord
 from ..selection.workload import workload_of, workloads_of
+from ..settings import CompileSettings
 from .op_call import packed_choice
 
 REASON = "an alternative, which engines may measure"
 
 
-def alternatives_of(
-    function: Function, target: Target, options: CodegenOptions, records: TuningRecords
-) -> tuple[TuningRecords, ...]:
-    """For each other implementation the records that have a function compiled by it; none for symbolic shapes, which go
-    by priority."""
+def alternatives_of(function: Function, settings: CompileSettings) -> tuple[CompileSettings, ...]:
+    """For each other implementation the settings whose records have a function compiled by it; none for symbolic
+    shapes, which go by priority."""
     if packed_choice(function) is not None:
         return ()
-    choice = choose(function, target, options.precision, records, arithmetic=options.arithmetic)
+    choice = choose(function, settings)
     if choice is None:
         return ()
     anchor, selection = choice.calls[choice.anchor], choice.selections[choice.anchor]
     workload = workload_of(anchor)
     if workload is None:
         return ()
-    others = [r for r in records.about(workloads_of(function)) if r.workload != workload]
+    others = [r for r in settings.records.about(workloads_of(function)) if r.workload != workload]
     valid = dict.fromkeys(c.implementation.name for c in selection.candidates if c.valid)
     return tuple(
-        TuningRecords([*others, TuningRecord.of(anchor, target, name, [1.0])])
+        settings.with_records(TuningRecords([*others, TuningRecord.of(anchor, settings.target, name, [1.0])]))
         for name in valid
         if name != selection.chosen.name
     )

@@ -11,8 +11,6 @@ from math import prod
 
 from ...artifact.extents import extent_of
 from ...artifact.model import CompiledFunction, TensorSpec
-from ...artifact.options import CodegenOptions
-from ...base.target import Target
 from ...codegen.abi import symbolic_dims
 from ...codegen.compile import compile_module
 from ...codegen.heap_use import heap_use
@@ -25,20 +23,18 @@ from ...ir.simplify import simplify
 from ...lowering.passes.outline_parallel import outline_parallel
 from ...lowering.passes.short_loops import run_short_loops_alone
 from ..fusion.closed_function import entry_symbol
-from ..selection.records import NO_RECORDS, TuningRecords
+from ..settings import CompileSettings
 from .function_cache import function_cache
 from .lower_function import lower_function
 from .op_call import op_call
 
 
-def compile_function(
-    key: str, function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
-) -> CompiledFunction:
+def compile_function(key: str, function: Function, settings: CompileSettings) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = entry_symbol(function)
-    nest, choices, work, _ = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
+    nest, choices, work, _ = lower_function(function, settings, symbol)
     func = run_short_loops_alone(nest)
-    code = compile_module(outline_parallel(func), target, replace(options, cache=False))
+    code = compile_module(outline_parallel(func), settings.target, replace(settings.options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
     heap = heap_use(func)
     made = CompiledFunction(
@@ -59,8 +55,8 @@ def compile_function(
         extent_of(heap.once, dims),
         extent_of(heap.each, dims),
     )
-    if options.cache:
-        function_cache.put(key, made, target)
+    if settings.options.cache:
+        function_cache.put(key, made, settings.target)
     return made
 
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...artifact.model import CompiledFunction, CompiledModel, KernelCall, ModelStep
-from ...artifact.options import CodegenOptions, arithmetic_of
-from ...base.choices import check_flag
+from ...artifact.options import arithmetic_of
 from ...base.errors import RuntimeArgumentError
 from ...base.granted_cpus import granted_cpus
-from ...base.target import Target
 from ...codegen.entry import compile_entry
 from ...codegen.module import symbol_name
 from ...graph.node import Function
-from ..fusion.partition import check_unfused
-from ..layout.layout_planning import Layouts, check_layouts
 from ..passes.constraints import least_extents
 from ..passes.fold_constants import Evaluate
 from ..passes.graph_passes import run_graph_passes
 from ..selection.choices import warn_of_refusals
-from ..selection.records import NO_RECORDS, TuningRecords
+from ..settings import CompileSettings
 from ..symbols import Symbol, checked_extents, dimension_names, with_batch_size
 from .alternatives import alternatives_of, as_alternative
 from .placement import Placement, place_values, step_result, tensor_spec
@@ -62,45 +58,31 @@ class _Compiled:
 
 def compile_model(
     function: Function,
-    target: Target,
-    options: CodegenOptions,
+    settings: CompileSettings,
     jobs: int | None = None,
     progress: Progress | bool | None = False,
     evaluate: Evaluate | None = None,
-    records: TuningRecords = NO_RECORDS,
-    layouts: Layouts = "plan",
-    alternatives: bool = False,
-    unfused: Collection[str] = (),
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``progress`` is as for ``progress_shown``, which counts
-    functions. ``evaluate`` runs what depends on constants alone;
-    without it that is computed at each run. ``records`` say what implementations cost. ``layouts``: whether they are
-    planned. ``alternatives``: whether functions are compiled by all implementations that could serve, for engines to
-    choose. ``unfused`` are names of operators whose calls are functions of their own. Raises ``ModelError`` for
-    dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no
-    positive number, and for other ``layouts``, ``LoopwrightError`` for names of ``unfused`` that no operator has.
+    functions. ``evaluate`` runs what depends on constants alone; without it that is computed at each run. Raises
+    ``ModelError`` for dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for
+    ``jobs`` that are no positive number.
     """
     count = _job_count(jobs)
-    check_unfused(unfused)
-    check_layouts(layouts)
-    check_flag(alternatives, "alternatives")
     name, output_names = function.name, function.output_names
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function
     with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
         workers.start_ahead(handed_on[0])
-        graph = run_graph_passes(
-            handed_on.pop(), target, options.precision, evaluate, layouts, records, options.arithmetic
-        )
-        units, results = units_of(graph, unfused)
+        graph = run_graph_passes(handed_on.pop(), settings, evaluate)
+        units, results = units_of(graph, settings.unfused)
         units, views = find_views(units, results)
         parts = _Parts(graph, units, results, views)
-        work = _work_of(parts.units, target, options, records, alternatives)
-        compiled = _compile(work, target, options, workers, advance)
+        compiled = _compile(_work_of(parts.units, settings), workers, advance)
     names = output_names or tuple(f"output{k}" for k in range(len(results)))
-    return _assemble(name, names, parts, compiled, target, options)
+    return _assemble(name, names, parts, compiled, settings)
 
 
 def _assemble(
@@ -108,67 +90,64 @@ def _assemble(
     output_names: Sequence[str],
     parts: _Parts,
     compiled: _Compiled,
-    target: Target,
-    options: CodegenOptions,
+    settings: CompileSettings,
 ) -> CompiledModel:
-    """The steps on values that have their places, and the entry that calls them."""
-    graph = parts.graph
+    """The steps on values whose slots and memory are planned, and the entry that calls them."""
+    graph, options = parts.graph, settings.options
     dims = dimension_names(graph.params)
     plan = place_values(graph, parts.units, parts.results, parts.views, dims)
     steps = [_step(unit, code, plan, dims) for unit, code in zip(parts.units, compiled.functions, strict=True)]
-    entry = compile_entry(symbol_name(f"{name}_run"), [s.call for s in steps], target, options)
+    entry = compile_entry(symbol_name(f"{name}_run"), [s.call for s in steps], settings.target, options)
     return CompiledModel(
-        name,
-        target,
-        tuple(dims.values()),
-        least_extents(graph, dims),
-        checked_extents(graph, dims),
-        tuple(tensor_spec(p.name, with_batch_size(p.type, graph), dims) for p in graph.params),
-        tuple(
+        name=name,
+        target=settings.target,
+        dims=tuple(dims.values()),
+        least=least_extents(graph, dims),
+        extents=checked_extents(graph, dims),
+        inputs=tuple(tensor_spec(p.name, with_batch_size(p.type, graph), dims) for p in graph.params),
+        outputs=tuple(
             tensor_spec(name, with_batch_size(type_of(value), graph), dims)
             for name, value in zip(output_names, parts.results, strict=True)
         ),
-        plan.constants,
-        plan.intermediates,
-        plan.slices,
-        tuple(steps),
-        entry.entry,
-        entry.object,
-        entry.llvm_ir,
-        compiled.alternatives,
-        options.precision,
-        arithmetic_of(options.precision, options.arithmetic),
+        constants=plan.constants,
+        intermediates=plan.intermediates,
+        slices=plan.slices,
+        steps=tuple(steps),
+        entry=entry.entry,
+        entry_object=entry.object,
+        entry_llvm_ir=entry.llvm_ir,
+        alternatives=compiled.alternatives,
+        precision=options.precision,
+        arithmetic=arithmetic_of(options.precision, options.arithmetic),
     )
 
 
-def _work_of(
-    units: Sequence[Unit], target: Target, options: CodegenOptions, records: TuningRecords, alternatives: bool
-) -> _Work:
+def _work_of(units: Sequence[Unit], settings: CompileSettings) -> _Work:
     """Equal functions are compiled once."""
     jobs: dict[str, Job] = {}
     keys = []
     for unit in units:
-        job = Job(unit.function, records)
-        keys.append(key := job.key(target, options))
+        job = Job(unit.function, settings)
+        keys.append(key := job.key)
         jobs.setdefault(key, job)
     others: dict[str, tuple[str, ...]] = {}
-    for key, job in list(jobs.items()) if alternatives else ():
-        forced = [Job(job.function, known) for known in alternatives_of(job.function, target, options, records)]
-        found = {other.key(target, options): other for other in forced}
+    for key, job in list(jobs.items()) if settings.alternatives else ():
+        forced = [Job(job.function, made_so) for made_so in alternatives_of(job.function, settings)]
+        found = {other.key: other for other in forced}
         if found:
             jobs.update(found)
             others[key] = tuple(found)
     return _Work(jobs, keys, others)
 
 
-def _compile(work: _Work, target: Target, options: CodegenOptions, workers: Workers, advance: Progress) -> _Compiled:
+def _compile(work: _Work, workers: Workers, advance: Progress) -> _Compiled:
     done: list[str] = []
 
     def note(name: str) -> None:
         done.append(name)
         advance(len(done), len(work.jobs), name)
 
-    compiled = compile_all(work.jobs, target, options, workers, note)
+    compiled = compile_all(work.jobs, workers, note)
     _log_choices(compiled[key] for key in dict.fromkeys(work.keys))
     for key in dict.fromkeys(other for others in work.alternatives.values() for other in others):
         warn_of_refusals(compiled[key].choices)

@@ -16,7 +16,6 @@ from ...artifact.cache_entry import About
 from ...artifact.cache_key import cache_key, compiler_version
 from ...artifact.extents import evaluate
 from ...artifact.model import CompiledFunction
-from ...artifact.options import CodegenOptions
 from ...base.errors import ModelError
 from ...base.target import Target
 from ...codegen.object_check import check_object
@@ -28,8 +27,8 @@ from ...ops.definition.registry import Op
 from ...ops.definition.strategy import foreign_code
 from ..fusion.closed_function import entry_symbol
 from ..passes.constraints import LARGE
-from ..selection.records import NO_RECORDS, TuningRecords
 from ..selection.workload import workloads_of
+from ..settings import CompileSettings
 from ..symbols import symbols_of
 
 KIND = "function"
@@ -41,13 +40,12 @@ _SIZE_BYTES = 8
 _MOST = 1 << 62
 
 
-def function_key(
-    function: Function, target: Target, options: CodegenOptions, records: TuningRecords = NO_RECORDS
-) -> str:
+def function_key(function: Function, settings: CompileSettings) -> str:
     """A digest of all that a compiled function depends on; names do not count, and of records those of its calls."""
-    known = records.digest(workloads_of(function), target)
+    target = settings.target
+    known = settings.records.digest(workloads_of(function), target)
     more = f"{_foreign_code(function, target)}{known}"
-    return cache_key(KIND, graph_hash(function), target, options, SOURCES, more)
+    return cache_key(KIND, graph_hash(function), target, settings.options, SOURCES, more)
 
 
 def _foreign_code(function: Function, target: Target) -> str:

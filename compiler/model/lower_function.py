@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from ... import te
 from ...artifact.choice import Choice
-from ...artifact.options import Arithmetic, Precision
 from ...base.errors import ScheduleError, SelectionError
-from ...base.target import Target
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import TensorType, leaf_types, leaves_of_field
 from ...graph.visit import post_order
@@ -32,9 +30,9 @@ from ...schedules.default_schedule import default_schedule
 from ...te.tensor import PlaceholderOp, Tensor
 from ...te.work import operations
 from ..selection.choices import FunctionChoice, choose
-from ..selection.records import NO_RECORDS, TuningRecords
 from ..selection.select import Refusal, Selection, select_implementation
 from ..selection.traced_schedule import schedule_by_trace
+from ..settings import CompileSettings
 
 
 class LoweredFunction(NamedTuple):
@@ -76,34 +74,20 @@ class LoweredOutput:
         return self.selection.chosen
 
 
-def lower_call(
-    call: Call,
-    inputs: tuple[Tensor, ...],
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> LoweredOutput:
-    """Choose an implementation of a call for a target, and compute its outputs from the input tensors."""
-    selection = select_implementation(call, target, precision, records, arithmetic=arithmetic)
+def lower_call(call: Call, inputs: tuple[Tensor, ...], settings: CompileSettings) -> LoweredOutput:
+    """Choose an implementation of a call, and compute its outputs from the input tensors."""
+    selection = select_implementation(call, settings)
     return LoweredOutput(outputs_of(_computed_by(selection.chosen, call, inputs)), selection)
 
 
-def lower_function(
-    function: Function,
-    target: Target,
-    symbol: str,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> LoweredFunction:
+def lower_function(function: Function, settings: CompileSettings, symbol: str) -> LoweredFunction:
     """The loop nest of a closed function, scheduled by the implementation chosen for its anchor.
 
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
     a choice for each; the operations are those of the last, which serves all shapes.
     """
-    made = schedule_function(function, target, precision, records, arithmetic)
-    nest = lower_variants(made.variants, symbol, target, _known_size(function))
+    made = schedule_function(function, settings)
+    nest = lower_variants(made.variants, symbol, settings.target, _known_size(function))
     return LoweredFunction(nest, made.choices, made.operations, tuple(variant.schedule for variant in made.variants))
 
 
@@ -116,13 +100,7 @@ def _known_size(function: Function) -> Expr | None:
     return reduce(lambda a, b: Logical("and", a, b), parts) if parts else None
 
 
-def schedule_function(
-    function: Function,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> ScheduledFunction:
+def schedule_function(function: Function, settings: CompileSettings) -> ScheduledFunction:
     """The schedules of a closed function. An implementation whose compute or schedule is illegal in it is left for the
     next one that its strategy offers; the choices tell of that.
 
@@ -130,20 +108,20 @@ def schedule_function(
     """
     params = [tensor for param in function.params for tensor in _placeholders(param)]
     refusals: dict[int, tuple[Refusal, ...]] = {}
-    while (choice := choose(function, target, precision, records, refusals, arithmetic)) is not None:
+    while (choice := choose(function, settings, refusals)) is not None:
         try:
-            return _scheduled(function, choice, params, target, precision)
+            return _scheduled(function, choice, params, settings)
         except _RefusedError as refused:
             selection = choice.selections[refused.number]
             refusal = Refusal.of(selection, refused.implementation, refused.error)
             refusals[refused.number] = (*refusals.get(refused.number, ()), refusal)
     *_, outputs = _computes(function, (), params)
-    general = Variant(None, default_schedule(outputs, target), (*params, *outputs))
+    general = Variant(None, default_schedule(outputs, settings.target), (*params, *outputs))
     return ScheduledFunction((general,), (), operations(outputs))
 
 
 def _scheduled(
-    function: Function, choice: FunctionChoice, params: Sequence[Tensor], target: Target, precision: Precision
+    function: Function, choice: FunctionChoice, params: Sequence[Tensor], settings: CompileSettings
 ) -> ScheduledFunction:
     """The function by the implementations of a choice. Raises ``_RefusedError`` where one is illegal here."""
     anchor = choice.calls[choice.anchor]
@@ -152,13 +130,13 @@ def _scheduled(
     for kernel in choice.dispatched.kernels:
         tensors, computed, outputs = _computes(function, choice.implementations(kernel), params)
         inputs = tuple(tensor for argument in anchor.args for tensor in _tensors(argument, tensors))
-        schedule, problem = _recorded_schedule(choice, inputs, tensors[anchor], outputs, target, precision)
+        schedule, problem = _recorded_schedule(choice, inputs, tensors[anchor], outputs, settings)
         note = note or problem
         if schedule is None:
             with _refusing(choice.anchor, kernel.implementation):
-                made = computed[anchor]
+                made, target = computed[anchor], settings.target
                 schedule = kernel.implementation.scheduled(anchor.op.name, anchor.attrs, made, outputs, target)
-                _check(schedule, precision)
+                _check(schedule, settings)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
         work = operations(outputs)
     return ScheduledFunction(tuple(variants), choice.reports(note), work)
@@ -178,23 +156,22 @@ def _recorded_schedule(
     inputs: tuple[Tensor, ...],
     made: tuple[Tensor, ...],
     outputs: tuple[Tensor, ...],
-    target: Target,
-    precision: Precision,
+    settings: CompileSettings,
 ) -> tuple[Schedule | None, str | None]:
     """The schedule by the trace of the record that the anchor was chosen by; or why the trace does not fit."""
     match = choice.selections[choice.anchor].record
     if match is None or match.record.trace is None:
         return None, None
     try:
-        schedule = schedule_by_trace(match.record.trace, inputs, made, outputs, target)
-        _check(schedule, precision)
+        schedule = schedule_by_trace(match.record.trace, inputs, made, outputs, settings.target)
+        _check(schedule, settings)
     except ScheduleError as error:
         return None, f"the recorded trace does not fit this function, which has its own schedule: {error}"
     return schedule, None
 
 
-def _check(schedule: Schedule, precision: Precision) -> None:
-    if precision == "strict":
+def _check(schedule: Schedule, settings: CompileSettings) -> None:
+    if settings.options.is_strict:
         require_order_of_definition(schedule.state)
 
 

@@ -19,15 +19,13 @@ from queue import SimpleQueue
 from typing import IO, Self
 
 from ...artifact.model import CompiledFunction
-from ...artifact.options import CodegenOptions
 from ...base.child_python import python_command
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.memory import is_memory_limited, memory_errors
-from ...base.target import Target
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
-from ..selection.records import NO_RECORDS, TuningRecords
 from ..selection.workload import workloads_of
+from ..settings import CompileSettings
 from .compile_function import compile_function
 from .function_cache import function_cache, function_key
 from .op_call import packed_function
@@ -57,14 +55,29 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A closed function to compile, and the records that its calls are looked up in."""
+    """A closed function to compile, and by which settings."""
 
     function: Function
-    records: TuningRecords = NO_RECORDS
+    settings: CompileSettings
 
-    def key(self, target: Target, options: CodegenOptions) -> str:
+    @property
+    def key(self) -> str:
         """Its key in the cache."""
-        return function_key(self.function, target, options, self.records)
+        return function_key(self.function, self.settings)
+
+    @property
+    def for_worker(self) -> Job:
+        """The job as a worker is given it: of all records, which may be many, it gets those that are looked up, and it
+        leaves the cache to its caller."""
+        settings = self.settings
+        options = replace(settings.options, cache=False)
+        records = settings.records.about(workloads_of(self.function))
+        return Job(self.function, replace(settings, options=options, records=records))
+
+    @property
+    def cached(self) -> bool:
+        """Whether the result is taken from the cache, and kept there."""
+        return self.settings.options.cache
 
 
 class Workers:
@@ -94,9 +107,7 @@ class Workers:
         return self._started
 
 
-def compile_all(
-    work: Mapping[str, Job], target: Target, options: CodegenOptions, workers: Workers, progress: Progress
-) -> dict[str, CompiledFunction]:
+def compile_all(work: Mapping[str, Job], workers: Workers, progress: Progress) -> dict[str, CompiledFunction]:
     """Compile functions, given by their keys in the cache, or take them from there; with one job, compile here.
 
     Results do not depend on the number of workers.
@@ -104,17 +115,17 @@ def compile_all(
     done: dict[str, CompiledFunction] = {}
     for key, job in work.items():
         found = packed_function(job.function)
-        if found is None and options.cache:
-            found = function_cache.find(key, job.function, target)
+        if found is None and job.cached:
+            found = function_cache.find(key, job.function, job.settings.target)
         if found is not None:
             done[key] = found
             progress(job.function.name)
     missing = {key: job for key, job in work.items() if key not in done}
     if workers.jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
-        done.update(_compile_in_workers(missing, target, options, workers.start(len(missing)), progress))
+        done.update(_compile_in_workers(missing, workers.start(len(missing)), progress))
     else:
         for key, job in missing.items():
-            done[key] = compile_function(key, job.function, target, options, job.records)
+            done[key] = compile_function(key, job.function, job.settings)
             progress(job.function.name)
     kept = function_cache.info()
     counts = len(work) - len(missing), len(missing), kept.entries, kept.limit
@@ -123,11 +134,7 @@ def compile_all(
 
 
 def _compile_in_workers(
-    work: Mapping[str, Job],
-    target: Target,
-    options: CodegenOptions,
-    workers: Sequence[_Worker],
-    progress: Progress,
+    work: Mapping[str, Job], workers: Sequence[_Worker], progress: Progress
 ) -> dict[str, CompiledFunction]:
     idle: SimpleQueue[_Worker] = SimpleQueue()
     for worker in workers:
@@ -136,13 +143,13 @@ def _compile_in_workers(
     def run(key: str) -> CompiledFunction:
         worker, job = idle.get(), work[key]
         try:
-            made = worker.compile(key, job, target, replace(options, cache=False))
+            made = worker.compile(key, job)
         finally:
             idle.put(worker)
         if made is None:
-            made = compile_function(key, job.function, target, options, job.records)
-        elif options.cache:
-            function_cache.put(key, made, target)
+            made = compile_function(key, job.function, job.settings)
+        elif job.cached:
+            function_cache.put(key, made, job.settings.target)
         progress(job.function.name)
         return made
 
@@ -160,14 +167,13 @@ class _Worker:
         self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._used = False
 
-    def compile(self, key: str, job: Job, target: Target, options: CodegenOptions) -> CompiledFunction | None:
+    def compile(self, key: str, job: Job) -> CompiledFunction | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._used = True
         try:
-            needed = job.records.about(workloads_of(job.function))  # all of them may be many
-            pickle.dump(pickle.dumps((key, job.function, target, options, needed)), self._process.stdin)
+            pickle.dump(pickle.dumps((key, job.for_worker)), self._process.stdin)
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as error:
@@ -215,15 +221,15 @@ def _answer(request: bytes) -> CompiledFunction | Exception | None:
     """The function, or what prevents it; None where the caller's key shows that it would be compiled otherwise there:
     operators, strategies and targets may have been registered in the caller's process alone."""
     try:
-        key, function, target, options, records = pickle.loads(request)
-        if function_key(function, target, options, records) != key:
+        key, job = pickle.loads(request)
+        if job.key != key:
             return None
     except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes, that only the caller has
         return None
     try:
-        with memory_errors(f"compiling {function.name}"):
-            return compile_function(key, function, target, options, records)
+        with memory_errors(f"compiling {job.function.name}"):
+            return compile_function(key, job.function, job.settings)
     except LoopwrightError as error:
         return error
     except Exception as error:  # whatever it is, the parent must hear of it
-        return InternalError(f"compiling {function.name} failed: {type(error).__name__}: {error}")
+        return InternalError(f"compiling {job.function.name} failed: {type(error).__name__}: {error}")

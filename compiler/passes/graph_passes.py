@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...artifact.options import Arithmetic, Precision, arithmetic_of
-from ...base.target import Target
 from ...graph.node import Function
-from ..layout.layout_planning import Layouts, plan_layouts
-from ..selection.records import NO_RECORDS, TuningRecords
+from ..layout.layout_planning import plan_layouts
+from ..settings import CompileSettings
 from ..symbols import leading_dimensions
 from .average_first import average_first
 from .constraints import settle_dimensions
@@ -23,28 +21,21 @@ from .split_products import split_products
 from .widen_halves import widen_halves
 
 
-def run_graph_passes(
-    function: Function,
-    target: Target,
-    precision: Precision,
-    evaluate: Evaluate | None = None,
-    layouts: Layouts = "plan",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> Function:
+def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Evaluate | None = None) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
+    options = settings.options
     function = settle_dimensions(flatten_tuples(function))
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
     function = simplify_inference(function)
-    function = widen_halves(function, precision)
+    function = widen_halves(function, options.precision)
     if evaluate is not None:
         function = fold_constants(function, evaluate)
-    if precision != "strict":
+    if not options.is_strict:
         function = convolve_transposed(fuse_attention(function))
-    if arithmetic_of(precision, arithmetic) == "fast":
+    if not options.is_direct:
         function = average_first(function)
     function = share_constants(split_products(function))
-    if layouts == "plan":
-        function = plan_layouts(function, target, precision, records, arithmetic).function
+    if settings.layouts == "plan":
+        function = plan_layouts(function, settings).function
     return split_elementwise(function)

@@ -22,7 +22,7 @@ from ..model.lower_function import lower_function, schedule_function
 from ..model.op_call import packed_choice
 from ..model.units import Unit, units_of
 from ..selection.choices import warn_of_refusals
-from ..selection.records import TuningRecords
+from ..settings import CompileSettings
 from .linalg import linalg_text
 
 _Found = TypeVar("_Found")
@@ -52,23 +52,16 @@ def graph_stage(graph: Function) -> list[StageText]:
 def unit_stage(
     graph: Function,
     stage: Stage,
-    target: Target,
-    options: CodegenOptions,
-    records: TuningRecords,
+    settings: CompileSettings,
     wanted: str | None = None,
 ) -> list[StageText]:
     """Of each fused function, or of the one called ``wanted``, what it computes, as the nest of its unscheduled
     computes with the steps of its schedule, or in MLIR; or its loop nest in MLIR."""
     found = _units_named(graph, wanted)
-    return [
-        StageText(n, symbol, _unit_text(unit.function, stage, symbol, target, options, records))
-        for n, symbol, unit in found
-    ]
+    return [StageText(n, symbol, _unit_text(unit.function, stage, symbol, settings)) for n, symbol, unit in found]
 
 
-def function_schedules(
-    graph: Function, target: Target, options: CodegenOptions, records: TuningRecords, wanted: str
-) -> dict[str, Schedule]:
+def function_schedules(graph: Function, settings: CompileSettings, wanted: str) -> dict[str, Schedule]:
     """The schedules of the one fused function called ``wanted``, one for each of its kernels, by the implementations.
 
     Raises ``RuntimeArgumentError`` where no function, or several, are called so, and where it has no schedule.
@@ -80,7 +73,7 @@ def function_schedules(
     ((_, _, unit),) = found
     if packed_choice(unit.function) is not None:
         raise RuntimeArgumentError(f"{wanted} is {_NO_CODE}")
-    made = schedule_function(unit.function, target, options.precision, records, options.arithmetic)
+    made = schedule_function(unit.function, settings)
     warn_of_refusals(made.choices)
     names = [choice.implementation for choice in made.choices if choice.anchor] or ["a copy"]
     return dict(zip(names, (variant.schedule for variant in made.variants), strict=True))
@@ -119,25 +112,18 @@ def _units_named(graph: Function, wanted: str | None) -> list[tuple[str, str, Un
     return _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
 
 
-def _unit_text(
-    function: Function,
-    stage: Stage,
-    symbol: str,
-    target: Target,
-    options: CodegenOptions,
-    records: TuningRecords,
-) -> str:
+def _unit_text(function: Function, stage: Stage, symbol: str, settings: CompileSettings) -> str:
     packed = packed_choice(function)
     if packed is not None:
         return f"{'#' if stage == 'te' else '//'} calls the packed function {packed.implementation}"
-    lowered = lower_function(function, target, symbol, options.precision, records, options.arithmetic)
+    lowered = lower_function(function, settings, symbol)
     warn_of_refusals(lowered.choices)
     if stage == "te":
         return "\n\n".join(map(_schedule_text, lowered.schedules))
     try:
         if stage == "linalg":
             return linalg_text(lowered.func)
-        return loops_text(lowered.func, contract=options.precision != "strict" and target.has_fma)
+        return loops_text(lowered.func, contract=not settings.options.is_strict and settings.target.has_fma)
     except MlirError as error:
         return f"// {error}"  # the other functions of the model have a form
 

@@ -15,18 +15,16 @@ import numpy.typing as npt
 
 from ...artifact.choice import CandidateReport, Choice
 from ...artifact.model import CompiledModel
-from ...artifact.options import Arithmetic, Precision
 from ...base.brief import BriefRepr, listed
-from ...base.target import Target, brief_target
+from ...base.target import brief_target
 from ...graph.node import Call, Function, Var
 from ...graph.structural import graph_hash
 from ...graph.types import leaf_types
-from ..layout.layout_planning import Layouts
 from ..model.lower_function import schedule_function
 from ..model.op_call import packed_choice
 from ..model.units import Unit, units_of
 from ..passes.graph_passes import run_graph_passes
-from ..selection.records import NO_RECORDS, TuningRecords
+from ..settings import CompileSettings
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,33 +95,24 @@ def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
         yield f"{c.implementation:{wide}} {c.plevel:3} {c.verdict}{why}{clauses}{cost}"
 
 
-def explain_graph(
-    function: Function,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    layouts: Layouts = "plan",
-    arithmetic: Arithmetic | None = None,
-) -> Explanation:
+def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
-    graph = run_graph_passes(function, target, precision, _zeros, layouts, records, arithmetic)
+    graph = run_graph_passes(function, settings, _zeros)
     alike: dict[str, list[Unit]] = {}
     for unit in units_of(graph)[0]:
         alike.setdefault(graph_hash(unit.function), []).append(unit)
     functions = []
     for units in alike.values():
-        choices = _choices(units[0].function, target, precision, records, arithmetic)
+        choices = _choices(units[0].function, settings)
         origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
-    return Explanation(str(target), tuple(functions))
+    return Explanation(str(settings.target), tuple(functions))
 
 
-def _choices(
-    function: Function, target: Target, precision: Precision, records: TuningRecords, arithmetic: Arithmetic | None
-) -> tuple[Choice, ...]:
+def _choices(function: Function, settings: CompileSettings) -> tuple[Choice, ...]:
     if (packed := packed_choice(function)) is not None:
         return (packed,)
-    return schedule_function(function, target, precision, records, arithmetic).choices
+    return schedule_function(function, settings).choices
 
 
 def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
@@ -131,17 +120,11 @@ def _zeros(constants: Function) -> list[npt.NDArray[Any]]:
     return [np.zeros(kind.static_shape or (), kind.dtype.to_numpy()) for kind in leaf_types(constants.body.type)]
 
 
-def explain_call(
-    call: Call,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    arithmetic: Arithmetic | None = None,
-) -> Explanation:
+def explain_call(call: Call, settings: CompileSettings) -> Explanation:
     """What would be chosen for a call in a function of its own."""
     params = tuple(Var(f"p{number}", argument.type) for number, argument in enumerate(call.args))
-    choices = _choices(Function(params, replace(call, args=params)), target, precision, records, arithmetic)
-    return Explanation(str(target), (ExplainedFunction(call.op.name, 1, call.origin, choices),))
+    choices = _choices(Function(params, replace(call, args=params)), settings)
+    return Explanation(str(settings.target), (ExplainedFunction(call.op.name, 1, call.origin, choices),))
 
 
 def explain_model(model: CompiledModel) -> Explanation:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...artifact.choice import CandidateReport, Choice, ClauseReport, CostReport
-from ...artifact.options import Arithmetic, Precision
 from ...base.errors import SelectionError
 from ...base.target import Target
 from ...graph.node import Call, Function
@@ -22,8 +21,9 @@ from ...ir import expr
 from ...ops.definition.registry import OpPattern
 from ...ops.definition.strategy import OpImplementation
 from ..fusion.fusion_rules import pattern_of
+from ..settings import CompileSettings
 from .dispatch import Dispatch, Kernel, dispatch
-from .records import NO_RECORDS, Match, TuningRecords
+from .records import Match
 from .select import Candidate, Refusal, Selection, select_implementation
 
 _log = logging.getLogger("loopwright.selection")
@@ -61,11 +61,8 @@ class FunctionChoice:
 
 def choose(
     function: Function,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
+    settings: CompileSettings,
     refusals: Mapping[int, Sequence[Refusal]] = MappingProxyType({}),
-    arithmetic: Arithmetic | None = None,
 ) -> FunctionChoice | None:
     """The choice for a closed function; None for one without calls, which copies.
 
@@ -76,13 +73,11 @@ def choose(
     if not calls:
         return None
     selections = tuple(
-        select_implementation(call, target, precision, records, refusals.get(number, ()), arithmetic)
-        for number, call in enumerate(calls)
+        select_implementation(call, settings, refusals.get(number, ())) for number, call in enumerate(calls)
     )
     anchor = anchor_number(calls)
-    return FunctionChoice(
-        calls, selections, anchor, dispatch(selections[anchor], _same_bits_over(function, calls[anchor], target))
-    )
+    same_bits_over = _same_bits_over(function, calls[anchor], settings.target)
+    return FunctionChoice(calls, selections, anchor, dispatch(selections[anchor], same_bits_over))
 
 
 def _same_bits_over(function: Function, anchor: Call, target: Target) -> tuple[expr.Var, ...]:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ...artifact.options import Arithmetic, Precision, arithmetic_of
+from ...artifact.options import CodegenOptions
 from ...base.errors import LoopwrightError, ScheduleError, SelectionError
 from ...base.quantities import seconds_text
-from ...base.target import Target
 from ...graph.node import Call
 from ...ops.definition.registry import Op
 from ...ops.definition.strategy import OpImplementation, SpecializedCondition, strategy_of
-from .records import NO_RECORDS, Match, TuningRecords
+from ..settings import CompileSettings
+from .records import Match
 from .traced_schedule import require_fitting_trace
 from .tuning_record import TuningRecord
 from .workload import workload_of
@@ -101,50 +101,38 @@ class Selection:
     notes: tuple[str, ...] = ()
 
 
-def get_valid_implementations(
-    call: Call, target: Target, precision: Precision = "standard", arithmetic: Arithmetic | None = None
-) -> tuple[Candidate, ...]:
+def get_valid_implementations(call: Call, settings: CompileSettings) -> tuple[Candidate, ...]:
     """The candidates for a call that hold for all its extents, in order of registration."""
-    return tuple(c for c in candidates_of(call, target, precision, arithmetic) if c.valid)
+    return tuple(c for c in candidates_of(call, settings) if c.valid)
 
 
-def candidates_of(
-    call: Call, target: Target, precision: Precision = "standard", arithmetic: Arithmetic | None = None
-) -> tuple[Candidate, ...]:
+def candidates_of(call: Call, settings: CompileSettings) -> tuple[Candidate, ...]:
     """All that the operator's strategy offers for a call, in order of registration.
 
     Raises ``SelectionError`` where the operator has no strategy for the target.
     """
     assert isinstance(call.op, Op)
-    offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, target).candidates()
+    offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, settings.target).candidates()
     return tuple(
-        Candidate(made, condition, _verdicts(condition, made, precision, arithmetic)) for condition, made in offered
+        Candidate(made, condition, _verdicts(condition, made, settings.options)) for condition, made in offered
     )
 
 
 def _verdicts(
     condition: SpecializedCondition | None,
     implementation: OpImplementation,
-    precision: Precision,
-    arithmetic: Arithmetic | None,
+    options: CodegenOptions,
 ) -> tuple[Verdict, ...]:
     clauses = () if condition is None else condition.verdicts()
     asked = (
-        (KEEPS_ORDER, implementation.keeps_order or precision != "strict"),
-        (IS_DIRECT, implementation.direct or arithmetic_of(precision, arithmetic) != "direct"),
+        (KEEPS_ORDER, implementation.keeps_order or not options.is_strict),
+        (IS_DIRECT, implementation.direct or not options.is_direct),
     )
     refused = ((what, False) for what, holds in asked if not holds)
     return (*((str(clause), holds) for clause, holds in clauses), *refused)
 
 
-def select_implementation(
-    call: Call,
-    target: Target,
-    precision: Precision = "standard",
-    records: TuningRecords = NO_RECORDS,
-    refusals: Sequence[Refusal] = (),
-    arithmetic: Arithmetic | None = None,
-) -> Selection:
+def select_implementation(call: Call, settings: CompileSettings, refusals: Sequence[Refusal] = ()) -> Selection:
     """The cheapest valid implementation by the records of the call's workload, as it was configured there; where no
     record serves, the valid one of highest priority, the first registered among equals.
 
@@ -152,8 +140,8 @@ def select_implementation(
     with a note. Raises ``SelectionError`` where no implementation is valid; ``ScheduleError`` if one was refused.
     """
     workload = workload_of(call)
-    matches = () if workload is None else records.lookup(workload, target)
-    candidates = _without(refusals, candidates_of(call, target, precision, arithmetic))
+    matches = () if workload is None else settings.records.lookup(workload, settings.target)
+    candidates = _without(refusals, candidates_of(call, settings))
     valid = [c.implementation for c in candidates if c.valid]
     if not valid:
         raise _none_serves(call, candidates, refusals)

@@ -12,6 +12,7 @@ import pytest
 import loopwright as lw
 from loopwright.cli import main
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.registry import all_ops
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
@@ -66,7 +67,7 @@ CALLS = [
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.op.name} of {call.args[-1].type}")
 def test_what_selection_chooses_is_listed_with_its_priority(page, call):
-    chosen = select_implementation(call, lw.resolve_target("x86-64-v3")).chosen
+    chosen = select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v3"))).chosen
     assert f"`{chosen.name}` ({chosen.plevel})" in sections(page)[call.op.name]
 
 

@@ -12,6 +12,7 @@ from loopwright.codegen.marked_text import read_assembly_lines
 from loopwright.codegen.profiling.elf import ElfObject
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.model.units import units_of
+from loopwright.compiler.settings import CompileSettings
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.lowering.pipeline import lower
 
@@ -101,7 +102,9 @@ def test_machine_code_of_operators_is_the_same_byte_for_byte(function):
     for spec in ("x86-64", "x86-64-v4"):
         target = lw.resolve_target(spec)
         for unit in units_of(function)[0]:
-            assert_same_code(outline_parallel(lower_function(unit.function, target, "main").func), target)
+            assert_same_code(
+                outline_parallel(lower_function(unit.function, CompileSettings(target), "main").func), target
+            )
 
 
 def test_a_kernel_with_line_tables_runs_and_leaves_its_loop_nest_where_they_say():

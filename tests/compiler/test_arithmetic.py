@@ -14,6 +14,7 @@ from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.records import TuningRecords
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.selection.tuning_record import TuningRecord
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.strategy import OpStrategy
@@ -68,13 +69,10 @@ def function_of(name, weight=None):
 
 def chosen(function, target, **options):
     """The implementations of all calls, behind the passes over the graph."""
-    resolved, settings = lw.resolve_target(target), CodegenOptions(**options)
-    graph = run_graph_passes(function, resolved, settings.precision, arithmetic=settings.arithmetic)
+    settings = CompileSettings(lw.resolve_target(target), CodegenOptions(**options))
+    graph = run_graph_passes(function, settings)
     calls = [node for node in post_order(graph.body) if isinstance(node, Call)]
-    return [
-        select_implementation(call, resolved, settings.precision, arithmetic=settings.arithmetic).chosen
-        for call in calls
-    ]
+    return [select_implementation(call, settings).chosen for call in calls]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -148,10 +146,10 @@ def test_what_an_implementation_multiplies_is_what_it_declares():
         lw.var("x", (1, 2, 8, 8, 8)), lw.const(WinogradPlanes(2, 8)(normal(8, 16, 3, 3))), 2, 1, "NCHW8c"
     )
     target = lw.resolve_target(ANY)
-    assert select_implementation(call, target).chosen.name == "winograd_conv2d.tiled"
+    assert select_implementation(call, CompileSettings(target)).chosen.name == "winograd_conv2d.tiled"
     for options in ({"arithmetic": "direct"}, {"precision": "strict"}):
         with pytest.raises(lw.SelectionError, match=r"needs the products of the definition \(direct arithmetic\)"):
-            select_implementation(call, target, **options)
+            select_implementation(call, CompileSettings(target, CodegenOptions(**options)))
 
 
 def test_no_record_brings_other_products_back(monkeypatch):
@@ -163,8 +161,8 @@ def test_no_record_brings_other_products_back(monkeypatch):
     monkeypatch.setattr(selection, "strategy_of", lambda *_: made)
     call, target = lw.nn.relu(lw.var("x", (4,))), lw.resolve_target(ANY)
     known = TuningRecords([TuningRecord.of(call, target, "relu.other", [1e-6])])
-    assert select_implementation(call, target, records=known).chosen.name == "relu.other"
-    found = select_implementation(call, target, records=known, arithmetic="direct")
+    assert select_implementation(call, CompileSettings(target, records=known)).chosen.name == "relu.other"
+    found = select_implementation(call, CompileSettings(target, CodegenOptions(arithmetic="direct"), records=known))
     assert found.chosen.name == "relu.plain"
     assert "direct arithmetic" in found.notes[0]
 

@@ -28,6 +28,7 @@ from loopwright.codegen.host import resolve_target
 from loopwright.compiler.reports.explain import explain_call
 from loopwright.compiler.selection.records import TuningRecords
 from loopwright.compiler.selection.tuning_record import TuningRecord
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Var
 from loopwright.graph.types import tensor_type
 from loopwright.ops import nn
@@ -44,8 +45,8 @@ calls = [
 cost = [TuningRecord.of(product, target, name, [1e-3]) for name in ("matmul.direct", "matmul.paneled")]
 print(len(sys.modules["loopwright.ops.definition.registry"].all_ops()))
 for call in calls:
-    print(explain_call(call, target))
-    print(explain_call(call, target, records=TuningRecords(cost)))
+    print(explain_call(call, CompileSettings(target)))
+    print(explain_call(call, CompileSettings(target, records=TuningRecords(cost))))
 """
 
 

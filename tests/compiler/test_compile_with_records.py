@@ -14,6 +14,7 @@ from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.model.units import units_of
 from loopwright.compiler.model.workers import Job, _Worker
 from loopwright.compiler.selection.select import candidates_of, select_implementation
+from loopwright.compiler.settings import CompileSettings
 
 TARGET = lw.resolve_target("native")
 A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))
@@ -63,14 +64,16 @@ def test_anything_else_is_refused():
 
 
 def test_the_key_of_a_function_depends_on_the_records_of_its_calls_alone():
-    function, options = closed(MODEL), CodegenOptions()
-    key = function_key(function, TARGET, options)
-    other = lw.nn.matmul(A, lw.var("b", (20, 41)))
-    assert function_key(function, TARGET, options, records(call=other)) == key
-    assert function_key(function, TARGET, options, records()) != key
-    assert function_key(function, TARGET, options, records(seconds=2e-3)) != key
-    both = lw.TuningRecords([*records(), *records(call=other)])
-    assert function_key(function, TARGET, options, both) == function_key(function, TARGET, options, records())
+    settings, other = CompileSettings(TARGET), lw.nn.matmul(A, lw.var("b", (20, 41)))
+
+    def key(known):
+        return function_key(closed(MODEL), settings.with_records(known))
+
+    without = function_key(closed(MODEL), settings)
+    assert key(records(call=other)) == without
+    assert key(records()) != without
+    assert key(records(seconds=2e-3)) != without
+    assert key(lw.TuningRecords([*records(), *records(call=other)])) == key(records())
 
 
 def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
@@ -98,9 +101,9 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
     ids=str,
 )
 def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, implementation, config):
-    plain, *_ = lower_function(closed(function), TARGET, "f")
+    plain, *_ = lower_function(closed(function), CompileSettings(TARGET), "f")
     tuned, choices, *_ = lower_function(
-        closed(function), TARGET, "f", records=records(implementation, call, config=config)
+        closed(function), CompileSettings(TARGET, records=records(implementation, call, config=config)), "f"
     )
     assert choices[0].implementation == implementation
     assert choices[0].notes == ()
@@ -125,14 +128,20 @@ def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, impl
     ids=str,
 )
 def test_a_config_that_does_not_fit_is_passed_over(config, problem):
-    _, choices, *_ = lower_function(closed(MODEL), TARGET, "f", records=records("matmul.paneled", config=config))
+    _, choices, *_ = lower_function(
+        closed(MODEL), CompileSettings(TARGET, records=records("matmul.paneled", config=config)), "f"
+    )
     assert choices[0].reason == "highest priority 15 of 2"
     assert problem in choices[0].notes[0]
 
 
 def direct_product():
     """The plain product by itself, as a trace is recorded of it."""
-    direct = next(c.implementation for c in candidates_of(PRODUCT, TARGET) if c.implementation.name == "matmul.direct")
+    direct = next(
+        c.implementation
+        for c in candidates_of(PRODUCT, CompileSettings(TARGET))
+        if c.implementation.name == "matmul.direct"
+    )
     inputs = tuple(te.placeholder(v.type.shape, v.type.dtype, f"p{k}") for k, v in enumerate((A, B)))
     return direct.compute(PRODUCT.attrs, inputs, PRODUCT.type)
 
@@ -147,10 +156,12 @@ def recorded_trace():
 
 def test_a_trace_schedules_the_operator_alone_and_in_a_fused_function():
     known = records("matmul.direct", trace=recorded_trace())
-    alone, choices, *_ = lower_function(closed(lw.Function([A, B], PRODUCT)), TARGET, "f", records=known)
+    alone, choices, *_ = lower_function(
+        closed(lw.Function([A, B], PRODUCT)), CompileSettings(TARGET, records=known), "f"
+    )
     assert (choices[0].implementation, choices[0].notes) == ("matmul.direct", ())
     assert "for i1_outer in range(5)" in str(alone)
-    fused, choices, *_ = lower_function(closed(MODEL), TARGET, "f", records=known)
+    fused, choices, *_ = lower_function(closed(MODEL), CompileSettings(TARGET, records=known), "f")
     assert choices[0].notes == ()
     a, b = product_inputs()
     out = np.empty((24, 40), np.float32)
@@ -158,21 +169,21 @@ def test_a_trace_schedules_the_operator_alone_and_in_a_fused_function():
     np.testing.assert_allclose(out, np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
     lw.interpret(alone)(a, b, out)
     np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-5)
-    own, *_ = lower_function(closed(MODEL), TARGET, "f", records=records())
+    own, *_ = lower_function(closed(MODEL), CompileSettings(TARGET, records=records()), "f")
     assert str(fused) != str(own)
 
 
 def test_a_trace_that_fits_the_operator_but_not_the_function_leaves_it_the_schedule_of_the_implementation():
     x = lw.var("x", (24, 20))
     alone = lw.nn.max(x, axes=[0])
-    own = select_implementation(alone, TARGET).chosen
+    own = select_implementation(alone, CompileSettings(TARGET)).chosen
     steps = [{"primitive": "cache_read", "stage": "p0", "scope": "local", "readers": ["max.fold"]}]
     known = records(own.name, alone, trace=lw.Trace.from_json({"version": 1, "steps": steps}))
-    assert select_implementation(alone, TARGET, records=known).record is not None
+    assert select_implementation(alone, CompileSettings(TARGET, records=known)).record is not None
     fused = closed(lw.Function([x], lw.nn.max(lw.nn.exp(x), axes=[0])))
-    nest, choices, *_ = lower_function(fused, TARGET, "f", records=known)
+    nest, choices, *_ = lower_function(fused, CompileSettings(TARGET, records=known), "f")
     assert "the recorded trace does not fit this function" in choices[-1].notes[0]
-    assert str(nest) == str(lower_function(fused, TARGET, "f")[0])
+    assert str(nest) == str(lower_function(fused, CompileSettings(TARGET), "f")[0])
 
 
 def test_strict_precision_takes_no_trace_that_sums_in_another_order():
@@ -181,18 +192,19 @@ def test_strict_precision_takes_no_trace_that_sums_in_another_order():
     outer, _ = s[made].split(made.op.reduce_axis[0], factor=4)
     s.rfactor(made, outer)
     known = records(trace=s.trace)
-    _, free, *_ = lower_function(closed(MODEL), TARGET, "f", "standard", known)
-    strict, choices, *_ = lower_function(closed(MODEL), TARGET, "f", "strict", known)
+    keeps_order = CompileSettings(TARGET, CodegenOptions("strict"), known)
+    _, free, *_ = lower_function(closed(MODEL), CompileSettings(TARGET, records=known), "f")
+    strict, choices, *_ = lower_function(closed(MODEL), keeps_order, "f")
     assert free[0].notes == ()
     assert "the recorded trace does not fit this function" in choices[0].notes[0]
-    assert str(strict) == str(lower_function(closed(MODEL), TARGET, "f", "strict", records())[0])
+    assert str(strict) == str(lower_function(closed(MODEL), keeps_order.with_records(records()), "f")[0])
 
 
 def test_worker_processes_get_the_records():
-    job, options = Job(closed(MODEL), records()), CodegenOptions(cache=False)
+    job = Job(closed(MODEL), CompileSettings(TARGET, CodegenOptions(cache=False), records()))
     worker = _Worker()
     try:
-        made = worker.compile(job.key(TARGET, options), job, TARGET, options)
+        made = worker.compile(job.key, job)
     finally:
         worker.close()
     assert made.choices[0].implementation == "matmul.direct"

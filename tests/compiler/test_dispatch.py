@@ -13,6 +13,7 @@ from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.dispatch import MAX_KERNELS, dispatch
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 from loopwright.runtime.library import Library
 
@@ -57,7 +58,7 @@ def call_of(extent):
 
 
 def kernels(extent=None):
-    made = dispatch(select_implementation(call_of(te.var("n") if extent is None else extent), TARGET))
+    made = dispatch(select_implementation(call_of(te.var("n") if extent is None else extent), CompileSettings(TARGET)))
     return [(str(k.guard), k.implementation.name) for k in made.kernels]
 
 
@@ -81,7 +82,7 @@ def test_a_guard_that_those_before_leave_no_room_for_needs_no_kernel(offer):
 def test_the_number_of_kernels_is_limited_and_the_report_names_those_left_out(offer):
     offer((10, None), *((50 - k, lambda n, k=k: n == k) for k in range(6)))
     assert len(kernels()) == MAX_KERNELS
-    found = dispatch(select_implementation(call_of(te.var("n")), TARGET))
+    found = dispatch(select_implementation(call_of(te.var("n")), CompileSettings(TARGET)))
     assert [k.implementation.name for k in found.left_out] == ["plus.4", "plus.5", "plus.6"]
     assert "at most 4 kernels: plus.4 where n == 3" in found.reasons[-1]
 
@@ -95,7 +96,7 @@ def by_batch(offers):
             strategy.add_implementation(adding(number), schedule_default, f"plus.{number}", plevel, sums=sums)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "strategy_of", lambda *_: strategy)
-        made = dispatch(select_implementation(lw.nn.relu(lw.var("x", (n, m))), TARGET), [n])
+        made = dispatch(select_implementation(lw.nn.relu(lw.var("x", (n, m))), CompileSettings(TARGET)), [n])
     return [k.implementation.name for k in made.kernels], [i.name for i in made.barred], made.reasons[-1]
 
 
@@ -150,12 +151,12 @@ def check(run):
 
 
 def lowered(graph):
-    return lower_function(as_function(partition(graph)[0]), TARGET, "main")[:2]
+    return lower_function(as_function(partition(graph)[0]), CompileSettings(TARGET), "main")[:2]
 
 
 def compiled(graph):
     """Without the cache, which does not know of the strategies of these tests."""
-    return Library(compile_model(graph, TARGET, CodegenOptions(cache=False), jobs=1))
+    return Library(compile_model(graph, CompileSettings(TARGET, CodegenOptions(cache=False)), jobs=1))
 
 
 def test_the_interpreter_runs_the_dispatcher(offer):

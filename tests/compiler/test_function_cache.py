@@ -27,6 +27,7 @@ from loopwright.compiler.model.function_cache import (
     function_key,
     to_bytes,
 )
+from loopwright.compiler.settings import CompileSettings
 
 TARGET = lw.resolve_target("native")
 CHOICE = Choice("relu", "relu(float32[4])", "relu.generic", "the only one")
@@ -59,7 +60,7 @@ def test_a_key_depends_on_the_sources_of_all_folders_that_the_compiler_imports()
 
 
 def test_code_of_another_version_of_llvm_is_not_taken_from_the_cache(monkeypatch):
-    parts = model(), TARGET, CodegenOptions()
+    parts = model(), CompileSettings(TARGET)
     before = function_key(*parts)
     assert function_key(*parts) == before
     monkeypatch.setattr(cache_key, "compiler_version", lambda: "another")
@@ -102,7 +103,7 @@ def test_what_disk_holds_in_place_of_a_function_is_dropped_with_a_warning(cache,
 
 
 def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch, caplog):
-    first = compile_model(model("first"), TARGET, CodegenOptions())
+    first = compile_model(model("first"), CompileSettings(TARGET))
 
     def fail(*_):
         raise AssertionError("compiled again")
@@ -110,13 +111,13 @@ def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch, capl
     monkeypatch.setattr(workers, "compile_function", fail)
     before = function_cache.info().memory_hits
     with caplog.at_level(logging.INFO, "loopwright.cache"):
-        again = compile_model(model("second"), TARGET, CodegenOptions())
+        again = compile_model(model("second"), CompileSettings(TARGET))
     assert "functions: 1 from the cache, 0 compiled; " in caplog.text
     assert caplog.text.strip().endswith("of at most 256 are in memory")
     assert again.functions == first.functions
     assert function_cache.info().memory_hits == before + 1
     with pytest.raises(AssertionError, match="compiled again"):
-        compile_model(model(), TARGET, CodegenOptions(cache=False))
+        compile_model(model(), CompileSettings(TARGET, CodegenOptions(cache=False)))
 
 
 def test_a_function_of_open_extents_whose_window_needs_more_than_one_is_taken_from_disk(caplog):
@@ -124,10 +125,10 @@ def test_a_function_of_open_extents_whose_window_needs_more_than_one_is_taken_fr
     x = lw.var("x", (1, 1, rows, 16))
     function = lw.Function((x,), lw.nn.conv2d(x, lw.const(np.ones((1, 1, 4, 3), np.float32))))
     options = CodegenOptions()
-    first = compile_model(function, TARGET, options, jobs=1)
+    first = compile_model(function, CompileSettings(TARGET, options), jobs=1)
     function_cache.clear()
     with caplog.at_level(logging.INFO, "loopwright.cache"):
-        again = compile_model(function, TARGET, options, jobs=1)
+        again = compile_model(function, CompileSettings(TARGET, options), jobs=1)
     assert "1 from the cache, 0 compiled; " in caplog.text
     assert "dropping" not in caplog.text
     assert again.functions == first.functions

@@ -9,7 +9,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
 from loopwright.graph.visit import post_order
@@ -50,7 +52,7 @@ def image(channels=3, extent=28):
 def test_pixels_made_of_channels_and_parts_of_rows_stay_in_blocks():
     x = image()
     y = nn.strided_slice(nn.depth_to_space(conv(x, 64), 2), [1], [20], [2])
-    planned = plan_layouts(lw.Function([x], conv(y, 32)), TARGET).function
+    planned = plan_layouts(lw.Function([x], conv(y, 32)), CompileSettings(TARGET)).function
     assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
     assert [call.attrs.layout for call in calls(planned, "nn.depth_to_space")] == ["NCHW8c"]
     assert len(calls(planned, "layout_transform")) == 1
@@ -60,7 +62,7 @@ def test_a_chain_is_blocked_and_turned_back_once():
     x = image()
     y = nn.relu(nn.add(conv(x, 64), weight(64, 1, 1)))
     f = lw.Function([x], conv(y, 32))
-    planned = plan_layouts(f, TARGET).function
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
     assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
     (transform,) = calls(planned, "layout_transform")
     assert transform is planned.body
@@ -68,7 +70,7 @@ def test_a_chain_is_blocked_and_turned_back_once():
 
 
 def test_channels_that_make_blocks_are_turned_before_a_convolution_of_many():
-    planned = plan_layouts(lw.Function([x := image(64)], conv(x, 64)), TARGET).function
+    planned = plan_layouts(lw.Function([x := image(64)], conv(x, 64)), CompileSettings(TARGET)).function
     assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW8c"]
     assert len(calls(planned, "layout_transform")) == 2
 
@@ -77,14 +79,14 @@ def test_channels_that_make_blocks_are_turned_before_a_convolution_of_many():
 def test_few_filters_are_blocked_over_near_planes_which_are_read_as_they_are(extent, between):
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
     x = image(512, extent)
-    planned = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 32, window=1)), 32)), target).function
+    planned = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 32, window=1)), 32)), CompileSettings(target)).function
     assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW", between]
     assert out_layouts(planned) == [between, between]
 
 
 def test_filters_in_vectors_need_no_blocks():
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
-    planned = plan_layouts(lw.Function([x := image(512, 6)], conv(x, 32, window=1)), target).function
+    planned = plan_layouts(lw.Function([x := image(512, 6)], conv(x, 32, window=1)), CompileSettings(target)).function
     (call,) = calls(planned, "nn.conv2d")
     assert (call.attrs.data_layout, call.attrs.kernel_layout) == ("NCHW", "OIHW32o")
     assert out_layouts(planned) == ["NCHW"]
@@ -93,7 +95,7 @@ def test_filters_in_vectors_need_no_blocks():
 def test_weights_and_biases_are_turned_when_the_model_is_compiled():
     x = image()
     f = lw.Function([x], conv(nn.add(conv(x, 64), weight(64, 1, 1)), 32))
-    planned = plan_layouts(f, TARGET).function
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
     assert not any(isinstance(call.args[0], Constant) for call in calls(planned, "layout_transform"))
     first, second = calls(planned, "nn.conv2d")
     assert first.args[1].type is tensor_type((8, 3, 5, 5, 8), "float32")
@@ -107,7 +109,7 @@ def test_a_residual_stays_in_its_layout():
     y = nn.relu(conv(x, 32))
     for _ in range(3):
         y = nn.relu(nn.add(y, conv(nn.relu(conv(y, 32)), 32)))
-    planned = plan_layouts(lw.Function([x], y), TARGET).function
+    planned = plan_layouts(lw.Function([x], y), CompileSettings(TARGET)).function
     assert set(out_layouts(planned)) == {"NCHW8c"}
     assert len(calls(planned, "layout_transform")) == 1
 
@@ -116,7 +118,7 @@ def test_a_value_wanted_twice_is_turned_once():
     x = image()
     y = conv(x, 64)
     body = Tuple((nn.space_to_depth(y, 2), nn.space_to_depth(y, 4), conv(nn.relu(conv(y, 64)), 64)))
-    planned = plan_layouts(lw.Function([x], body), TARGET).function
+    planned = plan_layouts(lw.Function([x], body), CompileSettings(TARGET)).function
     first, *_ = calls(planned, "nn.conv2d")
     assert len([call for call in calls(planned, "layout_transform") if call.args[0] is first]) == 1
 
@@ -124,11 +126,11 @@ def test_a_value_wanted_twice_is_turned_once():
 def test_concatenation_along_channels_needs_blocks_that_divide():
     x = image()
     whole = nn.concatenate([conv(x, 32), conv(x, 64)], axis=1)
-    planned = plan_layouts(lw.Function([x], conv(whole, 32)), TARGET).function
+    planned = plan_layouts(lw.Function([x], conv(whole, 32)), CompileSettings(TARGET)).function
     (joined,) = calls(planned, "concatenate")
     assert joined.type is tensor_type((1, 12, 28, 28, 8), "float32")
     cut = nn.concatenate([conv(x, 32), nn.strided_slice(x, [0], [3], [1])], axis=1)
-    planned = plan_layouts(lw.Function([x], conv(cut, 32)), TARGET).function
+    planned = plan_layouts(lw.Function([x], conv(cut, 32)), CompileSettings(TARGET)).function
     (joined,) = calls(planned, "concatenate")
     assert joined.type is tensor_type((1, 35, 28, 28), "float32")
 
@@ -136,7 +138,7 @@ def test_concatenation_along_channels_needs_blocks_that_divide():
 def test_an_operator_without_a_rule_gets_what_it_had():
     x = image(32)
     f = lw.Function([x], conv(nn.space_to_depth(conv(x, 64), 2), 64))
-    planned = plan_layouts(f, TARGET).function
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
     (moved,) = calls(planned, "nn.space_to_depth")
     assert moved.type is tensor_type((1, 256, 14, 14), "float32")
     assert isinstance(moved.args[0], Call)
@@ -161,7 +163,7 @@ def test_operators_go_along(follow, shape):
     """From one convolution to the next; what has no more axes for that is turned last."""
     x = image()
     y = follow(conv(x, 64))
-    planned = plan_layouts(lw.Function([x], conv(y, 64) if len(shape) == 5 else y), TARGET).function
+    planned = plan_layouts(lw.Function([x], conv(y, 64) if len(shape) == 5 else y), CompileSettings(TARGET)).function
     assert planned.body.op.name == "layout_transform"
     before = planned.body.args[0]
     assert (before.args[0] if len(shape) == 5 else before).type is tensor_type(shape, "float32")
@@ -179,7 +181,7 @@ def test_operators_go_along(follow, shape):
 )
 def test_operators_on_the_axis_in_blocks_do_not(follow):
     x = image()
-    planned = plan_layouts(lw.Function([x], follow(conv(x, 64))), TARGET).function
+    planned = plan_layouts(lw.Function([x], follow(conv(x, 64))), CompileSettings(TARGET)).function
     last = planned.body
     assert last.op.name != "layout_transform"
     assert last.args[0].type is tensor_type((1, 64, 28, 28), "float32")
@@ -188,34 +190,34 @@ def test_operators_on_the_axis_in_blocks_do_not(follow):
 def test_what_gains_nothing_is_the_same_object():
     x = image(3, 4)
     f = lw.Function([x], nn.relu(conv(x, 3)))
-    assert plan_layouts(f, TARGET).function is f
+    assert plan_layouts(f, CompileSettings(TARGET)).function is f
     f = lw.Function([x], nn.relu(x))
-    assert plan_layouts(f, TARGET).function is f
+    assert plan_layouts(f, CompileSettings(TARGET)).function is f
 
 
 def test_a_plan_is_not_planned_again():
     x = image()
     y = nn.relu(nn.add(conv(x, 64), weight(64, 1, 1)))
-    planned = plan_layouts(lw.Function([x], conv(nn.add(y, conv(y, 64)), 32)), TARGET).function
-    assert plan_layouts(planned, TARGET).function is planned
+    planned = plan_layouts(lw.Function([x], conv(nn.add(y, conv(y, 64)), 32)), CompileSettings(TARGET)).function
+    assert plan_layouts(planned, CompileSettings(TARGET)).function is planned
 
 
 def test_strict_precision_keeps_the_order_of_sums():
     x = image()
     f = lw.Function([x], conv(conv(x, 64), 64))
-    assert plan_layouts(f, TARGET, "strict").function is f
+    assert plan_layouts(f, CompileSettings(TARGET, CodegenOptions("strict"))).function is f
 
 
 def test_a_symbolic_batch_is_planned():
     x = Var("x", tensor_type((te.var("n"), 32, 28, 28), "float32"))
-    planned = plan_layouts(lw.Function([x], conv(conv(x, 64), 64)), TARGET).function
+    planned = plan_layouts(lw.Function([x], conv(conv(x, 64), 64)), CompileSettings(TARGET)).function
     assert out_layouts(planned) == ["NCHW8c", "NCHW8c"]
 
 
 def test_the_report_names_ways_and_costs_and_is_logged(caplog):
     x = image()
     with caplog.at_level(logging.INFO, "loopwright.layout_planning"):
-        plan = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 64)), 64)), TARGET)
+        plan = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 64)), 64)), CompileSettings(TARGET))
     assert plan.after < plan.before
     lines = str(plan).splitlines()
     assert lines[0].startswith("nn.conv2d: (-, -) → -: ")
@@ -310,7 +312,7 @@ def test_a_chain_costs_the_least_that_is_possible(seed):
     node = x
     for number in range(len(costs)):
         node = STEP(node, attrs=StepAttrs(number, costs=costs))
-    plan = plan_layouts(lw.Function([x], node), TARGET)
+    plan = plan_layouts(lw.Function([x], node), CompileSettings(TARGET))
     least, kept = cheapest(costs), sum(step[0][0] for step in costs)
     assert plan.before == pytest.approx(kept)
     assert plan.after == pytest.approx(least if least <= 0.98 * kept else kept)
@@ -369,33 +371,33 @@ ADD_ROW = _add_row_op("test.add_row", "cost", _add_row_uses)
 @pytest.mark.parametrize("lead", [(64,), (te.var("n"),), (te.var("n"), 16)], ids=["known", "open", "open_batch"])
 def test_the_constant_of_a_product_is_packed_whether_its_rows_are_known_or_not(lead):
     x, w = lw.var("x", (*lead, 256)), lw.const(np.ones((256, 512), np.float32))
-    plan = plan_layouts(lw.Function([x], lw.nn.dense(x, w, transposed=False)), TARGET)
+    plan = plan_layouts(lw.Function([x], lw.nn.dense(x, w, transposed=False)), CompileSettings(TARGET))
     assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
 
 
 def test_a_large_constant_is_packed_for_a_single_row():
     x, w = lw.var("x", (1, 2048)), lw.const(np.ones((2048, 2048), np.float32))
-    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), CompileSettings(lw.resolve_target("x86-64-v4")))
     assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
 
 
 def test_rows_that_are_copied_with_panels_and_without_leave_a_large_constant_packed():
     x, w = lw.var("x", (2048, 2048)), lw.const(np.ones((2048, 2048), np.float32))
-    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), CompileSettings(lw.resolve_target("x86-64-v4")))
     assert [made.op.name for made in calls(plan.function)] == ["nn.packed_matmul"]
 
 
 @pytest.mark.parametrize(("terms", "expected"), [(1000, "nn.packed_matmul"), (1024, "nn.matmul")])
 def test_a_narrow_constant_is_packed_unless_rows_would_be_copied_for_it(terms, expected):
     x, w = lw.var("x", (64, terms)), lw.const(np.ones((terms, 64), np.float32))
-    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), lw.resolve_target("x86-64-v4"))
+    plan = plan_layouts(lw.Function([x], lw.nn.matmul(x, w)), CompileSettings(lw.resolve_target("x86-64-v4")))
     assert [made.op.name for made in calls(plan.function)] == [expected]
 
 
 def test_a_constant_is_packed_where_the_operator_for_it_costs_less():
     x, row = lw.var("x", (3, 5)), lw.const(np.arange(5, dtype="float32"))
     call = ADD_ROW(ADD_ROW(x, row, attrs=AddRowAttrs(9.0, 5.0)), row, attrs=AddRowAttrs(5.0, 9.0))
-    plan = plan_layouts(lw.Function([x], call), TARGET)
+    plan = plan_layouts(lw.Function([x], call), CompileSettings(TARGET))
     assert (plan.before, plan.after) == (14.0, 10.0)
     assert [made.op.name for made in calls(plan.function)] == ["test.add_packed_row", "test.add_row"]
     (packed,) = (n for n in post_order(plan.function.body) if isinstance(n, Constant) and n.value.ndim == 2)
@@ -409,7 +411,7 @@ def test_a_constant_is_packed_where_the_operator_for_it_costs_less():
 def test_only_constants_are_packed():
     x, row = lw.var("x", (3, 5)), lw.var("row", (5,))
     f = lw.Function([x, row], ADD_ROW(x, row, attrs=AddRowAttrs(9.0, 5.0)))
-    assert plan_layouts(f, TARGET).function is f
+    assert plan_layouts(f, CompileSettings(TARGET)).function is f
 
 
 def test_a_rule_that_is_wrong_about_what_it_packs_is_told():
@@ -417,7 +419,7 @@ def test_a_rule_that_is_wrong_about_what_it_packs_is_told():
     x, row = lw.var("x", (3, 5)), lw.const(np.zeros(5, "float32"))
     call = add_row(x, row, attrs=AddRowAttrs(9.0, 5.0))
     with pytest.raises(lw.LoopwrightError, match=r"Doubled\(copies=3\) should pack .* to .*\[2, 5\].*, but it gives"):
-        plan_layouts(lw.Function([x], call), TARGET)
+        plan_layouts(lw.Function([x], call), CompileSettings(TARGET))
 
 
 def test_a_rule_that_is_wrong_is_told():
@@ -428,7 +430,7 @@ def test_a_rule_that_is_wrong_is_told():
     with pytest.raises(
         lw.LoopwrightError, match=r"layout rule of test.wrong says that its result is .* in layout AB4b"
     ):
-        plan_layouts(lw.Function([x], call), TARGET)
+        plan_layouts(lw.Function([x], call), CompileSettings(TARGET))
 
 
 def test_a_call_that_records_know_is_left_as_it_is():
@@ -436,4 +438,4 @@ def test_a_call_that_records_know_is_left_as_it_is():
     first = conv(x, 64)
     f = lw.Function([x], conv(nn.relu(first), 32))
     records = lw.TuningRecords([lw.TuningRecord.of(first, TARGET, "conv.shifted", [1e-3])])
-    assert out_layouts(plan_layouts(f, TARGET, records=records).function) == ["NCHW", "NCHW8c"]
+    assert out_layouts(plan_layouts(f, CompileSettings(TARGET, records=records)).function) == ["NCHW", "NCHW8c"]

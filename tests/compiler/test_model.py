@@ -15,6 +15,7 @@ from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model.compile_model import compile_model
 from loopwright.compiler.model.function_cache import function_key
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Constant, Function, Tuple, Var, tensor_type
 from loopwright.ops.definition.registry import get_op
 from loopwright.runtime.engine import Engine
@@ -31,7 +32,7 @@ def model():
 
 
 def compiled(function=None, **options):
-    return compile_model(function or model(), lw.resolve_target("native"), CodegenOptions(), **options)
+    return compile_model(function or model(), CompileSettings(lw.resolve_target("native")), **options)
 
 
 def check(outputs):
@@ -61,7 +62,9 @@ def test_equal_functions_are_compiled_once():
 def test_serial_and_parallel_compiles_give_the_same_code():
     texts = []
     for jobs in (1, 2):
-        made = compile_model(model(), lw.resolve_target("x86-64-v3"), CodegenOptions(cache=False), jobs=jobs)
+        made = compile_model(
+            model(), CompileSettings(lw.resolve_target("x86-64-v3"), CodegenOptions(cache=False)), jobs=jobs
+        )
         texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
     assert texts[0] == texts[1]
 
@@ -69,7 +72,7 @@ def test_serial_and_parallel_compiles_give_the_same_code():
 def test_functions_for_other_cache_sizes_are_kept_apart():
     target = lw.resolve_target("x86-64-v3")
     function = as_function(partition(model())[0])
-    keys = {function_key(function, replace(target, l1_bytes=size), CodegenOptions()) for size in (32768, 49152)}
+    keys = {function_key(function, CompileSettings(replace(target, l1_bytes=size))) for size in (32768, 49152)}
     assert len(keys) == 2
 
 

@@ -13,6 +13,7 @@ from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.reports.fusion_report import fusion_report
 from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.choices import anchor_number
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Function, Tuple, TupleGet, TupleType, Var, tensor_type
 from loopwright.graph.structural import graph_hash
 from loopwright.graph.visit import inputs, post_order
@@ -201,7 +202,7 @@ def test_the_last_call_of_the_highest_pattern_is_the_anchor():
 def test_two_complex_operators_in_a_function_made_by_hand_are_refused():
     function = Function([X, W], nn.matmul(nn.softmax(nn.matmul(X, W)), W))
     with pytest.raises(lw.SelectionError, match=r"nn\.matmul and nn\.matmul cannot share a function"):
-        lower_function(function, TARGET, "two")
+        lower_function(function, CompileSettings(TARGET), "two")
 
 
 def test_equal_groups_are_equal_functions_whatever_is_around_them():
@@ -228,7 +229,7 @@ def test_equal_groups_are_equal_functions_whatever_is_around_them():
 def test_reductions_of_several_stages_have_epilogues(make, oracle):
     x, body = np.random.default_rng(0).random((4, 8), np.float32), make(X)
     (group,) = partition(Function([X], body))
-    func, *_ = lower_function(as_function(group), TARGET, "fused")
+    func, *_ = lower_function(as_function(group), CompileSettings(TARGET), "fused")
     result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
     lw.interpret(outline_parallel(func))(x, result)
     np.testing.assert_allclose(result, oracle(x), rtol=1e-5)
@@ -284,7 +285,7 @@ def test_a_closed_function_may_take_and_give_tuples():
     pair = Var("pair", TupleType((kind, TupleType((kind, kind)))))
     a, inner = TupleGet(pair, 0), TupleGet(pair, 1)
     body = Tuple((nn.add(a, TupleGet(inner, 1)), Tuple((inner, nn.negative(TupleGet(inner, 0))))))
-    func, *_ = lower_function(Function([pair], body), TARGET, "tuples")
+    func, *_ = lower_function(Function([pair], body), CompileSettings(TARGET), "tuples")
     given = [np.full((2, 3), value, np.float32) for value in (1, 2, 4)]
     results = [np.empty((2, 3), np.float32) for _ in range(4)]
     lw.interpret(outline_parallel(func))(*given, *results)
@@ -364,7 +365,7 @@ def run(groups, function, feeds):
     values = dict(feeds)
     for group in groups:
         closed = as_function(group)
-        func, *_ = lower_function(closed, TARGET, closed.name)
+        func, *_ = lower_function(closed, CompileSettings(TARGET), closed.name)
         results = [np.empty(o.type.static_shape, np.float32) for o in group.outputs]
         lw.interpret(outline_parallel(func))(*(values[i] for i in group.inputs), *results)
         values.update(zip(group.outputs, results, strict=True))

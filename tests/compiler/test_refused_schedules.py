@@ -8,6 +8,7 @@ from loopwright import te
 from loopwright.compiler.model.function_cache import function_cache
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.selection import select as selection
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default, strategy_of
 
 TARGET = lw.resolve_target("x86-64")
@@ -170,7 +171,7 @@ def test_a_record_whose_config_is_refused_is_passed_over(offer):
         for seconds, wrong in ((1e-6, True), (1e-3, False))
     ]
     for known, reason in (records, "recorded on this target: 1.00 ms"), (records[:1], "the only one"):
-        (choice,) = lower_function(graph_of(), TARGET, "f", records=lw.TuningRecords(known)).choices
+        (choice,) = lower_function(graph_of(), CompileSettings(TARGET, records=lw.TuningRecords(known)), "f").choices
         assert choice.reason == reason
         assert "passed over the record of plus.0" in choice.notes[0]
         assert "has no loop none" in choice.notes[0]

@@ -4,9 +4,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model.lower_function import lower_call
 from loopwright.compiler.selection import select as selection
 from loopwright.compiler.selection.select import get_valid_implementations, select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default
 
 TARGET = lw.resolve_target("x86-64-v3")
@@ -40,7 +42,7 @@ def offer(monkeypatch):
 
 def test_the_highest_priority_wins(offer):
     offer(("low", 10), ("high", 20), ("middle", 15))
-    found = select_implementation(call_of(), TARGET)
+    found = select_implementation(call_of(), CompileSettings(TARGET))
     assert found.chosen.name == "high"
     assert found.reason == "highest priority 20 of 3"
     assert [c.implementation.name for c in found.candidates] == ["low", "high", "middle"]
@@ -48,7 +50,7 @@ def test_the_highest_priority_wins(offer):
 
 def test_the_first_registered_of_equals_wins_and_the_report_says_so(offer):
     offer(("first", 10), ("second", 10), ("third", 5))
-    found = select_implementation(call_of(), TARGET)
+    found = select_implementation(call_of(), CompileSettings(TARGET))
     assert found.chosen.name == "first"
     assert found.reason == "highest priority 10 of 3, the first registered of 2 (a tie with second)"
 
@@ -56,22 +58,22 @@ def test_the_first_registered_of_equals_wins_and_the_report_says_so(offer):
 def test_a_clause_that_fails_rejects_and_is_named(offer):
     extent = te.const(8, "index")
     offer(("wide", 20, extent >= 16), ("plain", 10))
-    found = select_implementation(call_of(), TARGET)
+    found = select_implementation(call_of(), CompileSettings(TARGET))
     wide, plain = found.candidates
     assert found.chosen.name == "plain"
     assert found.reason == "the only one"
     assert (wide.valid, wide.guarded, wide.rejected) == (False, False, f"needs {wide.failed[0]}")
     assert (plain.valid, plain.guarded, plain.rejected) == (True, False, None)
-    assert [c.implementation.name for c in get_valid_implementations(call_of(), TARGET)] == ["plain"]
+    assert [c.implementation.name for c in get_valid_implementations(call_of(), CompileSettings(TARGET))] == ["plain"]
 
 
 def test_a_clause_that_is_open_makes_a_guarded_candidate_which_is_not_chosen(offer):
     n = te.var("n")
     offer(("wide", 20, n >= 16), ("plain", 10))
-    wide, _ = select_implementation(call_of(n), TARGET).candidates
+    wide, _ = select_implementation(call_of(n), CompileSettings(TARGET)).candidates
     assert (wide.valid, wide.guarded, wide.rejected) == (False, True, None)
     assert wide.guards == ("n >= 16",)
-    assert select_implementation(call_of(n), TARGET).chosen.name == "plain"
+    assert select_implementation(call_of(n), CompileSettings(TARGET)).chosen.name == "plain"
 
 
 def test_where_none_is_valid_the_error_says_why_for_each(offer):
@@ -80,7 +82,7 @@ def test_where_none_is_valid_the_error_says_why_for_each(offer):
     with pytest.raises(
         lw.SelectionError, match=r"serves relu\(float32\[n\]\): wide: holds only where n >= 16; never: "
     ):
-        select_implementation(call_of(n), TARGET)
+        select_implementation(call_of(n), CompileSettings(TARGET))
 
 
 def test_computes_and_schedules_of_losers_are_never_called(monkeypatch):
@@ -89,7 +91,7 @@ def test_computes_and_schedules_of_losers_are_never_called(monkeypatch):
     strategy.add_implementation(double, schedule_default, "winner", 20)
     strategy.add_implementation(never, never, "equal", 20)
     monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
-    made = lower_call(call_of(), (te.placeholder((8,), "float32", name="x"),), TARGET)
+    made = lower_call(call_of(), (te.placeholder((8,), "float32", name="x"),), CompileSettings(TARGET))
     assert made.implementation.name == "winner"
     assert made.outputs[0].name == "double"
 
@@ -99,8 +101,8 @@ def test_strict_precision_refuses_what_sums_in_an_order_of_its_own(monkeypatch):
     strategy.add_implementation(never, never, "library", 20, keeps_order=False)
     strategy.add_implementation(never, never, "own", 10)
     monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
-    assert select_implementation(call_of(), TARGET).chosen.name == "library"
-    found = select_implementation(call_of(), TARGET, precision="strict")
+    assert select_implementation(call_of(), CompileSettings(TARGET)).chosen.name == "library"
+    found = select_implementation(call_of(), CompileSettings(TARGET, CodegenOptions("strict")))
     assert found.chosen.name == "own"
     assert found.candidates[0].rejected == "needs sums in the order of the definition (strict precision)"
 
@@ -113,7 +115,7 @@ def recorded(name, seconds, extent=8, **more):
 
 
 def select(*records, extent=8):
-    return select_implementation(call_of(extent), TARGET, records=lw.TuningRecords(records))
+    return select_implementation(call_of(extent), CompileSettings(TARGET, records=lw.TuningRecords(records)))
 
 
 def test_the_cheapest_recorded_implementation_wins_whatever_its_priority(offer):

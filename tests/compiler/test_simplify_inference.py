@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model.compile_model import compile_model
 from loopwright.compiler.passes.simplify_inference import simplify_inference
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Constant, Function, Var, tensor_type
 from loopwright.graph.visit import post_order
 from loopwright.ops.families.binary import add
@@ -48,7 +48,7 @@ def test_batch_norm_folds_without_changing_the_result(x, body):
     assert "nn.batch_norm" not in names
     data = rng.standard_normal((1, 3, 6, 5)).astype(np.float32)
     target = lw.resolve_target("native")
-    output = Engine(Library(compile_model(simplified, target, CodegenOptions(), jobs=1)))([data])[0]
+    output = Engine(Library(compile_model(simplified, CompileSettings(target), jobs=1)))([data])[0]
     np.testing.assert_allclose(output, reference(function.body, {x: data}), rtol=1e-4, atol=1e-5)
 
 

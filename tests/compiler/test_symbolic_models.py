@@ -5,6 +5,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
+from loopwright.compiler.model.compile_model import compile_model
+from loopwright.compiler.settings import CompileSettings
 from loopwright.runtime.dimensions import MAX_PLANS
 
 RNG = np.random.default_rng(5)
@@ -142,8 +145,8 @@ def test_worker_processes_compile_symbolic_functions_to_the_same_code():
     )
     texts = []
     for jobs in (1, 2):
-        options = lw.codegen.options.CodegenOptions(cache=False)
-        made = lw.compiler.model.compile_model(lw.Function([x], y), lw.resolve_target("x86-64-v3"), options, jobs=jobs)
+        options = CodegenOptions(cache=False)
+        made = compile_model(lw.Function([x], y), CompileSettings(lw.resolve_target("x86-64-v3"), options), jobs=jobs)
         texts.append([made.entry_llvm_ir, *(f.llvm_ir for f in made.functions)])
     assert texts[0] == texts[1]
 

@@ -7,7 +7,9 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
+from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 
@@ -69,7 +71,7 @@ def test_under_strict_precision_only_a_convolutions_own_bias_is_added_before_it_
     bias = lw.const(np.ones((4, 1, 1), np.float16))
     function = lw.Function([x], lw.nn.add(lw.nn.conv2d(x, w), bias))
     for precision, dtype in (("strict", "float16"), ("standard", "float32")):
-        planned = run_graph_passes(function, TARGET, precision)
+        planned = run_graph_passes(function, CompileSettings(TARGET, CodegenOptions(precision)))
         (addition,) = (n for n in post_order(planned.body) if isinstance(n, Call) and n.op.name == "add")
         assert str(addition.type.dtype) == dtype
         assert [str(c.type.dtype) for c in convolutions(planned)] == ["float32"]

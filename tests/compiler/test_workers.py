@@ -9,8 +9,8 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model import workers as workers_module
-from loopwright.compiler.model.function_cache import function_key
 from loopwright.compiler.model.workers import Job, Workers, _Worker
+from loopwright.compiler.settings import CompileSettings
 
 
 def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
@@ -18,9 +18,8 @@ def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
     (group,) = partition(lw.Function((x,), lw.nn.relu(x)))
     worker = _Worker()
     try:
-        target, options = lw.resolve_target("native"), CodegenOptions(cache=False)
-        function = as_function(group)
-        made = worker.compile(function_key(function, target, options), Job(function), target, options)
+        job = Job(as_function(group), CompileSettings(lw.resolve_target("native"), CodegenOptions(cache=False)))
+        made = worker.compile(job.key, job)
         assert made.object
         worker._process.send_signal(signal.SIGINT)
         assert worker._process.wait(20) == -signal.SIGINT

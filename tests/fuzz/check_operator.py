@@ -26,6 +26,7 @@ from loopwright.compiler.model.units import units_of
 from loopwright.compiler.passes.flatten_tuples import flatten_tuples
 from loopwright.compiler.passes.graph_passes import run_graph_passes
 from loopwright.compiler.reports.explain import _zeros
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import TupleType
 
 DRAWS = operators_simple.DRAWS | operators_moving.DRAWS | operators_products.DRAWS | operators_windows.DRAWS
@@ -68,20 +69,20 @@ def _check(plan, met):
         cache=False,
     )
     if plan["how"] in ("lower", "compile"):
-        schedule_all(function, target, options, plan["how"] == "compile", met)
+        schedule_all(function, CompileSettings(target, options), plan["how"] == "compile", met)
         return
-    records = lw.TuningRecords([])
+    settings = CompileSettings(target, options)
     if plan["how"] == "forced":
         units, _ = units_of(function)
-        ways = [way for unit in units for way in alternatives_of(unit.function, target, options, records)]
-        records = ways[plan["seed"] % len(ways)] if ways else records
+        ways = [way for unit in units for way in alternatives_of(unit.function, settings)]
+        settings = ways[plan["seed"] % len(ways)] if ways else settings
     library = lw.compile(
         function,
         target,
         jobs=1,
         precision=options.precision,
         arithmetic=options.arithmetic,
-        records=records,
+        records=settings.records,
         layouts=plan["layouts"],
     )
     choices = [choice for made in library.functions for choice in made.choices]
@@ -129,19 +130,18 @@ def check_results(results, case, plan, arrays, what):
         assert_close(np.asarray(found), expected, scale, case.tolerance, what)
 
 
-def schedule_all(function, target, options, compiled, met):
+def schedule_all(function, settings, compiled, met):
     """Schedule and lower the functions of a graph, as it is and with its layouts planned, by all implementations that
     could serve; compile them as well if the target cannot be run."""
-    none = lw.TuningRecords([])
-    planned = run_graph_passes(function, target, options.precision, _zeros, "plan", none, options.arithmetic)
+    planned = run_graph_passes(function, settings, evaluate=_zeros)
     for graph in dict.fromkeys((function, planned)):
         for unit in units_of(graph)[0]:
-            for records in (none, *alternatives_of(unit.function, target, options, none)):
-                made = lower_function(unit.function, target, "main", options.precision, records, options.arithmetic)
+            for tried in (settings, *alternatives_of(unit.function, settings)):
+                made = lower_function(unit.function, tried, "main")
                 require_no_refusal(made.choices)
                 met += [choice.implementation for choice in made.choices]
                 if compiled:
-                    compile_function("", unit.function, target, options, records)
+                    compile_function("", unit.function, tried)
 
 
 def require_no_refusal(choices):

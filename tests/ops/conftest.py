@@ -9,6 +9,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import dtype
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call, Constant, Tuple, TupleGet, Var
 from loopwright.graph.types import TensorType, TupleType, tensor_type
 from loopwright.graph.visit import post_order
@@ -36,7 +37,7 @@ def concrete(shape, sizes):
 def implement(call, target="native"):
     """The implementation chosen for a call, its input tensors, and what it computes: see ``outputs_of``."""
     target = lw.resolve_target(target)
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     tensors = tuple(te.placeholder(a.type.shape, a.type.dtype, name=f"x{k}") for k, a in enumerate(call.args))
     computed = chosen.computed(call.op.name, call.attrs, tensors, call.type)
     outputs = outputs_of(computed)

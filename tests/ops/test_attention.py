@@ -9,6 +9,7 @@ from loopwright import te
 from loopwright.base.dtype import dtype
 from loopwright.base.errors import TypeInferenceError
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.attention.attention import attention
 
@@ -171,7 +172,9 @@ def test_results_do_not_depend_on_threads():
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_half_precision_is_rounded_once(ops, kind, causal):
     call = attention(*(ops.var((1, 2, 20, 16), kind) for _ in range(3)), causal=causal)
-    assert select_implementation(call, lw.resolve_target("x86-64-v3")).chosen.name == "attention.blocks"
+    assert (
+        select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v3"))).chosen.name == "attention.blocks"
+    )
     array_type = dtype(kind).to_numpy()
     query, key, value = (floats(1, 2, 20, 16).astype(array_type) for _ in range(3))
     found = run(query, key, value, causal=causal, target="x86-64-v3")

@@ -10,6 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.families.matmul import cblas
 from loopwright.runtime.functions import symbols
 
@@ -86,7 +87,7 @@ def test_dense_takes_weights_either_way_round_and_what_follows_runs_behind_the_c
 def test_the_number_of_rows_may_be_symbolic():
     n, x, w = te.var("n"), normal(2600, 20), normal(20, 30)
     made = lw.nn.dense(lw.var("x", (n, 20)), lw.const(w), transposed=False)
-    found = select_implementation(made, TARGET)
+    found = select_implementation(made, CompileSettings(TARGET))
     assert found.chosen.name == "dense.cblas"
     tensors = [te.placeholder((n, 20), name="x"), te.placeholder((20, 30), name="w")]
     output = found.chosen.compute(made.attrs, tuple(tensors), made.type)
@@ -100,7 +101,11 @@ def test_the_number_of_rows_may_be_symbolic():
 def test_a_symbolic_number_of_terms_is_guarded_since_blas_may_leave_an_empty_sum_unwritten():
     k = te.var("k")
     call = lw.nn.matmul(lw.var("a", (4, k)), lw.var("b", (k, 3)))
-    library = next(c for c in select_implementation(call, TARGET).candidates if c.implementation.name == "matmul.cblas")
+    library = next(
+        c
+        for c in select_implementation(call, CompileSettings(TARGET)).candidates
+        if c.implementation.name == "matmul.cblas"
+    )
     assert library.guards == ("k >= 1", "k <= 2147483647")
 
 
@@ -115,7 +120,7 @@ def test_a_symbolic_number_of_terms_is_guarded_since_blas_may_leave_an_empty_sum
 )
 def test_what_it_cannot_serve_is_left_to_others(kinds, shape, reason):
     a, b = lw.var("a", shape, kinds[0]), lw.var("b", shape[::-1], kinds[1])
-    found = select_implementation(lw.nn.matmul(a, b), TARGET)
+    found = select_implementation(lw.nn.matmul(a, b), CompileSettings(TARGET))
     refused = next(c for c in found.candidates if c.implementation.name == "matmul.cblas")
     assert reason in refused.rejected
     assert found.chosen.name != "matmul.cblas"
@@ -143,7 +148,9 @@ def test_explanations_show_it_chosen_and_refused():
 
 
 def test_without_the_library_in_the_target_it_is_not_offered():
-    found = select_implementation(lw.nn.matmul(lw.var("a", (4, 4)), lw.var("b", (4, 4))), lw.resolve_target("native"))
+    found = select_implementation(
+        lw.nn.matmul(lw.var("a", (4, 4)), lw.var("b", (4, 4))), CompileSettings(lw.resolve_target("native"))
+    )
     assert all("cblas" not in c.implementation.name for c in found.candidates)
 
 

@@ -11,6 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv
 
@@ -77,7 +78,7 @@ def options(layouts, **rest):
 def test_which_implementation_serves(ops, x, w, layouts, groups, name):
     call = conv(ops.var(x), ops.var(w), groups=groups, **options(layouts))
     for target in TARGETS.values():
-        assert select_implementation(call, target).chosen.name == name
+        assert select_implementation(call, CompileSettings(target)).chosen.name == name
 
 
 # x, weight, strides, groups, layouts: of 3x3 windows, and 1x1
@@ -111,7 +112,9 @@ def test_what_follows_is_fused_and_right_in_any_precision(case, precision):
 def test_batch_and_spatial_extents_may_be_symbolic(ops, window):
     x, w = ops.var((te.var("n"), te.var("h"), te.var("w"), 5)), ops.var((window, window, 5, 9))
     call = conv(x, w, padding=window // 2, **options("NHWC HWIO NHWC"))
-    assert select_implementation(call, lw.resolve_target("x86-64-v3")).chosen.name == "conv.channels_last"
+    assert (
+        select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v3"))).chosen.name == "conv.channels_last"
+    )
     b = rng.normal(size=(window, window, 5, 9)).astype(np.float32)
     a = rng.normal(size=(2, 4, 9, 5)).astype(np.float32)
     wanted = windows.conv_in(a, b, (1, 1), (window // 2,) * 4, (1, 1), 1, ("NHWC", "HWIO", "NHWC"))

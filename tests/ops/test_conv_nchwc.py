@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ir.makers import as_index
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.attrs import Conv2DAttrs
@@ -73,7 +74,7 @@ def test_blocked_convolutions_are_right_native(ops, case):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(padding) // 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
-    chosen = select_implementation(call, lw.resolve_target(TARGET)).chosen
+    chosen = select_implementation(call, CompileSettings(lw.resolve_target(TARGET))).chosen
     assert chosen.name == ("conv.blocked_depthwise" if "depthwise" in case else "conv.blocked")
     options = attributes(strides, padding, dilation, groups, layouts)
     found = ops.apply(conv, a, b, native=True, target=TARGET, **options)
@@ -120,7 +121,7 @@ def test_results_of_filter_vectors_need_not_be_blocked_native(ops, case):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(padding) // 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, padding, dilation, groups, layouts))
-    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == "conv.filter_vectors"
+    assert select_implementation(call, CompileSettings(lw.resolve_target(TARGET))).chosen.name == "conv.filter_vectors"
     options = attributes(strides, padding, dilation, groups, layouts)
     found = ops.apply(conv, a, b, native=True, target=TARGET, **options)
     wanted = windows.conv_in(a, b, (strides,) * rank, padding, (dilation,) * rank, groups, layouts.split())
@@ -211,7 +212,7 @@ def test_a_strict_build_takes_the_schedule():
 )
 def test_other_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
     call = conv2d(ops.var(x), ops.var(w), **attributes(1, (0,) * 4, 1, groups, layouts))
-    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == "conv.direct"
+    assert select_implementation(call, CompileSettings(lw.resolve_target(TARGET))).chosen.name == "conv.direct"
 
 
 @pytest.mark.parametrize(("rows", "columns", "blocks", "registers"), [(56, 56, 4, 32), (7, 7, 32, 32), (13, 13, 3, 16)])
@@ -252,7 +253,7 @@ def built(x_shape, w_shape, attrs):
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")
     x, w = lw.te.placeholder(x_shape, name="x"), lw.te.placeholder(w_shape, name="w")
     call = conv2d(lw.var("x", x_shape), lw.var("w", w_shape), **attrs)
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     computed = chosen.computed(call.op.name, call.attrs, (x, w), call.type)
     (y,) = outputs_of(computed)
     return lw.build(chosen.schedule(call.attrs, computed, (y,), target), [x, w, y], target=target)

@@ -11,6 +11,7 @@ import pytest
 import loopwright as lw
 from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv, conv2d
 
@@ -51,7 +52,9 @@ def test_panels_of_filters_are_right_native(ops, case):
     a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
     rank = len(layouts.split()[0]) - 2
     call = conv(ops.var(x), ops.var(w), **attributes(strides, groups, layouts))
-    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == "conv.pointwise_packed"
+    assert (
+        select_implementation(call, CompileSettings(lw.resolve_target(TARGET))).chosen.name == "conv.pointwise_packed"
+    )
     found = ops.apply(conv, a, b, native=True, target=TARGET, **attributes(strides, groups, layouts))
     ones = (1,) * rank
     wanted = windows.conv_in(a, b, (strides,) * rank, (0,) * 2 * rank, ones, groups, layouts.split())
@@ -86,12 +89,12 @@ def test_the_planner_puts_constant_weights_in_panels_that_fill_the_registers(tar
     x = lw.var("x", (1, 64, 28, 28))
     f = lw.Function([x], conv2d(x, lw.const(rng.normal(size=(96, 64, 1, 1)).astype(np.float32))))
     made = lw.resolve_target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={target}")
-    planned = plan_layouts(f, made).function.body
+    planned = plan_layouts(f, CompileSettings(made)).function.body
     assert planned.attrs.out_layout in ("", "NCHW")
     rows = planned.attrs.kernel.factor("O")
     assert rows > 1
     assert 96 % rows == 0
-    assert select_implementation(planned, made).chosen.name == "conv.pointwise_packed"
+    assert select_implementation(planned, CompileSettings(made)).chosen.name == "conv.pointwise_packed"
 
 
 @pytest.mark.parametrize(("filters", "loops"), [(32, [4]), (256, [256, 8])])
@@ -118,7 +121,7 @@ def test_few_panels_of_filters_go_with_tiles_one_by_one_and_many_share_the_vecto
 def test_other_windows_and_layouts_are_left_to_the_definition(ops, x, w, groups, layouts):
     call = conv2d(ops.var(x), ops.var(w), **attributes(1, groups, layouts))
     target = lw.resolve_target("x86-64-v4")  # where 8 filters fill no vector, which would make it a matter of others
-    assert select_implementation(call, target).chosen.name == "conv.direct"
+    assert select_implementation(call, CompileSettings(target)).chosen.name == "conv.direct"
 
 
 def test_the_inner_loop_spills_nothing():
@@ -127,7 +130,7 @@ def test_the_inner_loop_spills_nothing():
     x, w = lw.te.placeholder((1, 64, 28, 28), name="x"), lw.te.placeholder((8, 64, 1, 1, 8), name="w")
     layouts = attributes(1, 1, "NCHW OIHW8o NCHW")
     call = conv2d(lw.var("x", (1, 64, 28, 28)), lw.var("w", (8, 64, 1, 1, 8)), **layouts)
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     computed = chosen.computed(call.op.name, call.attrs, (x, w), call.type)
     (y,) = outputs_of(computed)
     kernel = lw.build(chosen.schedule(call.attrs, computed, (y,), target), [x, w, y], target=target)

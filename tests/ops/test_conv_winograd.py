@@ -10,7 +10,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.families.conv.winograd import winograd_conv2d
@@ -46,7 +48,7 @@ def planned(x_shape, w, target=AVX512, dtype="float32", precision="standard", **
     """The operator that a plan takes for a convolution between activations, and the size of its tiles."""
     x = lw.var("x", x_shape, dtype)
     body = lw.nn.relu(lw.nn.conv2d(lw.nn.relu(x), lw.const(w.astype(dtype)), **attrs))
-    function = plan_layouts(lw.Function([x], body), target, precision).function
+    function = plan_layouts(lw.Function([x], body), CompileSettings(target, CodegenOptions(precision))).function
     made = next(n for n in post_order(function.body) if isinstance(n, Call) and n.op.name.endswith("conv2d"))
     return made.op.name, getattr(made.attrs, "size", None)
 
@@ -213,7 +215,7 @@ def test_the_planner_takes_it_for_nothing_else(attrs):
 
 def test_weights_that_are_fed_are_not_transformed():
     x, w = lw.var("x", (1, 32, 28, 28), "float32"), lw.var("w", (32, 32, 3, 3), "float32")
-    function = plan_layouts(lw.Function([x, w], lw.nn.conv2d(x, w, padding=1)), AVX512).function
+    function = plan_layouts(lw.Function([x, w], lw.nn.conv2d(x, w, padding=1)), CompileSettings(AVX512)).function
     assert not any(isinstance(n, Call) and "winograd" in n.op.name for n in post_order(function.body))
 
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.artifact.options import CodegenOptions
 from loopwright.base.errors import TypeInferenceError
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.matmul.matmul import dense, matmul
@@ -68,7 +70,7 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
     x, y = (rng.integers(-128, 128, shape).astype(kind) for shape in (a, b))
     call = op(ops.var(a, kind), ops.var(b, kind))
     own = name.replace("paneled", "bytes").replace("few_rows", "bytes_few_rows") if kind == "int8" else name
-    assert select_implementation(call, lw.resolve_target(TARGET)).chosen.name == own
+    assert select_implementation(call, CompileSettings(lw.resolve_target(TARGET))).chosen.name == own
     wanted = x.astype(np.int64) @ (y.T if op is dense else y).astype(np.int64)
     np.testing.assert_array_equal(ops.apply(op, x, y, native=True, target=TARGET), wanted)  # exact in float32, too
 
@@ -76,8 +78,10 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
 def test_lanes_of_terms_are_not_taken_where_the_order_of_sums_counts(ops):
     weight, target = ops.var((40, 64)), lw.resolve_target(TARGET)
     call = dense(ops.var((1, 64)), weight)
-    assert select_implementation(call, target, "standard").chosen.name == "matmul.dots"
-    assert select_implementation(call, target, "strict").chosen.name == "matmul.paneled"
+    assert select_implementation(call, CompileSettings(target, CodegenOptions("standard"))).chosen.name == "matmul.dots"
+    assert (
+        select_implementation(call, CompileSettings(target, CodegenOptions("strict"))).chosen.name == "matmul.paneled"
+    )
 
 
 def test_symbolic_rows_take_the_implementation_for_few_where_they_are_few():

@@ -6,8 +6,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.base.errors import TypeInferenceError
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.packed import WordPanels
@@ -23,7 +25,7 @@ def operands(kind, *shapes):
 
 def interpreted(call, target, arrays, kind=None):
     """What the implementation that is chosen gives, as it is scheduled."""
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, name=a.name) for a in call.args)
     anchor = (chosen.compute(call.attrs, inputs, call.type),)
     schedule = chosen.schedule(call.attrs, anchor, anchor, target)
@@ -63,7 +65,10 @@ def test_native_products_are_numpys(ops, kind, shapes):
 
 def test_strict_precision_takes_no_pairs():
     x, y = lw.var("x", (8, 8), "bfloat16"), lw.var("y", (8, 8), "bfloat16")
-    assert select_implementation(matmul(x, y), PAIRS, "strict").chosen.name == "matmul.widened"
+    assert (
+        select_implementation(matmul(x, y), CompileSettings(PAIRS, CodegenOptions("strict"))).chosen.name
+        == "matmul.widened"
+    )
     names = [function.name for function in compiled(PAIRS, weight=np.ones((8, 8)), precision="strict").functions]
     assert names == ["fused_nn_matmul"]
 

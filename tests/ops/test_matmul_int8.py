@@ -9,6 +9,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.errors import TypeInferenceError
 from loopwright.compiler.selection.select import get_valid_implementations
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ops import nn
@@ -28,7 +29,7 @@ def extremes(shape, kind):
 
 
 def offered(call, target):
-    return [candidate.implementation for candidate in get_valid_implementations(call, target)]
+    return [candidate.implementation for candidate in get_valid_implementations(call, CompileSettings(target))]
 
 
 def product(a, b):

@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 from loopwright.ops.families.matmul.matmul import dense, matmul
 
@@ -54,10 +55,10 @@ def test_the_interpreter_agrees_on_all_stages(ops):
 def test_it_is_for_a_large_factor_as_wide_as_a_register_tile(ops, make, left, right):
     target = lw.resolve_target("x86-64-v4")
     call = make(ops.var(left), ops.var(right))
-    assert select_implementation(call, target).chosen.name != "matmul.long"
+    assert select_implementation(call, CompileSettings(target)).chosen.name != "matmul.long"
 
 
 @pytest.mark.parametrize("terms", [1024, 4096])
 def test_a_long_product_is_not_copied(ops, terms):
     call = matmul(ops.var((64, terms)), ops.var((terms, 64)))
-    assert select_implementation(call, lw.resolve_target("x86-64-v4")).chosen.name == "matmul.long"
+    assert select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v4"))).chosen.name == "matmul.long"

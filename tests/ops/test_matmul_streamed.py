@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.streamed import STREAMS
@@ -74,4 +75,4 @@ def test_each_row_that_is_read_at_once_has_an_instruction_of_its_own(ops):
 )
 def test_it_is_for_few_rows_and_a_large_factor(ops, make, rows, right):
     call = make(ops.var((rows, 32 if make is dense else right[0])), ops.var(right))
-    assert select_implementation(call, target_of("native")).chosen.name != "matmul.streamed"
+    assert select_implementation(call, CompileSettings(target_of("native"))).chosen.name != "matmul.streamed"

@@ -6,13 +6,14 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection.select import select_implementation
+from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.families import argreduce, reduce
 
 TARGETS = ["x86-64", "x86-64-v3", "native"]
 
 
 def run(ops, call, data, target):
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     assert chosen.name.endswith(".short_rows")
     x = te.placeholder(call.args[0].type.shape, call.args[0].type.dtype, name="x")
     result = chosen.compute(call.attrs, (x,), call.type)
@@ -60,7 +61,7 @@ def test_rows_are_loaded_and_stored_as_vectors(ops):
     target = lw.resolve_target("x86-64-v4")
     call = reduce.max(ops.var((64, 56)), 1)
     x = te.placeholder((64, 56), name="x")
-    chosen = select_implementation(call, target).chosen
+    chosen = select_implementation(call, CompileSettings(target)).chosen
     result = chosen.compute(call.attrs, (x,), call.type)
     kernel = lw.build(chosen.schedule(call.attrs, (result,), (result,), target), [x, result], target=target)
     assert "gather" not in kernel.llvm_ir

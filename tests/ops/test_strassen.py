@@ -10,7 +10,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.families.matmul.quarters import LEFT, PRODUCTS, RESULT, RIGHT, Planes, Quartered
@@ -46,7 +48,7 @@ def planned(make, x_shape, weight, target=AVX512, precision="standard"):
     """The operators that a plan takes for a call of ``make`` between activations."""
     x = lw.var("x", x_shape, weight.dtype.name)
     body = lw.nn.relu(make(lw.nn.relu(x), lw.const(weight)))
-    function = plan_layouts(lw.Function([x], body), target, precision).function
+    function = plan_layouts(lw.Function([x], body), CompileSettings(target, CodegenOptions(precision))).function
     return {n.op.name for n in post_order(function.body) if isinstance(n, Call)}
 
 
@@ -218,7 +220,7 @@ def test_the_planner_takes_it_for_nothing_else(make, x, weight, precision):
 
 def test_factors_that_are_fed_are_not_summed():
     x, w = lw.var("x", (1, 128, 768), "float32"), lw.var("w", (768, 3072), "float32")
-    function = plan_layouts(lw.Function([x, w], lw.nn.matmul(x, w)), AVX512).function
+    function = plan_layouts(lw.Function([x, w], lw.nn.matmul(x, w)), CompileSettings(AVX512)).function
     assert not any(isinstance(n, Call) and "strassen" in n.op.name for n in post_order(function.body))
 
 

@@ -13,6 +13,7 @@ from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.passes.constraints import settle_dimensions
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import TupleType
 from loopwright.ops.definition.registry import get_op
 
@@ -68,7 +69,7 @@ def test_the_interpreter_agrees_with_numpy_where_no_extent_is_known(name):
     wanted, kinds = (wanted, kind.fields) if isinstance(kind, TupleType) else ((wanted,), (kind,))
     results = [np.zeros(np.shape(w), k.dtype.to_numpy()) for w, k in zip(wanted, kinds, strict=True)]
     (group,) = partition(function)
-    func, *_ = lower_function(as_function(group), TARGET, "main")
+    func, *_ = lower_function(as_function(group), CompileSettings(TARGET), "main")
     lw.interpret(func)(*arrays, *results)
     for found, expected in zip(results, wanted, strict=True):
         same(found, expected)

@@ -13,6 +13,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.memory import granted_memory, memory_limit, require_memory, step_limit
 from loopwright.compiler.model import workers
+from loopwright.compiler.settings import CompileSettings
 from loopwright.runtime.memory_budget import MemoryBudget
 
 PROGRAM = Path(__file__).with_name("memory_scenarios.py")
@@ -52,6 +53,7 @@ def function():
 
 @pytest.mark.parametrize("status", [signal.SIGKILL, 77])
 def test_a_worker_that_memory_ended_is_out_of_memory(status):
+    job = workers.Job(function(), CompileSettings(lw.resolve_target("x86-64-v2")))
     worker = workers._Worker()
     try:
         if isinstance(status, signal.Signals):
@@ -62,7 +64,7 @@ def test_a_worker_that_memory_ended_is_out_of_memory(status):
             worker._process.wait()
             worker._process.returncode = status
         with pytest.raises(lw.OutOfMemoryError, match=f"compiled f ended .status {status}.*by jobs="):
-            worker.compile("key", workers.Job(function()), lw.resolve_target("x86-64-v2"), None)
+            worker.compile("key", job)
     finally:
         worker.close()
 
