@@ -30,6 +30,7 @@ from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_tile
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
+from .stages import ConvStages
 
 
 def add_batch_last(
@@ -63,7 +64,7 @@ class BatchLast:
     result: TensorType
     tile: RegisterTile
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
         kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
@@ -88,12 +89,11 @@ class BatchLast:
             *o, k, n = (as_index(i) for i in index)
             return core[(*o, k, n // width, n % width)]
 
-        return te.compute(self.result.shape, unfold, name="conv")
+        return ConvStages(te.compute(self.result.shape, unfold, name="conv"), x, source, weight, core)
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor[0].op.inputs[0]
-        copies = [t for t in core.op.inputs if t.op.inputs]
-        schedule, main = schedule_around(anchor[0], outputs, [core, *copies], target)
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
+        core = anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [core, *anchor.copies], target)
         stage, tile = schedule[main], self.tile
         *o, k, n = stage.loops
         t, column = stage.split(n, factor=tile.columns)
@@ -104,7 +104,7 @@ class BatchLast:
         stage.parallel(stage.fuse(*o))
         schedule[core].compute_at(stage, block)
         schedule_core(schedule, core, tile)
-        for copy in copies:
+        for copy in anchor.copies:
             schedule_stage(schedule[copy], target)
         return schedule
 

@@ -34,6 +34,7 @@ from ...definition.strategy import OpStrategy
 from ..window import inside, known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .nchwc import ChannelTile, channel_block, channel_tile, data_layout, kernel_layout
+from .stages import ConvStages
 
 MOST_TAPS = 16
 """Columns of a window up to which a row of it is unrolled: more are read of a copy with its border, one by one."""
@@ -119,7 +120,7 @@ class BlockedDepthwise:
         terms = elements(types[-1]) // self.block * self.vectors * math.prod(self.window)
         return terms / (EFFICIENCY * self.target.fma_per_cycle) + moved(types)
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
         kind, rank = tensor_argument(result, "result"), attrs.rank
         across = tuple(0 if axis % rank < rank - 1 else pad for axis, pad in enumerate(attrs.padding))
@@ -135,17 +136,15 @@ class BlockedDepthwise:
             return te.sum(source[(n, k, *rows, place[-1], c)] * weight[(k, 0, *taps, c)], axis=taps, where=valid)
 
         sums = te.compute(kind.shape, element, name="conv.sums")
-        return te.compute(kind.shape, lambda *i: sums[i], name="conv")
+        return ConvStages(te.compute(kind.shape, lambda *i: sums[i], name="conv"), x, source, weight, sums)
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
         """Blocks and chunks of their rows in parallel; in each, tiles of sums, and what follows them.
 
         Rows are not told apart from those at the border, since that is one test for a tile and a row of the window.
         """
-        tile = self.tile
-        sums = anchor[0].op.inputs[0]
-        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
-        schedule, main = schedule_around(anchor[0], outputs, [sums, *borders], target)
+        tile, sums = self.tile, anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops
         across, column = stage.split(column, factor=tile.columns)
@@ -165,7 +164,7 @@ class BlockedDepthwise:
         if math.ceil(self.outputs[-1] / tile.columns) == 2:  # each is at a border
             stage.unroll(across)
         schedule[sums].compute_at(stage, across)
-        for border in (schedule[tensor] for tensor in borders):
+        for border in (schedule[tensor] for tensor in anchor.copies):
             if self.unrolled:
                 border.compute_inline()
             else:

@@ -33,6 +33,7 @@ from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
+from .stages import ConvStages
 
 UNROLLED_CHANNELS = 4
 """Sums over so few channels are unrolled."""
@@ -108,7 +109,7 @@ class ChannelsLast:
         often = math.prod(self.spatial) >= PACKED_USES * self.tile.rows and self.filters > self.tile.columns
         return often or self.attrs.kernel.names[-1] != "O"
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
         width = self.tile.columns
@@ -133,7 +134,7 @@ class ChannelsLast:
             at = (ravel_index(o, self.spatial),) if self.flat else o
             return core[(n, *at, k // width, k % width)]
 
-        return te.compute(shape, unfold, name="conv")
+        return ConvStages(te.compute(shape, unfold, name="conv"), x, source, panels, core)
 
     def _panels(self, weight: te.Tensor, tiles: int, width: int) -> te.Tensor:
         kernel = Layout(f"OI{spatial_axes(self.attrs.rank)}")
@@ -147,11 +148,9 @@ class ChannelsLast:
 
         return te.compute((tiles, *self.window, self.channels, width), element, name="conv.panels")
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor[0].op.inputs[0]
-        source, panels = core.op.inputs
-        copies = [source] if source.op.inputs else []
-        schedule, main = schedule_around(anchor[0], outputs, [core, panels, *copies], target)
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
+        core, panels = anchor.sums, anchor.weight
+        schedule, main = schedule_around(anchor.result, outputs, [core, panels, *anchor.copies], target)
         stage, tile = schedule[main], self.tile
         n, *o, k = stage.loops
         *outer, row = [stage.fuse(*o)] if self.flat else o
@@ -174,7 +173,7 @@ class ChannelsLast:
             schedule_stage(schedule[panels], target)
         else:
             schedule[panels].compute_inline()
-        for copy in copies:
+        for copy in anchor.copies:
             schedule_stage(schedule[copy], target)
         return schedule
 

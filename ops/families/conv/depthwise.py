@@ -32,6 +32,7 @@ from ...definition.strategy import OpStrategy
 from ..window import inside, known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .flat import lanes_for
+from .stages import ConvStages
 
 MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""
@@ -114,7 +115,7 @@ class Depthwise:
     def lanes(self) -> int:
         return lanes_for(self.outputs[-1], self.target.lanes(self.result.dtype))
 
-    def compute_rows(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute_rows(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
         tiles = math.ceil(self.outputs[-1] / self.lanes)
         source = self._source(x, tiles * self.lanes)
@@ -134,7 +135,7 @@ class Depthwise:
             *outer, last = (as_index(i) for i in index)
             return core[(*outer, last // self.lanes, last % self.lanes)]
 
-        return te.compute(self.result.shape, unfold, name="conv")
+        return ConvStages(te.compute(self.result.shape, unfold, name="conv"), x, source, weight, core)
 
     def _source(self, x: te.Tensor, width: int) -> te.Tensor:
         """x with its padding, its rows so long that ``width`` outputs can be computed of each."""
@@ -151,10 +152,9 @@ class Depthwise:
 
         return te.compute((*x.shape[:2], *shape), element, name="conv.source")
 
-    def schedule_rows(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor[0].op.inputs[0]
-        source = next(t for t in core.op.inputs if t.op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, [core, source], target)
+    def schedule_rows(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
+        core, source = anchor.sums, anchor.source
+        schedule, main = schedule_around(anchor.result, outputs, [core, source], target)
         stage = schedule[main]
         n, k, *o = stage.loops
         c, filters = stage.split(k, factor=self.multiplier)
@@ -182,7 +182,7 @@ class Depthwise:
 
     # N, …, C: vectors of channels
 
-    def compute_channels(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute_channels(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
         kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
@@ -199,13 +199,11 @@ class Depthwise:
             return te.sum(source[(n, *self._place(o, taps), c)] * weights[(*taps, c)], axis=taps)
 
         core = te.compute(self.result.shape, element, name="conv.sums")
-        return te.compute(self.result.shape, lambda *i: core[i], name="conv")
+        return ConvStages(te.compute(self.result.shape, lambda *i: core[i], name="conv"), x, source, weights, core)
 
-    def schedule_channels(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor[0].op.inputs[0]
-        source, weights = core.op.inputs
-        copies = [source] if source.op.inputs else []
-        schedule, main = schedule_around(anchor[0], outputs, [core, weights, *copies], target)
+    def schedule_channels(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
+        core = anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [core, anchor.weight, *anchor.copies], target)
         stage = schedule[main]
         n, *o, c = stage.loops
         lanes = target.lanes(main.dtype)
@@ -219,9 +217,9 @@ class Depthwise:
         vector, lane = schedule[core].split(c, factor=lanes)
         unrolled = self._unrolled(schedule[core].loops[-len(self.window) :])
         self._schedule_tile(schedule[core], [*outer, vector], outer[-1], lane, unrolled)
-        for copy in copies:
+        for copy in anchor.copies:
             schedule[copy].compute_inline()
-        schedule_stage(schedule[weights], target)
+        schedule_stage(schedule[anchor.weight], target)
         return schedule
 
     # Both

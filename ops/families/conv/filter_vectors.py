@@ -33,7 +33,7 @@ from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.nest.prefetches import CACHE_LINE
-from ....lowering.schedule import Schedule
+from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS, evict_each_other
 from ....schedules.fetch_ahead import fetch_ahead
@@ -45,7 +45,8 @@ from ...definition.strategy import OpStrategy
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
-from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
+from .stages import ConvStages
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
 
 CHANNELS_AHEAD = 4
 """How far ahead of their use rows of x are fetched, which processors do not foresee, as each is in another page."""
@@ -154,6 +155,13 @@ def _numbers(
 
 
 @dataclass(frozen=True, slots=True)
+class UnblockedStages(ConvStages):
+    """Sums with filters in vectors, and the ``squares`` of them, transposed: the last of these stages first."""
+
+    squares: Sequence[te.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
 class FilterVectors:
     """The numbers of such a convolution. The sums' ``places`` are the outputs, or all of these as one row."""
 
@@ -198,7 +206,7 @@ class FilterVectors:
         rows = self.channels * math.prod(self.window[:-1])
         return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> UnblockedStages:
         """Sums with filters in vectors; squares of places and filters of these, transposed; and the result."""
         x, weight = inputs
         kind, lanes = tensor_argument(result, "result"), self.lanes
@@ -215,14 +223,13 @@ class FilterVectors:
 
         shape = (kind.shape[0], self.panels * self.tile.blocks, *self.places, lanes)
         sums = te.compute(shape, element, name="conv.sums")
-        return unblocked(sums, kind, self.plane, lanes)
+        made, squares = unblocked(sums, kind, self.plane, lanes)
+        return UnblockedStages(made, x, source, weight, sums, squares)
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: UnblockedStages, outputs: Tensors, target: Target) -> Schedule:
         """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
-        squares = squares_of(anchor[0])
-        (sums,) = squares[-1].op.inputs
-        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
-        schedule, main = schedule_around(anchor[0], outputs, [*squares, sums, *borders], target)
+        squares, sums = anchor.squares, anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [*squares, sums, *anchor.copies], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops
         panel, k = stage.split(k, factor=self.width)
@@ -234,9 +241,9 @@ class FilterVectors:
         stage.parallel(task)
         schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
         schedule[sums].compute_at(stage, task)
-        for tensor in borders:
+        for tensor in anchor.copies:
             schedule_padded(schedule[tensor], False, target)
-        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
+        self._schedule_sums(schedule[sums], anchor)  # last of all: each step after a prefetch would check it again
         return schedule
 
     @property
@@ -255,11 +262,10 @@ class FilterVectors:
         chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
         return math.ceil(places / (chunks * whole)) * whole
 
-    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+    def _schedule_sums(self, stage: StageView, anchor: UnblockedStages) -> None:
         """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
-        stage = schedule[sums]
-        n, block, *outer, place, lane = stage.loops[: sums.ndim]
-        terms = stage.loops[sums.ndim :]
+        n, block, *outer, place, lane = stage.loops[: anchor.sums.ndim]
+        terms = stage.loops[anchor.sums.ndim :]
         across, column = stage.split(place, factor=self.tile.columns)
         stage.reorder(n, *outer, across, *terms, column, block, lane)
         stage.vectorize(lane)
@@ -267,6 +273,6 @@ class FilterVectors:
         stage.unroll(block)
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
         if panel > self.target.l1_bytes // 4:
-            fetch_ahead(stage, sums.op.inputs[1], terms[-1], STEPS_AHEAD)
+            fetch_ahead(stage, anchor.weight, terms[-1], STEPS_AHEAD)
         if self._from_afar:
-            fetch_ahead(stage, sums.op.inputs[0], terms[0], CHANNELS_AHEAD)
+            fetch_ahead(stage, anchor.source, terms[0], CHANNELS_AHEAD)

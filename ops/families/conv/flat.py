@@ -35,6 +35,7 @@ from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels, configured_tile
 from ..window import inside, known_window, spatial_axes
 from .attrs import ConvAttrs
+from .stages import ConvStages
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
@@ -142,10 +143,10 @@ class Pointwise:
     tile: RegisterTile
     pack: bool
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         return self.compute_terms(attrs, inputs, result, PRODUCTS)
 
-    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> te.Tensor:
+    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> ConvStages:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
@@ -167,18 +168,18 @@ class Pointwise:
             return te.sum(terms.multiply(value, weight[(k, c, *ones)]), axis=c)
 
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
-        return _unfold(flat, core, result, terms)
+        return ConvStages(_unfold(flat, core, result, terms), x, panels, weight, core)
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
         return self.schedule_terms(anchor, outputs, target)
 
     def schedule_terms(
-        self, anchor: Tensors, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
+        self, anchor: ConvStages, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
     ) -> Schedule:
         """``keep`` are stages that the caller schedules."""
-        core = anchor[0].op.inputs[0]
-        (panels,) = (t for t in core.op.inputs if t.op.name == "conv.panels")
-        return schedule_product(anchor[0], core, panels, 1, self.pack, outputs, self.tile, target, keep)
+        return schedule_product(
+            anchor.result, anchor.sums, anchor.source, 1, self.pack, outputs, self.tile, target, keep
+        )
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
@@ -197,10 +198,10 @@ class Shifted:
     flat: Flat
     tile: RegisterTile
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         return self.compute_terms(attrs, inputs, result, PRODUCTS)
 
-    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> te.Tensor:
+    def compute_terms(self, attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms) -> ConvStages:
         x, weight = inputs
         assert isinstance(result, TensorType)
         flat, width = self.flat, self.tile.columns
@@ -220,7 +221,7 @@ class Shifted:
             return te.sum(terms.multiply(source[place], weight[(k, c, *taps)]), axis=[c, *taps])
 
         core = te.compute((x.shape[0], flat.filters, tiles, width), element, name="conv.sums")
-        return _unfold(flat, core, result, terms)
+        return ConvStages(_unfold(flat, core, result, terms), x, source, weight, core)
 
     def _source(self, x: te.Tensor, attrs: ConvAttrs, positions: int, terms: Terms) -> te.Tensor:
         """x with its padding, in phases; with as many rows as the last tile reaches, shifted."""
@@ -240,16 +241,15 @@ class Shifted:
 
         return te.compute((*x.shape[:2], *flat.phases, rows, *flat.widths[1:]), element, name="conv.source")
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
         return self.schedule_terms(anchor, outputs, target)
 
     def schedule_terms(
-        self, anchor: Tensors, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
+        self, anchor: ConvStages, outputs: Tensors, target: Target, keep: Sequence[te.Tensor] = ()
     ) -> Schedule:
         """``keep`` are stages that the caller schedules."""
-        core = anchor[0].op.inputs[0]
-        (source,) = (t for t in core.op.inputs if t.op.name == "conv.source")
-        schedule, main = schedule_around(anchor[0], outputs, [core, source, *keep], target)
+        core, source = anchor.sums, anchor.source
+        schedule, main = schedule_around(anchor.result, outputs, [core, source, *keep], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops
         block, _ = stage.split(k, factor=self.tile.rows)

@@ -27,11 +27,12 @@ from ....schedules.register_tile import register_tile
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
 from ...definition.relations import tensor_argument
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
+from ...definition.strategy import Compute, OpStrategy, ScheduleFunction, Stages
 from ..byte_words import BYTES, ByteProduct, count_words, word
 from ..window import known_window, spatial_axes
 from .attrs import ConvAttrs
 from .flat import Flat, Pointwise, Shifted, Terms
+from .stages import ConvStages
 
 LEAST_CHANNELS = 3
 """Words of fewer channels, the rest filled up with zeros, are slower than one product a channel."""
@@ -52,6 +53,16 @@ def in_words(weight: Constant, rank: int) -> tuple[Constant, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class ByteStages(Stages):
+    """The flattened convolution, the words of the filters, if they are made here, and the sum of each filter's weights,
+    if it is needed."""
+
+    flat: ConvStages
+    words: Tensor | None = None
+    filter_sums: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ByteConv:
     """A flattened convolution of words of ``channels`` bytes a group, or of single channels widened to int32."""
 
@@ -60,11 +71,12 @@ class ByteConv:
     in_words: bool
     packed: bool
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ByteStages:
         x, weight = inputs
         if not self.in_words:
             wide = Terms(_widened, lambda value, factor: value * _widened(factor))
-            return self.flat.compute_terms(attrs, inputs, result, wide)
+            made = self.flat.compute_terms(attrs, inputs, result, wide)
+            return ByteStages(made.result, made)
         product = ByteProduct(weight.dtype, x.dtype)
         sums = _filter_sums(weight)
 
@@ -72,8 +84,9 @@ class ByteConv:
             return total + product.correction(sums[k]) if product.shifted else total
 
         terms = Terms(product.right_word, lambda value, factor: product.multiply(factor, value), finish)
-        words = self._channel_words(x, attrs.groups), self._filter_words(weight)
-        return self.flat.compute_terms(attrs, words, result, terms)
+        words = self._filter_words(weight)
+        made = self.flat.compute_terms(attrs, (self._channel_words(x, attrs.groups), words), result, terms)
+        return ByteStages(made.result, made, None if self.packed else words, sums if product.shifted else None)
 
     def _channel_words(self, x: Tensor, groups: int) -> Tensor:
         count = count_words(self.channels)
@@ -95,14 +108,14 @@ class ByteConv:
         window = weight.shape[2 : 2 + self.flat.flat.attrs.rank]
         return te.compute((weight.shape[0], count_words(self.channels), *window), element, name="conv.filters")
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        core, *sums = anchor[0].op.inputs
-        filters = [t for t in core.op.inputs if t.op.name == "conv.filters" and not self.packed]
-        schedule = self.flat.schedule_terms(anchor, outputs, target, keep=[*filters, *sums])
-        for tensor in filters:
-            schedule_freely(schedule, schedule[tensor].name, target)
-        for tensor in sums:
-            _schedule_sums(schedule, tensor, self.channels * math.prod(self.flat.flat.window), target)
+    def schedule(self, attrs: ConvAttrs, anchor: ByteStages, outputs: Tensors, target: Target) -> Schedule:
+        words, sums = anchor.words, anchor.filter_sums
+        keep = [tensor for tensor in (words, sums) if tensor is not None]
+        schedule = self.flat.schedule_terms(anchor.flat, outputs, target, keep)
+        if words is not None:
+            schedule_freely(schedule, schedule[words].name, target)
+        if sums is not None:
+            _schedule_sums(schedule, sums, self.channels * math.prod(self.flat.flat.window), target)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:

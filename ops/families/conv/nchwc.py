@@ -40,6 +40,7 @@ from ...definition.strategy import OpStrategy
 from ..window import known_window, padded, spatial_axes
 from .attrs import ConvAttrs
 from .border import Border
+from .stages import ConvStages
 
 STEPS_AHEAD = 16
 """How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
@@ -278,7 +279,7 @@ class Blocked:
         steps *= self.border(tile).share if self.leaves_out else 1.0
         return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
         x, weight = inputs
         kind = tensor_argument(result, "result")
@@ -312,19 +313,17 @@ class Blocked:
             places = (ZERO, ravel_index(output, self.outputs)) if self.in_row else output
             return sums[(n, k, *places, c)]
 
-        return te.compute(kind.shape, unfold, name="conv")
+        return ConvStages(te.compute(kind.shape, unfold, name="conv"), x, source, weight, sums)
 
     def _first(self, weight: te.Tensor, ko: Axis) -> ExprLike:
         """The first block of channels (or channel) of the group that a block of filters is in."""
         group = self.filters // self.attrs.groups
         return 0 if self.attrs.groups == 1 else ko * self.block // group * weight.shape[1]
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
         """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and what follows them."""
-        tile = self.tile
-        sums = anchor[0].op.inputs[0]
-        borders = [t for t in sums.op.inputs if t.op.name == "conv.padded"]
-        schedule, main = schedule_around(anchor[0], outputs, [sums, *borders], target)
+        tile, sums = self.tile, anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops
         stripe, part = stage.split(block, factor=tile.blocks)
@@ -333,10 +332,10 @@ class Blocked:
         if self.in_row:
             places = stage.fuse(*outer, column) if outer else column
             outer = []
-            chunk, column = stage.split(places, factor=self._chunk(sums) * tile.columns)
+            chunk, column = stage.split(places, factor=self._chunk(anchor.source) * tile.columns)
         else:
             *outer, row = outer
-            chunk, row = stage.split(row, factor=self._chunk(sums) * tile.rows)
+            chunk, row = stage.split(row, factor=self._chunk(anchor.source) * tile.rows)
             down, row = stage.split(row, factor=tile.rows)
             tiles, rows = [down], [row]
         across, column = stage.split(column, factor=tile.columns)
@@ -347,21 +346,20 @@ class Blocked:
         task = stage.fuse(n, *outer, chunk, stripe)
         stage.parallel(task)
         schedule[sums].compute_at(stage, across)
-        for tensor in borders:
+        for tensor in anchor.copies:
             schedule_padded(schedule[tensor], attrs.data.is_blocked, target)
-        self._schedule_sums(schedule, sums)  # last of all: each step after a prefetch would check it again
+        self._schedule_sums(schedule[sums], anchor)  # last of all: each step after a prefetch would check it again
         return schedule
 
-    def _schedule_sums(self, schedule: Schedule, sums: te.Tensor) -> None:
+    def _schedule_sums(self, stage: StageView, anchor: ConvStages) -> None:
         """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
-        stage = schedule[sums]
-        n, block, *outer, row, column, lane = stage.loops[: sums.ndim]
-        terms = stage.loops[sums.ndim :]
+        n, block, *outer, row, column, lane = stage.loops[: anchor.sums.ndim]
+        terms = stage.loops[anchor.sums.ndim :]
         stage.reorder(n, *outer, *terms, row, column, block, lane)
         stage.vectorize(lane)
         for loop in (row, column, block):
             stage.unroll(loop)
-        self._fetch_ahead(stage, sums.op.inputs[1], terms[-1])
+        self._fetch_ahead(stage, anchor.weight, terms[-1])
 
     def _fetch_ahead(self, stage: StageView, weight: te.Tensor, innermost: LoopView) -> None:
         """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
@@ -370,12 +368,12 @@ class Blocked:
         if size > self.target.l1_bytes // 4:
             fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
 
-    def _chunk(self, sums: te.Tensor) -> int:
-        """How many rows of tiles a task takes: few enough for many tasks, and for what they read to stay in cache."""
+    def _chunk(self, data: te.Tensor) -> int:
+        """How many rows of tiles a task takes: few enough for many tasks, and for the data that they read to stay in
+        cache."""
         tile, (*outer, rows, columns) = self.tile, self.grid
         tiles = math.ceil(columns / tile.columns) if self.in_row else math.ceil(rows / tile.rows)
         stripes = self.filters // (self.block * tile.blocks) * math.prod(outer)
-        data = sums.op.inputs[0]
         image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
         for extent, window in zip(data.shape[2 : 2 + len(outer)], self.window, strict=False):
             image = image * window // (const_int(extent) or 1)

@@ -34,6 +34,7 @@ from ...definition.strategy import OpStrategy
 from ..window import spatial_axes
 from .attrs import ConvAttrs
 from .flat import lanes_for
+from .stages import ConvStages
 
 STEPS_UNROLLED = 2
 """Channels between two tests whether the sum ends."""
@@ -41,6 +42,13 @@ WIDE = 4
 """Tiles side by side, at least: rows of the result are written, and rows of x read, some lines at a time."""
 FEW_TASKS = 4
 """So many tasks that pack their own vectors are better than more that share them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStages(ConvStages):
+    """The source are vectors of ``places``: x, or what its strides leave of it."""
+
+    places: te.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,7 @@ class PackedPointwise:
         steps = self._steps(self.tile, self.target.fma_per_cycle)
         return images * self.channels * steps + moved([x, weight, result, *copied])
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> PackedStages:
         x, weight = inputs
         kind = tensor_argument(result, "result")
         count, lanes, rows = math.prod(self.outputs), self.tile.lanes, self.tile.rows
@@ -132,16 +140,15 @@ class PackedPointwise:
             position = ravel_index([as_index(i) for i in o], self.outputs)
             return sums[n, k, position // lanes, position % lanes]
 
-        return te.compute(kind.shape, unfold, name="conv")
+        return PackedStages(te.compute(kind.shape, unfold, name="conv"), x, source, weight, sums, places)
 
-    def schedule(self, attrs: ConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: PackedStages, outputs: Tensors, target: Target) -> Schedule:
         """Chunks of positions in parallel, and shares of the filters if these are few; in each, panels of filters, and
         for each of these the chunk's tiles, with what follows their sums."""
         tile, (chunk, share) = self.tile, self._tasks()
-        sums = anchor[0].op.inputs[0]
-        source = sums.op.inputs[0]
-        places = [t for t in source.op.inputs if t.op.name == "conv.places"]
-        schedule, main = schedule_around(anchor[0], outputs, [sums, source, *places], target)
+        sums, source = anchor.sums, anchor.source
+        places = [anchor.places] if self.strided else []
+        schedule, main = schedule_around(anchor.result, outputs, [sums, source, *places], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops[: main.ndim]
         vector, lane = stage.split(stage.fuse(*spatial), factor=tile.lanes)

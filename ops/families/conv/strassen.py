@@ -32,7 +32,7 @@ from ...definition.cost import elements_of
 from ...definition.layout_rule import Held, LayoutUse, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
-from ...definition.strategy import OpStrategy, register_strategy
+from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..matmul.quarters import PRODUCTS, Planes, Quartered, ResultLoops, known_planes
 from ..window import axis_extents, check_ranks, known_window, window_shape
 from .attrs import ConvAttrs
@@ -98,13 +98,21 @@ SPARE_REGISTERS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class StrassenStages(Stages):
+    """The sums of quarters of x, and the products of these with the planes."""
+
+    sums: te.Tensor
+    products: te.Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class StrassenConv:
     """A convolution of which all but the number of images is known, to ``outputs`` places; its cuts."""
 
     outputs: tuple[int, ...]
     cuts: Quartered
 
-    def compute(self, attrs: StrassenConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: StrassenConvAttrs, inputs: Tensors, result: Type) -> StrassenStages:
         x, planes = inputs
         cuts, block = self.cuts, attrs.data.factor("C")
         blocks = cuts.terms // 2 // block
@@ -113,24 +121,25 @@ class StrassenConv:
             y, across = unravel_index(place, self.outputs)
             return x[(*batch, k * blocks + at, y * attrs.strides[0], across * attrs.strides[1], lane)]
 
-        products = cuts.products(cuts.sums(x.shape[:1], block, left), planes)
+        sums = cuts.sums(x.shape[:1], block, left)
+        products = cuts.products(sums, planes)
 
         def element(n: Axis, ko: Axis, y: Axis, across: Axis, ki: Axis) -> Expr:
             return cuts.result(
                 products, [n], ravel_index([as_index(y), as_index(across)], self.outputs), ko * cuts.tile.lanes + ki
             )
 
-        return te.compute(tensor_argument(result, "result").shape, element, name="strassen")
+        made = te.compute(tensor_argument(result, "result").shape, element, name="strassen")
+        return StrassenStages(made, sums, products)
 
-    def schedule(self, attrs: StrassenConvAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        (products,) = anchor[0].op.inputs
-        schedule, main = schedule_around(anchor[0], outputs, [products, products.op.inputs[0]], target)
+    def schedule(self, attrs: StrassenConvAttrs, anchor: StrassenStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main = schedule_around(anchor.result, outputs, [anchor.products, anchor.sums], target)
         stage, cuts = schedule[main], self.cuts
         n, block, y, across, lane = stage.loops[: main.ndim]
         i, row = stage.split(stage.fuse(y, across), factor=cuts.half)
         j, block = stage.split(block, factor=cuts.columns // 2 // cuts.tile.lanes)
         panel, vector = stage.split(block, factor=cuts.width // cuts.tile.lanes)
-        cuts.schedule(schedule, stage, ResultLoops([n], i, row, j, panel, vector, lane), products)
+        cuts.schedule(schedule, stage, ResultLoops([n], i, row, j, panel, vector, lane), anchor.products)
         return schedule
 
 

@@ -33,7 +33,7 @@ from ...definition.attrs import Attrs, all_non_negative, all_positive, attr, pos
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
-from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from ...definition.strategy import OpStrategy, Stages, register_strategy, schedule_default
 from ..window import (
     AutoPad,
     check_auto_pad,
@@ -127,6 +127,14 @@ MOST_PHASES = 16
 
 
 @dataclass(frozen=True, slots=True)
+class PhasedStages(Stages):
+    """A copy of x, and the sums of each phase that a tap reaches."""
+
+    source: te.Tensor
+    cores: Sequence[te.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
 class Phased:
     """For known extents: a convolution of stride 1 for each of the phases that outputs fall into.
 
@@ -174,7 +182,7 @@ class Phased:
         rows = self.filters // self.attrs.groups
         return register_tile(rows, self.positions, self.target, self.result.dtype, divides=True)
 
-    def compute(self, attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> PhasedStages:
         x, weight = inputs
         width = self.tile.columns
         tiles = math.ceil(self.positions / width)
@@ -195,7 +203,8 @@ class Phased:
                     value = te.if_then_else(te.all(*here), core[n, k, position // width, position % width], value)
             return value
 
-        return te.compute(self.result.shape, element, name="conv_transpose")
+        made = te.compute(self.result.shape, element, name="conv_transpose")
+        return PhasedStages(made, source, [core for core in cores.values() if core is not None])
 
     def _source(self, x: te.Tensor, positions: int) -> te.Tensor:
         """x from m - shift of the first output on; with as many rows as the last tile reaches."""
@@ -243,10 +252,8 @@ class Phased:
         name = "conv_transpose.sums" + "".join(map(str, phase))
         return te.compute((source.shape[0], self.filters, tiles, width), element, name=name)
 
-    def schedule(self, attrs: ConvTransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        cores = anchor[0].op.inputs
-        source = next(t for t in cores[0].op.inputs if t.op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, [*cores, source], target)
+    def schedule(self, attrs: ConvTransposeAttrs, anchor: PhasedStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main = schedule_around(anchor.result, outputs, [*anchor.cores, anchor.source], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops
         tile = self.tile
@@ -257,10 +264,10 @@ class Phased:
                 stage.unroll(phase)
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
-        for core in cores:
+        for core in anchor.cores:
             schedule[core].compute_at(stage, tasks)
             schedule_core(schedule, core, tile)
-        copy = schedule[source]
+        copy = schedule[anchor.source]
         loops = copy.loops
         _, lane = copy.split(loops[-1], factor=lanes_for(self.widths[-1], tile.lanes))
         copy.vectorize(lane)

@@ -21,9 +21,9 @@ TRANSPOSED_CYCLES = 0.4
 """To transpose an element: of 16 lanes, four shuffles, a load and a store for sixteen."""
 
 
-def unblocked(sums: te.Tensor, kind: TensorType, plane: Sequence[int], lanes: int) -> te.Tensor:
-    """The result, of type ``kind``, of sums[n, channels / lanes, …, lane]. Its last axes are the ``plane``: places that
-    follow each other in memory. The sums may have them as one axis."""
+def unblocked(sums: te.Tensor, kind: TensorType, plane: Sequence[int], lanes: int) -> tuple[te.Tensor, list[te.Tensor]]:
+    """The result, of type ``kind``, of sums[n, channels / lanes, …, lane], and the stages between, the last first. Its
+    last axes are the ``plane``: places that follow each other in memory. The sums may have them as one axis."""
     before_plane = kind.ndim - len(plane)
     widths = plane if sums.ndim == kind.ndim + 1 else [math.prod(plane)]
 
@@ -36,22 +36,14 @@ def unblocked(sums: te.Tensor, kind: TensorType, plane: Sequence[int], lanes: in
 
     squares = math.ceil(math.prod(plane) / lanes)
     rows = te.compute((*sums.shape[:before_plane], squares, lanes * lanes), load, name="conv.rows")
-    made, *_ = transposed(rows, lanes, "conv")
+    stages = transposed(rows, lanes, "conv")
 
     def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
         before, places = index[: -len(plane)], index[-len(plane) :]
         place = ravel_index([as_index(i) for i in places], plane)
-        return made[(n, k // lanes, *before, place // lanes, k % lanes * lanes + place % lanes)]
+        return stages[0][(n, k // lanes, *before, place // lanes, k % lanes * lanes + place % lanes)]
 
-    return te.compute(kind.shape, unfold, name="conv")
-
-
-def squares_of(result: te.Tensor) -> list[te.Tensor]:
-    """The stages between the sums and a result that ``unblocked`` has made: the last first."""
-    stages = [*result.op.inputs]
-    while stages[-1].op.name != "conv.rows":
-        stages.append(*stages[-1].op.inputs)
-    return stages
+    return te.compute(kind.shape, unfold, name="conv"), stages
 
 
 def split_places(stage: StageView, plane: Sequence[LoopView], chunk: int, lanes: int) -> tuple[LoopView, ...]:

@@ -39,11 +39,11 @@ from ...definition.attrs import Attrs, all_non_negative, attr, one_of
 from ...definition.cost import moved
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
-from ...definition.strategy import OpStrategy, register_strategy
+from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..bilinear import chosen
 from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
 from .nchwc import check_blocked
-from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, squares_of, unblocked
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
 from .winograd_blocking import Blocking, Products
 from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
 
@@ -128,6 +128,29 @@ AHEAD_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
+class WinogradStages(Stages):
+    """What is ``taken`` of x, its rows transformed, and its columns: the ``inputs``. Their ``products`` with the
+    ``planes``. The rows of these transformed, and their columns, which are tiles ``made``; the result in blocks of
+    channels, and the ``squares`` by which it becomes one in NCHW, the last of these stages first."""
+
+    taken: te.Tensor
+    taken_rows: te.Tensor
+    inputs: te.Tensor
+    planes: te.Tensor
+    products: te.Tensor
+    made_rows: te.Tensor
+    made: te.Tensor
+    blocked: te.Tensor
+    squares: Sequence[te.Tensor] = ()
+
+    @property
+    def before_result(self) -> list[te.Tensor]:
+        """All stages that are computed before the result, which may be the one in blocks."""
+        between = [self.blocked, *self.squares] if self.squares else []
+        return [self.products, self.inputs, self.taken_rows, self.made_rows, self.made, *between]
+
+
+@dataclass(frozen=True, slots=True)
 class Winograd:
     """A convolution of which all but the number of images is known, and how it is cut."""
 
@@ -147,13 +170,20 @@ class Winograd:
         """How many blocks of the result's channels a panel computes."""
         return self.width // self.lanes
 
-    def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> WinogradStages:
         x, planes = inputs
-        products = self._products(self._inputs(x), planes)
-        return self._result(products, tensor_argument(result, "result"))
+        kind = tensor_argument(result, "result")
+        taken = self._inputs(x)
+        products = self._products(taken[-1], planes)
+        made = self._result(products, kind)
+        if self.attrs.out is not NCHW:
+            return WinogradStages(made[-1], *taken, planes, products, *made)
+        unblocked_result, squares = unblocked(made[-1], kind, known_window(kind.shape[2:4]), self.lanes)
+        return WinogradStages(unblocked_result, *taken, planes, products, *made, squares)
 
-    def _inputs(self, x: te.Tensor) -> te.Tensor:
-        """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0."""
+    def _inputs(self, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0. Gives
+        d, Bᵀ d, and V."""
         n, blocks, height, width, lanes = x.shape
         size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
         matrix, (top, left, *_) = transforms(size).inputs, self.attrs.padding
@@ -176,7 +206,8 @@ class Winograd:
         def by_columns(b: Axis, g: Axis, i: Axis, j: Axis, co: Axis, t: Axis, ci: Axis) -> Expr:
             return chosen(j, [input_row(row, [half[b, g, co, t, i, c, ci] for c in range(points)]) for row in matrix])
 
-        return te.compute((n, self.groups, points, points, blocks, group, lanes), by_columns, name="winograd.inputs")
+        inputs = te.compute((n, self.groups, points, points, blocks, group, lanes), by_columns, name="winograd.inputs")
+        return tiles, half, inputs
 
     def _products(self, taken: te.Tensor, planes: te.Tensor) -> te.Tensor:
         """M[n, group, panel, i, j, tile, filter] = Σ V ⊙ U."""
@@ -189,8 +220,8 @@ class Winograd:
         shape = (n, groups, planes.shape[0], points, points, group, self.width)
         return te.compute(shape, element, name="winograd.products")
 
-    def _result(self, products: te.Tensor, kind: TensorType) -> te.Tensor:
-        """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles."""
+    def _result(self, products: te.Tensor, kind: TensorType) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+        """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles. Gives Aᵀ M, too."""
         n, lanes, (height, width) = kind.shape[0], self.lanes, kind.shape[2:4]
         size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
         matrix, parts = transforms(size).outputs, self.parts
@@ -212,45 +243,36 @@ class Winograd:
             tile = y // size * self.tiles[1] + x // size
             return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
 
-        made = te.compute((n, blocks, height, width, lanes), place, name="winograd")
-        return unblocked(made, kind, known_window((height, width)), lanes) if self.attrs.out is NCHW else made
+        return half, tiles, te.compute((n, blocks, height, width, lanes), place, name="winograd")
 
-    def schedule(self, attrs: WinogradAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: WinogradAttrs, anchor: WinogradStages, outputs: Tensors, target: Target) -> Schedule:
         """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
-        squares = squares_of(anchor[0]) if attrs.out is NCHW else []
-        (result,) = squares[-1].op.inputs if squares else anchor
-        made = result.op.inputs[0]
-        half = made.op.inputs[0]
-        products = half.op.inputs[0]
-        inputs, planes = products.op.inputs
-        blocked = [result, *squares] if squares else []
-        stages = [products, inputs, inputs.op.inputs[0], half, made, *blocked]
-        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+        inputs, planes, products = anchor.inputs, anchor.planes, anchor.products
+        schedule, main = schedule_around(anchor.result, outputs, anchor.before_result, target)
         stage = schedule[main]
-        if squares:
-            group, panels = self._schedule_strips(schedule, stage, squares)
-            self._schedule_tiles(schedule, schedule[result], made)
-            schedule[result].compute_at(stage, panels)
+        if anchor.squares:
+            group, panels = self._schedule_strips(schedule, stage, anchor.squares)
+            self._schedule_tiles(schedule, schedule[anchor.blocked], anchor)
+            schedule[anchor.blocked].compute_at(stage, panels)
         else:
-            n, panel, tile, *inner = self._schedule_tiles(schedule, stage, made)
+            n, panel, tile, *inner = self._schedule_tiles(schedule, stage, anchor)
             panels, panel = stage.split(panel, factor=self.blocking.together)
             group, tile = stage.split(tile, factor=self.blocking.group)
             stage.reorder(n, group, panels, panel, tile, *inner)
             group = stage.fuse(n, group)
-        by_group = self._by_group(anchor[0], planes)
+        by_group = self._by_group(anchor.result, planes)
         stage.parallel(group if by_group else panels)
         block, channel = self._schedule_products(schedule[products])
         schedule[products].compute_at(stage, panels)
-        _schedule_inputs(schedule, inputs, parallel=not by_group)
+        _schedule_inputs(schedule, anchor, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
         ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
         fetch_ahead(schedule[products], planes, channel, ahead)  # last of all: each step would check it again
         fetch_ahead(schedule[products], inputs, block, 1)
         return schedule
 
-    def _schedule_tiles(self, schedule: Schedule, stage: StageView, made: te.Tensor) -> list[LoopView]:
+    def _schedule_tiles(self, schedule: Schedule, stage: StageView, anchor: WinogradStages) -> list[LoopView]:
         """Tile by tile, all blocks of a panel; its loops. What goes before a tile is computed for each of them."""
-        half = made.op.inputs[0]
         n, block, row, column, lane = stage.loops
         panel, part = stage.split(block, factor=self.parts)
         down, i = stage.split(row, factor=self.attrs.size)
@@ -261,9 +283,10 @@ class Winograd:
         stage.reorder(*loops)
         stage.vectorize(lane)
         stage.unroll(j)
-        _schedule_result(schedule[made], schedule[half])
-        schedule[made].compute_at(stage, i)
-        schedule[half].compute_at(stage, part)
+        made, made_rows = schedule[anchor.made], schedule[anchor.made_rows]
+        _schedule_result(made, made_rows)
+        made.compute_at(stage, i)
+        made_rows.compute_at(stage, part)
         return loops
 
     def _schedule_strips(
@@ -298,18 +321,18 @@ class Winograd:
         return co, ci
 
 
-def _schedule_inputs(schedule: Schedule, inputs: te.Tensor, parallel: bool) -> None:
+def _schedule_inputs(schedule: Schedule, anchor: WinogradStages, parallel: bool) -> None:
     """Tile by tile, a vector of channels at a time; x is read where its rows are transformed."""
-    stage, half = schedule[inputs], inputs.op.inputs[0]
+    stage, rows = schedule[anchor.inputs], schedule[anchor.taken_rows]
     n, group, i, j, block, tile, lane = stage.loops
     stage.reorder(n, group, block, tile, i, j, lane)
     stage.vectorize(lane)
     stage.unroll(j)
     if parallel:
         stage.parallel(block)
-    schedule[half.op.inputs[0]].compute_inline()
-    _schedule_rows(schedule[half])
-    schedule[half].compute_at(stage, tile)
+    schedule[anchor.taken].compute_inline()
+    _schedule_rows(rows)
+    rows.compute_at(stage, tile)
 
 
 def _schedule_result(stage: StageView, half: StageView) -> None:
