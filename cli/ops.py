@@ -24,7 +24,7 @@ from ..graph.node import Call, Var
 from ..graph.types import tensor_type
 from ..ops import nn
 from ..ops.definition.attrs import REQUIRED
-from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op
+from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op, op_of
 from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from .report import make_console
@@ -161,9 +161,9 @@ def _implementations(target: Target) -> dict[Op, dict[str, int]]:
     """
     found: dict[Op, dict[str, int]] = {op: {} for op in all_ops()}
     for call in _sample_calls():
-        assert isinstance(call.op, Op)
-        strategy = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, target)
-        found[call.op].update(_priorities(strategy))
+        op = op_of(call)
+        strategy = strategy_of(op, call.attrs, [a.type for a in call.args], call.type, target)
+        found[op].update(_priorities(strategy))
     for op, names in found.items():
         if not names:  # one implementation for all calls, whatever their types
             names.update(_priorities(strategy_of(op, None, (), tensor_type((), "float32"), target)))

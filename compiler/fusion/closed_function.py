@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...graph.node import Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.structural import graph_hash
-from ...ops.definition.registry import Op
+from ...ops.definition.registry import op_of
 from ..symbols import Symbol, by_position, renamed, symbols_of
 from .partition import Group
 
@@ -41,8 +41,9 @@ def as_function(group: Group, batch: Iterable[Symbol] = (), batch_size: int | No
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
         args = tuple(_inside(a, made) for a in call.args)
-        assert isinstance(call.op, Op)
-        made[call] = call.op(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=(), value=None)
+        made[call] = (
+            op_of(call)(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=(), value=None)
+        )
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     samples = tuple(symbols[symbol] for symbol in batch if symbol in symbols)

@@ -23,7 +23,7 @@ from ...base.aligned import aligned
 from ...base.errors import LoopwrightError, SelectionError
 from ...base.mapped import give_back
 from ...graph.layout import Layout
-from ...graph.node import Call, Constant, Function, ImportedValue, Node, Var
+from ...graph.node import Call, Constant, Function, ImportedValue, Node, Var, tensor_of
 from ...graph.types import TensorType
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ir.constants import ONE
@@ -197,16 +197,15 @@ def _stand_in(node: Node, state: Wanted) -> Node:
         return node
     if isinstance(state, Packed):
         return Var("x", state.type)
-    assert isinstance(node.type, TensorType)
-    return Var("x", state.type_of(node.type))
+    return Var("x", state.type_of(tensor_of(node)))
 
 
 def _of_rank(node: Node, state: State, rank: int) -> Node:
     """As ``_stand_in``, with leading axes where the value has fewer."""
-    assert isinstance(node.type, TensorType)
-    missing = rank - node.type.ndim
+    kind = tensor_of(node)
+    missing = rank - kind.ndim
     if state is None and missing:
-        return Var("x", TensorType((*(ONE,) * missing, *node.type.shape), node.type.dtype))
+        return Var("x", TensorType((*(ONE,) * missing, *kind.shape), kind.dtype))
     return _stand_in(node, state)
 
 
@@ -217,10 +216,7 @@ def remade(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
     """
     op = op_of(call) if use.op is None else use.op
     made = replace(op(*args, attrs=use.attrs, origin=call.origin), value=_value_in_layout(call, use.result))
-    assert isinstance(call.type, TensorType) or use.result is None
-    expected = (
-        use.result.type_of(call.type) if use.result is not None and isinstance(call.type, TensorType) else call.type
-    )
+    expected = call.type if use.result is None else use.result.type_of(tensor_of(call))
     if made.type is not expected:
         raise LoopwrightError(
             f"the layout rule of {call.op.name} says that its result is {expected} in layout {use.result}, "
@@ -233,9 +229,8 @@ def _value_in_layout(call: Call, state: State) -> ImportedValue | None:
     """What the imported model calls the result of a call that is now held in a state."""
     if call.value is None or state is None:
         return call.value
-    assert isinstance(call.type, TensorType)
     order = tuple(place for name in state.primal.names for place in state.layout.digits(name))
-    return replace(call.value, order=order, shape=call.type.shape)
+    return replace(call.value, order=order, shape=tensor_of(call).shape)
 
 
 def _steps(state: State, wanted: State) -> Iterator[tuple[Layout, Layout]]:
@@ -345,8 +340,7 @@ def _arranged(node: Node, state: State, wanted: Wanted) -> Node:
         assert isinstance(node, Constant)
         return wanted.packed(node)
     if wanted is not None and state is None:
-        assert isinstance(node.type, TensorType)
-        missing = wanted.primal.ndim - node.type.ndim
+        missing = wanted.primal.ndim - tensor_of(node).ndim
         if missing:
             node = _with_leading_axes(node, missing)
     for source, destination in _steps(state, wanted):

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeGuard
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ir.constants import ONE
-from ...ops.definition.registry import Op, get_op
+from ...ops.definition.registry import get_op, op_of
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
 from ...ops.families.pool import AVG_POOL, AvgPoolAttrs
@@ -48,11 +48,9 @@ class _Found:
 
     def turned(self, done: Mapping[Node, Node]) -> Call:
         """The convolution of the pool, for what has become of the nodes."""
-        assert isinstance(self.pool.op, Op)
-        assert isinstance(self.conv.op, Op)
         x, weight = (done[node] for node in self.conv.args)
-        made = self.pool.op(x, attrs=self.pool.attrs, origin=self.pool.origin)
-        made = self.conv.op(made, weight, attrs=self.conv.attrs, origin=self.conv.origin)
+        made = op_of(self.pool)(x, attrs=self.pool.attrs, origin=self.pool.origin)
+        made = op_of(self.conv)(made, weight, attrs=self.conv.attrs, origin=self.conv.origin)
         if self.shifted is not None:
             made = ADD(made, self.shifted.args[1], origin=self.shifted.origin)
         return replace(made, value=self.pool.value)

@@ -23,7 +23,7 @@ from ...ir.constants import const_int
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
-from ...ops.definition.registry import Op
+from ...ops.definition.registry import op_of
 from ..symbols import Symbol, extents_of, symbols_of
 from .specialize import with_params
 
@@ -118,9 +118,8 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxy
 
 def _problem_at(call: Call, values: Values) -> str | None:
     """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
-    assert isinstance(call.op, Op)
     try:
-        result = call.op.infer([_at(a.type, values) for a in call.args], call.attrs)
+        result = op_of(call).infer([_at(a.type, values) for a in call.args], call.attrs)
         expected = _at(call.type, values)
     except (TypeInferenceError, ExpressionError) as error:
         return str(error)

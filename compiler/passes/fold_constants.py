@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet
+from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, tensor_of
 from ...graph.types import TensorType
 from ...graph.visit import inputs, post_order, rewrite
 from ...ops.definition.registry import Op, OpPattern
@@ -85,18 +85,16 @@ def _tensors(node: Node) -> list[Node]:
 
 def _growth(node: Node) -> float:
     """By how many bytes a value is larger than what it is made of; infinite where it takes too many steps."""
-    assert isinstance(node.type, TensorType)
     nodes = post_order(node)
     if any(_elements(tensor) > MAX_STEPS for n in nodes for tensor in _tensors(n)):
         return math.inf
     sources = sum(n.value.nbytes for n in nodes if isinstance(n, Constant))
-    return _elements(node) * node.type.dtype.storage_bytes - sources
+    return _elements(node) * tensor_of(node).dtype.storage_bytes - sources
 
 
 def _elements(tensor: Node) -> float:
     """Infinite where an extent is open."""
-    assert isinstance(tensor.type, TensorType)
-    shape = tensor.type.static_shape
+    shape = tensor_of(tensor).static_shape
     return math.inf if shape is None else math.prod(shape)
 
 

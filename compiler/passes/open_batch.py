@@ -16,7 +16,7 @@ from ...graph.types import TensorType, given_shapes
 from ...graph.visit import rewrite
 from ...ir.build import index_var
 from ...ir.constants import const_int
-from ...ops.definition.registry import Op, get_op
+from ...ops.definition.registry import get_op, op_of
 from ..symbols import Symbol, leading_dimensions, symbols_of
 from .constraints import settle_dimensions
 from .flatten_tuples import flatten_tuples
@@ -115,8 +115,7 @@ def _with_batch(function: Function, params: Mapping[Var, Var], batch: Symbol) ->
         if isinstance(node, Var):
             return params.get(node)
         if isinstance(node, Call):
-            assert isinstance(node.op, Op)
-            made = node.op(*node.args, attrs=_attributes(node, batch), origin=node.origin)
+            made = op_of(node)(*node.args, attrs=_attributes(node, batch), origin=node.origin)
             return replace(made, value=node.value)
         return None
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ops.definition.registry import Op, get_op
+from ...ops.definition.registry import get_op, op_of
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
 
@@ -92,11 +92,10 @@ def _per_channel(shift: Constant, conv: Call) -> Array | None:
 
 def _scaled(conv: Call, a: Array, norm: Call) -> Call:
     """The convolution with output channel k multiplied by a[k], by way of its weight."""
-    weight, attrs, op = _value(conv.args[1]), conv.attrs, conv.op
-    assert isinstance(op, Op)
+    weight, attrs = _value(conv.args[1]), conv.attrs
     filters = attrs.kernel.position("O")
     scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))).astype(weight.dtype)
-    return op(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))
+    return op_of(conv)(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))
 
 
 def _shifted(x: Node, b: Array, norm: Call) -> Call:

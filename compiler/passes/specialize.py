@@ -10,7 +10,7 @@ from ...graph.node import Call, Function, Node, Var
 from ...graph.types import GivenShape, TensorType, given_shapes, tensor_type
 from ...graph.visit import rewrite
 from ...ir.constants import const_int
-from ...ops.definition.registry import Op
+from ...ops.definition.registry import op_of
 from .flatten_tuples import flatten_tuples
 
 
@@ -38,8 +38,7 @@ def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
         if isinstance(node, Var):
             return params.get(node)
         if isinstance(node, Call):
-            assert isinstance(node.op, Op)
-            return replace(node.op(*node.args, attrs=node.attrs, origin=node.origin), value=node.value)
+            return replace(op_of(node)(*node.args, attrs=node.attrs, origin=node.origin), value=node.value)
         return None
 
     if not params:

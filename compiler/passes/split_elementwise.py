@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...graph.node import Call, Function, Node
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ops.definition.registry import Op, OpPattern
+from ...ops.definition.registry import OpPattern, op_of
 from ..fusion.fusion_rules import is_assembled
 
 
@@ -36,9 +36,7 @@ def _is_only_reader(node: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> boo
 def _on_parts(node: Node) -> Node:
     assert isinstance(node, Call)
     (whole,) = node.args
-    assert isinstance(node.op, Op)
-    if node.op.pattern is not OpPattern.ELEMENTWISE or not isinstance(whole, Call) or not is_assembled(whole):
+    if op_of(node).pattern is not OpPattern.ELEMENTWISE or not isinstance(whole, Call) or not is_assembled(whole):
         return node
-    assert isinstance(whole.op, Op)
-    parts = (node.op(part, attrs=node.attrs, origin=node.origin) for part in whole.args)
-    return replace(whole.op(*parts, attrs=whole.attrs, origin=whole.origin), value=node.value)
+    parts = (op_of(node)(part, attrs=node.attrs, origin=node.origin) for part in whole.args)
+    return replace(op_of(whole)(*parts, attrs=whole.attrs, origin=whole.origin), value=node.value)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ir.constants import const_int
-from ...ops.definition.registry import Op, get_op
+from ...ops.definition.registry import get_op, op_of
 from ...ops.families.reshape import reshape
 
 ADD, DENSE, MATMUL, RESHAPE, SLICE, TAKE = (
@@ -70,8 +70,7 @@ class _Part:
 
 def _called(call: Call, *args: Node) -> Call:
     """The operator of a call, of other arguments."""
-    assert isinstance(call.op, Op)
-    return replace(call.op(*args, attrs=call.attrs), origin=call.origin)
+    return replace(op_of(call)(*args, attrs=call.attrs), origin=call.origin)
 
 
 def _column_axis(product: Call) -> int:

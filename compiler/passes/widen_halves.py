@@ -15,7 +15,7 @@ from ...artifact.options import Precision
 from ...base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
-from ...ops.definition.registry import Op, get_op
+from ...ops.definition.registry import get_op, op_of
 from ...ops.families.binary import add
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
@@ -52,9 +52,8 @@ class _Widening:
     def widened_call(self, original: Call, call: Call) -> Call:
         """What stands for a call of the function; the call itself, if it is no such convolution, nor adds its bias."""
         if call.op in OPS and {tensor_of(a).dtype for a in call.args} <= {FLOAT16, BFLOAT16}:
-            assert isinstance(call.op, Op)
             attrs = replace(call.attrs, out_dtype="") if isinstance(call.attrs, ConvAttrs) else call.attrs
-            made = call.op(*map(self._widened, call.args), attrs=attrs, origin=call.origin)
+            made = op_of(call)(*map(self._widened, call.args), attrs=attrs, origin=call.origin)
             return self._rounded(made, call)
         if call.op is ADD and call.args[0] in self._sums and self._is_bias(original):
             sums = self._sums[call.args[0]]

@@ -15,7 +15,7 @@ from ...artifact.options import CodegenOptions
 from ...base.errors import LoopwrightError, ScheduleError, SelectionError
 from ...base.quantities import seconds_text
 from ...graph.node import Call
-from ...ops.definition.registry import Op
+from ...ops.definition.registry import op_of
 from ...ops.definition.strategy import OpImplementation, SpecializedCondition, strategy_of
 from ..settings import CompileSettings
 from .records import Match
@@ -111,8 +111,8 @@ def candidates_of(call: Call, settings: CompileSettings) -> tuple[Candidate, ...
 
     Raises ``SelectionError`` where the operator has no strategy for the target.
     """
-    assert isinstance(call.op, Op)
-    offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, settings.target).candidates()
+    types = [a.type for a in call.args]
+    offered = strategy_of(op_of(call), call.attrs, types, call.type, settings.target).candidates()
     return tuple(
         Candidate(made, condition, _verdicts(condition, made, settings.options)) for condition, made in offered
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...base.dtype import DType
 from ...base.target import Target
-from ...graph.types import TensorType, TupleType, Type
+from ...graph.types import TensorType, TupleType, Type, leaf_types
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.open_extents import IN_COSTS
@@ -21,10 +21,7 @@ BYTES_PER_CYCLE = 8
 
 def elements(kind: Type) -> int:
     """How many elements a value has."""
-    if isinstance(kind, TupleType):
-        return sum(map(elements, kind.fields))
-    assert isinstance(kind, TensorType)
-    return elements_of(kind.shape)
+    return sum(elements_of(tensor.shape) for tensor in leaf_types(kind))
 
 
 def elements_of(shape: Sequence[Expr]) -> int:

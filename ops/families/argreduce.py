@@ -81,7 +81,6 @@ def _compute(largest: bool) -> Compute:
 
     def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
         axis = normalize_axis(attrs.axis, x.ndim)
         k = te.reduce_axis((0, x.shape[axis]), name="k")
 
@@ -96,7 +95,7 @@ def _compute(largest: bool) -> Compute:
         def element(*i: Axis) -> Expr:
             return te.cast(position[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
-        return te.compute(result.shape, element, name=name)
+        return te.compute(tensor_argument(result, "result").shape, element, name=name)
 
     return compute
 
@@ -107,7 +106,6 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
 
     def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
         axis = normalize_axis(attrs.axis, x.ndim)
 
         def value(i: tuple[Operand, ...]) -> Expr:
@@ -130,7 +128,7 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
         def element(*i: Axis) -> Expr:
             return te.cast(places[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
-        return te.compute(result.shape, element, name=name)
+        return te.compute(tensor_argument(result, "result").shape, element, name=name)
 
     return compute
 

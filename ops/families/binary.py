@@ -61,9 +61,10 @@ def _register(
 ) -> Op:
     def compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         a, b = inputs
-        assert isinstance(result, TensorType)
         return te.compute(
-            result.shape, lambda *i: element(read_broadcast(a, i), read_broadcast(b, i), attrs), name=name
+            tensor_argument(result, "result").shape,
+            lambda *i: element(read_broadcast(a, i), read_broadcast(b, i), attrs),
+            name=name,
         )
 
     arguments = [(n, "any shape that broadcasts") for n in names]

@@ -62,7 +62,6 @@ def _starts(extents: Sequence[Expr]) -> list[Expr]:
 
 
 def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    assert isinstance(result, TensorType)
     axis = attrs.axis
     starts = _starts([x.shape[axis] for x in inputs])
 
@@ -75,7 +74,7 @@ def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tenso
             value = te.if_then_else(i[axis] < starts[k + 1], read(k), value)
         return value
 
-    return te.compute(result.shape, element, name="concatenate")
+    return te.compute(tensor_argument(result, "result").shape, element, name="concatenate")
 
 
 def _in_layout(attrs: ConcatenateAttrs, given: Held) -> ConcatenateAttrs:

@@ -86,13 +86,12 @@ def _one_hot_relation(types: Sequence[Type], attrs: OneHotAttrs) -> Type:
 
 def _one_hot_compute(attrs: OneHotAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     indices, off, on = inputs
-    assert isinstance(result, TensorType)
 
     def element(*i: te.Axis) -> Expr:
         index = indices[(*i[: attrs.axis], *i[attrs.axis + 1 :])]
         return te.select(_matches(index, i[attrs.axis], attrs.depth), on[()], off[()])
 
-    return te.compute(result.shape, element, name="one_hot")
+    return te.compute(tensor_argument(result, "result").shape, element, name="one_hot")
 
 
 def _matches(index: Expr, position: te.Axis, depth: int) -> Expr:

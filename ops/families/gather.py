@@ -70,14 +70,13 @@ def _take_relation(types: Sequence[Type], attrs: TakeAttrs) -> Type:
 
 def _take_compute(attrs: TakeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     data, indices = inputs
-    assert isinstance(result, TensorType)
     axis, end = attrs.axis, attrs.axis + indices.ndim
 
     def element(*i: te.Axis) -> Expr:
         at = in_bounds(indices[i[axis:end]], data.shape[axis])
         return data[(*i[:axis], at, *i[end:])]
 
-    return te.compute(result.shape, element, name="take")
+    return te.compute(tensor_argument(result, "result").shape, element, name="take")
 
 
 def _gather_elements_relation(types: Sequence[Type], attrs: GatherElementsAttrs) -> Type:
@@ -120,7 +119,6 @@ def _gather_nd_relation(types: Sequence[Type], attrs: GatherNdAttrs) -> Type:
 
 def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     data, indices = inputs
-    assert isinstance(result, TensorType)
     batch, lookup = attrs.batch_dims, indices.ndim - 1
     depth = const_int(indices.shape[-1]) or 0
 
@@ -128,7 +126,7 @@ def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> t
         at = [in_bounds(indices[(*i[:lookup], k)], data.shape[batch + k]) for k in range(depth)]
         return data[(*i[:batch], *at, *i[lookup:])]
 
-    return te.compute(result.shape, element, name="gather_nd")
+    return te.compute(tensor_argument(result, "result").shape, element, name="gather_nd")
 
 
 _ARGUMENTS = [("data", "any shape"), ("indices", "integers; negative ones count from the end, others are clamped")]

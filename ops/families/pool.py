@@ -17,7 +17,7 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node, tensor_of
-from ...graph.types import TensorType, TupleType, Type
+from ...graph.types import TensorType, TupleType, Type, leaf_types
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Axis, Expr
 from ...ir.facts import NO_FACTS, prove
@@ -172,8 +172,8 @@ def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type) -> Tensors:
     (x,) = inputs
     taps = _taps(attrs)
-    assert isinstance(result, TupleType)
-    shape = tensor_argument(result.fields[0], "values").shape
+    values, _ = leaf_types(result)
+    shape = values.shape
 
     def element(n: Axis, c: Axis, *o: Axis) -> tuple[Expr, ...]:
         place, valid = _place(x.shape[2:], attrs, [as_index(i) for i in o], taps)
@@ -193,8 +193,8 @@ def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type)
             flat = flat * x.shape[d + 2] + place[d]
         return te.cast(flat, "int64")
 
-    values = te.compute(shape, lambda *i: best[i], name="max_pool")
-    return values, te.compute(shape, position, name="max_pool.indices")
+    largest = te.compute(shape, lambda *i: best[i], name="max_pool")
+    return largest, te.compute(shape, position, name="max_pool.indices")
 
 
 def _sum_pool(

@@ -140,7 +140,6 @@ def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]
 def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Compute:
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
         kind = reduction.accumulate(x.dtype)
 
         def term(i: tuple[Operand, ...]) -> Expr:
@@ -156,7 +155,7 @@ def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Comput
         def element(*i: Axis) -> Expr:
             return te.cast(reduction.after(total[_kept(i, attrs)], count), x.dtype)
 
-        return te.compute(result.shape, element, name=name)
+        return te.compute(tensor_argument(result, "result").shape, element, name=name)
 
     return compute
 
@@ -166,7 +165,6 @@ def _log_sum_exp(by_rows: RowFold | None) -> Compute:
 
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
         kind = _float(x.dtype)
         largest = fold_axes("log_sum_exp.max", x.shape, attrs.axes, MAX, lambda i: te.cast(x[i], kind), by_rows)
         peak = te.compute(
@@ -185,7 +183,7 @@ def _log_sum_exp(by_rows: RowFold | None) -> Compute:
             row = _kept(i, attrs)
             return te.cast(te.log(total[row]) + peak[row], x.dtype)
 
-        return te.compute(result.shape, element, name="log_sum_exp")
+        return te.compute(tensor_argument(result, "result").shape, element, name="log_sum_exp")
 
     return compute
 

@@ -42,14 +42,13 @@ def _broadcast_to_relation(types: Sequence[Type], attrs: BroadcastToAttrs) -> Ty
 
 def _broadcast_to_compute(attrs: BroadcastToAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    assert isinstance(result, TensorType)
     stretched = [const_int(e) == 1 for e in x.shape]
 
     def element(*i: te.Axis) -> Expr:
         own = i[len(i) - x.ndim :]
         return x[tuple(ZERO if one else index for one, index in zip(stretched, own, strict=True))]
 
-    return te.compute(result.shape, element, name="broadcast_to")
+    return te.compute(tensor_argument(result, "result").shape, element, name="broadcast_to")
 
 
 def _tile_relation(types: Sequence[Type], attrs: TileAttrs) -> Type:
@@ -62,7 +61,6 @@ def _tile_relation(types: Sequence[Type], attrs: TileAttrs) -> Type:
 
 def _tile_compute(attrs: TileAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    assert isinstance(result, TensorType)
 
     def index(axis: int, i: te.Axis) -> Expr | te.Axis:
         extent = const_int(x.shape[axis])
@@ -70,7 +68,9 @@ def _tile_compute(attrs: TileAttrs, inputs: Tensors, result: Type) -> te.Tensor:
             return ZERO
         return i if attrs.repeats[axis] == 1 or extent == 0 else i % x.shape[axis]
 
-    return te.compute(result.shape, lambda *i: x[tuple(index(k, v) for k, v in enumerate(i))], name="tile")
+    return te.compute(
+        tensor_argument(result, "result").shape, lambda *i: x[tuple(index(k, v) for k, v in enumerate(i))], name="tile"
+    )
 
 
 BROADCAST_TO = register_op(

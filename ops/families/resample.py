@@ -52,7 +52,6 @@ def _relation(types: Sequence[Type], attrs: ResampleAttrs) -> Type:
 
 def _compute(attrs: ResampleAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     data, indices, weights = inputs
-    assert isinstance(result, TensorType)
     axis, taps = attrs.axis, const_int(indices.shape[0]) or 1
 
     def element(*i: te.Axis) -> Expr:
@@ -62,7 +61,7 @@ def _compute(attrs: ResampleAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
         return reduce(add, map(term, range(taps)))
 
-    return te.compute(result.shape, element, name="resample")
+    return te.compute(tensor_argument(result, "result").shape, element, name="resample")
 
 
 RESAMPLE = register_op(

@@ -166,8 +166,7 @@ def _read_reshaped(x: te.Tensor, shape: tuple[Expr, ...], indices: tuple[Any, ..
 
 def _compute_reshaped(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    assert isinstance(result, TensorType)
-    shape = result.shape
+    shape = tensor_argument(result, "result").shape
     return te.compute(shape, lambda *i: _read_reshaped(x, shape, i), name="reshape")
 
 

@@ -32,9 +32,10 @@ def _relation(types: Sequence[Type], attrs: Any) -> Type:
 
 
 def _compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-    assert isinstance(result, TensorType)
     return te.compute(
-        result.shape, lambda *i: te.select(*(read_broadcast(tensor, i) for tensor in inputs)), name="where"
+        tensor_argument(result, "result").shape,
+        lambda *i: te.select(*(read_broadcast(tensor, i) for tensor in inputs)),
+        name="where",
     )
 
 

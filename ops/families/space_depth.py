@@ -86,16 +86,16 @@ def _depth_to_space_relation(types: Sequence[Type], attrs: PixelAttrs) -> Type:
 
 def _depth_to_space_compute(attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    assert isinstance(result, TensorType)
+    kind = tensor_argument(result, "result")
     b, layout = attrs.block_size, Layout(attrs.layout)
-    channels = layout.extents(result.shape)["C"]
+    channels = layout.extents(kind.shape)["C"]
 
     def element(*index: Axis) -> Expr:
         n, c, h, w = source_index([as_index(i) for i in index], NCHW, layout)
         source = _source_channel(attrs, channels, c, h % b * b + w % b)
         return x[source_index((n, source, h // b, w // b), layout, NCHW)]
 
-    return te.compute(result.shape, element, name="depth_to_space")
+    return te.compute(kind.shape, element, name="depth_to_space")
 
 
 def _source_channel(attrs: PixelAttrs, channels: Expr, channel: Expr, pixel: Expr) -> Expr:
@@ -115,9 +115,9 @@ class InterleavedPixels:
 
     def compute(self, attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
+        kind = tensor_argument(result, "result")
         b, lanes = self.block, self.lanes
-        batch, channels, height, _ = result.shape
+        batch, channels, height, _ = kind.shape
         width = x.shape[-1]
 
         def load(*index: Axis) -> Expr:
@@ -133,7 +133,7 @@ class InterleavedPixels:
             column = w // b
             return vectors[n, c, h, column // lanes, w % b * lanes + column % lanes]
 
-        return te.compute(result.shape, element, name="depth_to_space")
+        return te.compute(kind.shape, element, name="depth_to_space")
 
     def schedule(self, attrs: PixelAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         (vectors,) = anchor[0].op.inputs
@@ -162,14 +162,13 @@ def _space_to_depth_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
 
 def _space_to_depth_compute(attrs: BlockAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    assert isinstance(result, TensorType)
     b, channels = attrs.block_size, x.shape[1]
 
     def element(n: Any, c: Any, h: Any, w: Any) -> Expr:
         block, channel = (c // channels, c % channels) if attrs.mode == "DCR" else (c % (b * b), c // (b * b))
         return x[n, channel, h * b + block // b, w * b + block % b]
 
-    return te.compute(result.shape, element, name="space_to_depth")
+    return te.compute(tensor_argument(result, "result").shape, element, name="space_to_depth")
 
 
 DEPTH_TO_SPACE = register_op(

@@ -56,10 +56,13 @@ def _relation(types: Sequence[Type], attrs: SplitPartAttrs) -> Type:
 
 
 def _compute(attrs: SplitPartAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    assert isinstance(result, TensorType)
     (x,), axis = inputs, attrs.axis
     begin, _ = _range(x.shape[axis], attrs)
-    return te.compute(result.shape, lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])], name="split_part")
+    return te.compute(
+        tensor_argument(result, "result").shape,
+        lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])],
+        name="split_part",
+    )
 
 
 def _in_layout(attrs: SplitPartAttrs, given: Held) -> SplitPartAttrs | None:

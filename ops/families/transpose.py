@@ -82,17 +82,17 @@ class TiledTranspose:
 
     def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
+        kind = tensor_argument(result, "result")
         source, size = self._in_order_of_source(), self.lanes * self.lanes
         read, last = self.runs.index(source[-1]), len(self.runs) - 1
-        extents = [math.prod(_extents(result, run)) for run in self.runs]
+        extents = [math.prod(_extents(kind, run)) for run in self.runs]
         tiles = [(e + (self.lanes - 1)) // self.lanes if k in (read, last) else e for k, e in enumerate(extents)]
 
         def load(*index: te.Axis) -> Expr:
             *place, element = map(as_index, index)
             place[read] = place[read] * self.lanes + element % self.lanes
             place[last] = place[last] * self.lanes + element // self.lanes
-            indices = {run: unravel_index(i, _extents(result, run)) for run, i in zip(self.runs, place, strict=True)}
+            indices = {run: unravel_index(i, _extents(kind, run)) for run, i in zip(self.runs, place, strict=True)}
             value = x[tuple(i for run in source for i in indices[run])]
             inside = te.all(place[read] < extents[read], place[last] < extents[last])
             return te.if_then_else(inside, value, te.const(0, x.dtype))
@@ -101,12 +101,12 @@ class TiledTranspose:
         tile, *_ = transposed(rows, self.lanes, "transpose")
 
         def element(*i: te.Axis) -> Expr:
-            place = [ravel_index([as_index(i[k]) for k in run], _extents(result, run)) for run in self.runs]
+            place = [ravel_index([as_index(i[k]) for k in run], _extents(kind, run)) for run in self.runs]
             within = place[read] % self.lanes * self.lanes + place[last] % self.lanes
             place[read], place[last] = place[read] // self.lanes, place[last] // self.lanes
             return tile[(*place, within)]
 
-        return te.compute(result.shape, element, name="transpose")
+        return te.compute(kind.shape, element, name="transpose")
 
     def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         stages = [*anchor[0].op.inputs]
@@ -146,14 +146,14 @@ class InterleavedTranspose:
 
     def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
-        assert isinstance(result, TensorType)
+        kind = tensor_argument(result, "result")
         order = sorted(self.runs, key=lambda run: self.axes[run[0]])
-        *outer, length, rows = (math.prod(_extents(result, run), start=ONE) for run in self.runs)
+        *outer, length, rows = (math.prod(_extents(kind, run), start=ONE) for run in self.runs)
 
         def load(*index: te.Axis) -> Expr:
             *place, block, element = map(as_index, index)
             place += [block * self.lanes + element % self.lanes, element // self.lanes]
-            indices = {run: unravel_index(i, _extents(result, run)) for run, i in zip(self.runs, place, strict=True)}
+            indices = {run: unravel_index(i, _extents(kind, run)) for run, i in zip(self.runs, place, strict=True)}
             value = x[tuple(i for run in order for i in indices[run])]
             return te.if_then_else(place[-2] < length, value, te.const(0, x.dtype))
 
@@ -161,10 +161,10 @@ class InterleavedTranspose:
         vectors = te.compute([simplify(extent) for extent in shape], load, name="transpose.rows")
 
         def element(*i: te.Axis) -> Expr:
-            *place, at, row = (ravel_index([as_index(i[k]) for k in run], _extents(result, run)) for run in self.runs)
+            *place, at, row = (ravel_index([as_index(i[k]) for k in run], _extents(kind, run)) for run in self.runs)
             return vectors[(*place, at // self.lanes, row * self.lanes + at % self.lanes)]
 
-        return te.compute(result.shape, element, name="transpose")
+        return te.compute(kind.shape, element, name="transpose")
 
     def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         (rows,) = anchor[0].op.inputs

@@ -33,10 +33,12 @@ Element = Callable[[Expr, Any], Expr]
 ANY_KINDS = ("bool", *NUMBER_KINDS)
 
 
-def elementwise_relation(kinds: Sequence[str], result: DType | None = None) -> Callable[[Sequence[Type], Any], Type]:
+def elementwise_relation(
+    kinds: Sequence[str], result: DType | None = None
+) -> Callable[[Sequence[Type], Any], TensorType]:
     """The result has the argument's shape, and its dtype unless ``result`` says otherwise."""
 
-    def relation(types: Sequence[Type], attrs: Any) -> Type:
+    def relation(types: Sequence[Type], attrs: Any) -> TensorType:
         argument = tensor_argument(types[0], "x")
         if argument.dtype.kind not in kinds:
             raise TypeInferenceError(f"x must be of {', '.join(kinds)}, found {argument.dtype}")
@@ -416,7 +418,6 @@ class ClipAttrs(Attrs):
 
 def _clip_relation(types: Sequence[Type], attrs: ClipAttrs) -> Type:
     result = elementwise_relation(NUMBER_KINDS)(types, attrs)
-    assert isinstance(result, TensorType)
     for name, bound in (("min", attrs.min), ("max", attrs.max)):
         try:
             if bound is not None:

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from ... import te
 from ...base.errors import ExpressionError
-from ...graph.node import Call, Constant, Node, NodeBase, Tuple, TupleGet, Var
+from ...graph.node import Call, Constant, Node, NodeBase, Tuple, TupleGet, Var, tensor_of
 from ...graph.numpy_protocol import apply
 from ...graph.types import TensorType
 from ...graph.visit import post_order
@@ -84,8 +84,7 @@ def _of_node(node: Node, known: Mapping[Node, Tensors]) -> Tensors:
             inputs = tuple(tensor for arg in args for tensor in known[arg])
             return outputs_of(implementation.computed(op.name, attrs, inputs, result))
         case Constant(value) if value.size == 1:
-            kind = node.type
-            assert isinstance(kind, TensorType)
+            kind = tensor_of(node)
             return (te.compute(kind.shape, lambda *i: te.const(value.item(), kind.dtype), name="const"),)
         case Constant(value):
             raise ExpressionError(
