@@ -59,6 +59,7 @@ from .lowering.schedule import create_schedule as create_schedule
 from .lowering.tensor_intrinsic import TensorIntrinsic as TensorIntrinsic
 from .lowering.trace import Trace as Trace
 from .ops import nn as nn
+from .ops import op as op
 from .runtime.engine import Engine as Engine
 from .runtime.executor_config import ExecutorConfig as ExecutorConfig
 from .runtime.functions.packed_functions import get_func as get_func

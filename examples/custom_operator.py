@@ -10,28 +10,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import loopwright as lw
-from loopwright import te
-from loopwright.graph.types import Type
-from loopwright.ops.definition.registry import OpPattern, register_op
-from loopwright.ops.definition.relations import tensor_argument
-from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
-from loopwright.schedules.around import schedule_around
-from loopwright.schedules.default_schedule import schedule_stage
-from loopwright.te.tensor import Tensors
+from loopwright import op, te
 
 
-def relation(types: Sequence[Type], attrs: None) -> Type:
-    x = tensor_argument(types[0], "x")
+def relation(types: Sequence[op.Type], attrs: None) -> op.Type:
+    x = op.tensor_argument(types[0], "x")
     if x.ndim != 3:
         raise lw.TypeInferenceError(f"x must be [heads, positions, width], found {x}")
     return x
 
 
-PATTERN = OpPattern.OUT_ELEMENTWISE_FUSABLE  # a schedule of its own; elementwise operators may follow in its function
-ROPE = register_op("rope", "x turned by its position", [("x", "[H, T, W]")], relation, PATTERN)
+# It has a schedule of its own; elementwise operators may follow in its function.
+PATTERN = op.OpPattern.OUT_ELEMENTWISE_FUSABLE
+ROPE = op.register_op("rope", "x turned by its position", [("x", "[H, T, W]")], relation, PATTERN)
 
 
-def compute(attrs: None, inputs: Tensors, result: Type) -> te.Tensor:
+def compute(attrs: None, inputs: op.Tensors, result: op.Type) -> te.Tensor:
     x, half = inputs[0], int(inputs[0].shape[2]) // 2
 
     def table(f: Callable[[te.Expr], te.Expr]) -> te.Tensor:
@@ -49,20 +43,20 @@ def compute(attrs: None, inputs: Tensors, result: Type) -> te.Tensor:
     return te.compute(x.shape, turned, name="rope")
 
 
-def schedule_tables(attrs: None, anchor: Tensors, outputs: Tensors, target: lw.Target) -> lw.Schedule:
+def schedule_tables(attrs: None, anchor: op.Tensors, outputs: op.Tensors, target: lw.Target) -> lw.Schedule:
     _, *tables = anchor[0].op.inputs
-    schedule, main = schedule_around(anchor[0], outputs, tables, target)
+    schedule, main = op.schedule_around(anchor[0], outputs, tables, target)
     for tensor in (*tables, main):
-        schedule_stage(schedule[tensor], target)
+        op.schedule_stage(schedule[tensor], target)
     return schedule
 
 
-@register_strategy(ROPE)
-def strategy(attrs: None, inputs: Sequence[Type], result: Type, target: lw.Target) -> OpStrategy:
-    made = OpStrategy()
-    made.add_implementation(compute, schedule_default, "rope.direct", sums="as written")
+@op.register_strategy(ROPE)
+def strategy(attrs: None, inputs: Sequence[op.Type], result: op.Type, target: lw.Target) -> op.OpStrategy:
+    made = op.OpStrategy()
+    made.add_implementation(compute, op.schedule_default, "rope.direct", sums="as written")
     # A few heads do not pay for tables. As both sum alike, their number may decide.
-    with made.specialized(tensor_argument(inputs[0], "x").shape[0] >= 4):
+    with made.specialized(op.tensor_argument(inputs[0], "x").shape[0] >= 4):
         made.add_implementation(compute, schedule_tables, "rope.tables", plevel=15, sums="as written")
     return made
 

@@ -1,5 +1,6 @@
 """Operators: what they are made with is in ``definition/``, they themselves in ``families/``. ``numpy_api/`` makes
-calls of them from Python's operators and numpy's functions on nodes, and ``nn.py`` is ``lw.nn``.
+calls of them from Python's operators and numpy's functions on nodes, ``nn.py`` is ``lw.nn``, and ``op.py`` is
+``lw.op``, with which operators are made outside.
 
 Importing this package registers them all.
 """

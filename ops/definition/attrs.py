@@ -133,18 +133,22 @@ def _from_json(data: Any, kind: Any) -> Any:
 
 
 def all_positive(values: tuple[int, ...]) -> str | None:
+    """A check: all are positive integers."""
     return None if all(type(v) is int and v > 0 for v in values) else "must be positive integers"
 
 
 def all_non_negative(values: tuple[int, ...]) -> str | None:
+    """A check: all are integers of 0 or more."""
     return None if all(type(v) is int and v >= 0 for v in values) else "must be integers of 0 or more"
 
 
 def positive(value: int) -> str | None:
+    """A check: a positive integer."""
     return None if type(value) is int and value > 0 else "must be a positive integer"
 
 
 def one_of(*choices: Any) -> Check:
+    """A check: one of ``choices``."""
     return lambda value: None if value in choices else f"must be one of {', '.join(map(repr, choices))}"
 
 

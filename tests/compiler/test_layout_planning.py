@@ -14,6 +14,7 @@ from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
+from loopwright.graph.node import tensor_of
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.attrs import Attrs, attr
 from loopwright.ops.definition.layout_rule import Held, LayoutUse, Packed
@@ -31,7 +32,7 @@ def weight(*shape):
 
 def conv(x, filters, window=5, **options):
     """Of a window for which there is no other way than ``nn.conv2d``."""
-    channels = lw.graph.node.tensor_of(x).shape[1]
+    channels = tensor_of(x).shape[1]
     return nn.conv2d(x, weight(filters, int(channels), window, window), padding=window // 2, **options)
 
 

@@ -84,7 +84,7 @@ def test_outputs_have_formulas_of_dimensions():
     x, weight = lw.var("x", (N, 3, H, W)), normal(4, 3, 3, 3)
     conv = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), strides=2, padding=1))
     pooled = lw.nn.mean(conv, axes=(2, 3))
-    library = lw.compile(lw.Function([x], lw.graph.Tuple((conv, pooled))), jobs=1)
+    library = lw.compile(lw.Function([x], lw.op.Tuple((conv, pooled))), jobs=1)
     assert str(library.outputs[0]) == "output0: float32[N, 4, (H + 1) // 2, (W + 1) // 2]"
     engine = lw.Engine(library)
     for n, h, w in [(1, 8, 8), (2, 7, 10), (3, 1, 1)]:
@@ -99,7 +99,7 @@ def test_outputs_have_formulas_of_dimensions():
 
 def test_functions_that_differ_in_the_names_of_dimensions_are_compiled_once():
     a, b = lw.var("a", (N, 4)), lw.var("b", (H, 4))
-    library = lw.compile(lw.Function([a, b], lw.graph.Tuple((lw.nn.relu(a), lw.nn.relu(b)))), jobs=1)
+    library = lw.compile(lw.Function([a, b], lw.op.Tuple((lw.nn.relu(a), lw.nn.relu(b)))), jobs=1)
     assert len(library.functions) == 1
     one, other = lw.Engine(library)([normal(2, 4), -np.ones((3, 4), np.float32)])
     assert one.shape == (2, 4)
@@ -140,9 +140,7 @@ def test_steps_are_timed_for_the_shapes_of_the_inputs(perceptron):
 
 def test_worker_processes_compile_symbolic_functions_to_the_same_code():
     x = lw.var("x", (N, H))
-    y = lw.graph.Tuple(
-        tuple(op(x) for op in (lw.nn.relu, lw.nn.negative, lw.nn.abs, lw.nn.floor, lw.nn.ceil, lw.nn.sqrt))
-    )
+    y = lw.op.Tuple(tuple(op(x) for op in (lw.nn.relu, lw.nn.negative, lw.nn.abs, lw.nn.floor, lw.nn.ceil, lw.nn.sqrt)))
     texts = []
     for jobs in (1, 2):
         options = CodegenOptions(cache=False)
@@ -204,7 +202,7 @@ def convolutions():
 
 def test_rows_of_open_length_are_folded_in_lanes_where_they_are_long():
     x = lw.var("x", (N, W))
-    library = lw.compile(lw.Function([x], lw.graph.Tuple((lw.nn.softmax(x), lw.nn.sum(x, -1)))), jobs=1)
+    library = lw.compile(lw.Function([x], lw.op.Tuple((lw.nn.softmax(x), lw.nn.sum(x, -1)))), jobs=1)
     assert chosen(library) == ["softmax.rows", "softmax.generic", "sum.rows", "sum.generic"]
     assert library.functions[0].choices[0].reason == "where n1 >= 64: priority 15"
     engine = lw.Engine(library)

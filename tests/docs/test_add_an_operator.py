@@ -27,7 +27,7 @@ def copy(tmp_path_factory):
         parts = package.split(".")[1:]
         target = root / "loopwright" / Path(*parts)
         target.mkdir(parents=True)
-        for pattern in ("*.py", "*.ll"):
+        for pattern in ("*.py", "*.pyi", "*.ll"):
             for source in ROOT.joinpath(*parts).glob(pattern):
                 shutil.copy(source, target)
     operator, test = PAGE.split("## 9. The tests")

@@ -175,7 +175,7 @@ def test_reduce_axes_must_be_reduced_over(body):
 
 def test_two_outputs_of_one_name():
     x = lw.var("x", (3,))
-    results = lw.graph.Tuple((x, lw.nn.relu(x)))
+    results = lw.op.Tuple((x, lw.nn.relu(x)))
     with pytest.raises(lw.TypeInferenceError, match="the output name 'y' stands for two results: give each a name"):
         lw.Function([x], results, output_names=("y", "y"))
     with pytest.raises(lw.TypeInferenceError, match=r"output_names are a tuple of names, found 'y'"):
@@ -185,7 +185,7 @@ def test_two_outputs_of_one_name():
 def test_one_output_may_be_given_twice_by_one_name():
     x = lw.var("x", (3,))
     y = lw.nn.relu(x)
-    engine = lw.Engine(lw.compile(lw.Function([x], lw.graph.Tuple((y, y)), output_names=("y", "y")), jobs=1))
+    engine = lw.Engine(lw.compile(lw.Function([x], lw.op.Tuple((y, y)), output_names=("y", "y")), jobs=1))
     first, second = engine(np.ones(3, np.float32))
     np.testing.assert_array_equal(first, second)
 

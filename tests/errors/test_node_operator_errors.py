@@ -8,7 +8,7 @@ from loopwright import te
 
 X = lw.var("x", (2, 3))
 I = lw.var("i", (2, 3), "int32")
-PAIR = lw.graph.Tuple((X, I))
+PAIR = lw.op.Tuple((X, I))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
+from loopwright.graph.visit import post_order
 
 _results = {}
 
@@ -88,7 +89,7 @@ def model_of(case, version):
 def run(model, feeds, shapes=None):
     """The outputs of a model in native code; graphs that are equal run once."""
     function = lw.from_onnx(model, shapes)
-    constants = [n.value.tobytes() for n in lw.graph.visit.post_order(function) if isinstance(n, lw.graph.Constant)]
+    constants = [n.value.tobytes() for n in post_order(function) if isinstance(n, lw.Constant)]
     key = (str(function), tuple(constants), *((name, x.tobytes()) for name, x in feeds.items()))
     if key not in _results:
         _results[key] = lw.Engine(lw.compile(function, jobs=1))(feeds)

@@ -163,7 +163,7 @@ def value(node):
     """What a graph of constants gives, by the interpreter."""
     if isinstance(node, (list, tuple)):
         return [value(n) for n in node]
-    if not isinstance(node, lw.graph.Node):
+    if not isinstance(node, lw.Node):
         return node
     known = {}
     for each in post_order(node):
@@ -211,7 +211,7 @@ def test_a_model_of_operators_and_functions_compiles():
     x, w, b = lw.var("x", (rows, 3)), ARRAYS["m"], np.linspace(-1, 1, 4)
     hidden = np.tanh(x @ w + b)
     scores = np.exp(hidden - hidden.max(1, keepdims=True))
-    results = lw.graph.Tuple(
+    results = lw.op.Tuple(
         (scores / scores.sum(1, keepdims=True), hidden[:, ::-1].reshape(x.shape[0], 2, 2), x * (x > 0))
     )
     engine = lw.Engine(lw.compile(lw.Function([x], results, output_names=("p", "pairs", "relu")), jobs=1))
@@ -225,7 +225,7 @@ def test_a_model_of_operators_and_functions_compiles():
 
 def test_an_element_of_an_open_axis_is_read_at_run_time():
     x = lw.var("x", (te.var("rows"), 3, te.var("columns")))
-    results = lw.graph.Tuple((x[0], x[:, 1, -1], x[-2, 0], x[None, :, ::2, 1], x[1, 2, 3]))
+    results = lw.op.Tuple((x[0], x[:, 1, -1], x[-2, 0], x[None, :, ::2, 1], x[1, 2, 3]))
     engine = lw.Engine(lw.compile(lw.Function([x], results), jobs=1))
     a = ARRAYS["t"]
     for array in (a.reshape(2, 3, 4), SEED.standard_normal((5, 3, 7)).astype(np.float32)):

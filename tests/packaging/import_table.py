@@ -35,7 +35,7 @@ class ImportTable(Contract):
             for folder in sorted(folders)
             for importer in sorted({folder, *graph.find_descendants(folder)})
             for imported in sorted(graph.find_modules_directly_imported_by(importer))
-            if not self._allows(_folder(folder), _folder(imported))
+            if imported.split(".")[0] == root and not self._allows(_folder(folder), _folder(imported))
         ]
         details = [
             detail for link in illegal for detail in graph.get_import_details(importer=link[0], imported=link[1])

@@ -26,7 +26,7 @@ def library():
     """y = relu(x) + w, and z = x · x."""
     x = lw.var("x", (16,))
     w = lw.const(np.full(16, 2, np.float32))
-    outputs = lw.graph.Tuple([lw.nn.add(lw.nn.relu(x), w), lw.nn.multiply(x, x)])
+    outputs = lw.op.Tuple([lw.nn.add(lw.nn.relu(x), w), lw.nn.multiply(x, x)])
     return lw.compile(lw.Function([x], outputs), jobs=1)
 
 
@@ -108,7 +108,7 @@ def test_arrays_of_dlpack_are_read_and_written_in_place(library):
 def test_inputs_are_never_written_and_outputs_lie_elsewhere():
     """Also where a result could take an input's place: of what is elementwise, a view, or the input itself."""
     x = lw.var("x", (4, 6))
-    results = lw.graph.Tuple([lw.nn.relu(x), lw.nn.reshape(x, (6, 4)), x])
+    results = lw.op.Tuple([lw.nn.relu(x), lw.nn.reshape(x, (6, 4)), x])
     engine = lw.Engine(lw.compile(lw.Function([x], results), jobs=1))
     given = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
     before = given.copy()
@@ -279,7 +279,7 @@ def test_results_do_not_depend_on_the_number_of_threads(precision):
     y = lw.nn.relu(lw.nn.conv2d(x, w, padding=1))
     product = lw.nn.matmul(y, v)
     results = [lw.nn.softmax(product), lw.nn.mean(product, axes=(2, 3)), lw.nn.sum(product), lw.nn.max(y, axes=(1,))]
-    library = lw.compile(lw.Function([x], lw.graph.Tuple(results)), precision=precision)
+    library = lw.compile(lw.Function([x], lw.op.Tuple(results)), precision=precision)
     inputs = [rng.standard_normal((2, 16, 28, 28)).astype(np.float32)]
     parallel = [function.name for function in library.functions if "lw_parallel_for" in function.llvm_ir]
     assert len(parallel) >= 5, parallel

@@ -19,7 +19,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 def library():
     """One input of an open batch; its negative, and its sums."""
     x = lw.var("x", (te.var("batch"), 3))
-    results = lw.graph.Tuple((lw.nn.negative(x), lw.nn.sum(x, 1)))
+    results = lw.op.Tuple((lw.nn.negative(x), lw.nn.sum(x, 1)))
     return lw.compile(lw.Function([x], results, "ends", ("negative", "total")), jobs=1)
 
 
