@@ -7,7 +7,7 @@ broadcast.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from ....base.errors import SelectionError
 from ....base.target import Target
 from ....graph.layout import Layout, source_index
 from ....graph.types import TensorType, Type
-from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
@@ -25,29 +24,21 @@ from ....schedules.default_schedule import schedule_stage
 from ....schedules.product import schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
-from ...definition.relations import tensor_argument
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_tile
-from ..window import known_window, padded, spatial_axes
+from ..window import padded, spatial_axes
 from .attrs import ConvAttrs
+from .problem import ConvProblem
 from .stages import ConvStages
 
 
-def add_batch_last(
-    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
-) -> None:
+def add_batch_last(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where x and the result have their batch last, which is known and half fills a vector."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
-    axes = spatial_axes(attrs.rank)
-    if not (attrs.data is attrs.out is Layout(f"{axes}CN")) or attrs.kernel.is_blocked:
+    attrs, kind, batch = problem.attrs, problem.result, problem.batch
+    if not problem.held_in(Layout(f"{spatial_axes(problem.rank)}CN")) or attrs.kernel.is_blocked or batch is None:
         return
-    extents, batch = attrs.kernel.extents(weight.shape), const_int(kind.shape[-1])
-    channels, filters = const_int(extents["I"]) or 0, const_int(extents["O"]) or 0
-    if batch is None:
-        return
-    window = known_window([extents[a] for a in axes])
-    tile = register_tile(filters // attrs.groups, batch, target, kind.dtype, divides=attrs.groups > 1)
-    plan = BatchLast(attrs, window, channels, filters, batch, kind, tile)
+    tile = register_tile(problem.group_filters, batch, problem.target, kind.dtype, divides=attrs.groups > 1)
+    plan = BatchLast(attrs, problem.window, problem.group_channels, problem.filters, batch, kind, tile)
     with strategy.specialized(2 * kind.shape[-1] >= tile.lanes):
         strategy.add_implementation(plan.compute, plan.schedule, "conv.batch_last", 15, configure=plan.configure)
 

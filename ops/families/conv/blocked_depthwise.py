@@ -11,14 +11,12 @@ it are known where a tile is at one, and read as zero. A long row is not unrolle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .... import te
 from ....base.dtype import DType
 from ....base.target import Target
-from ....graph.layout import Layout
-from ....graph.node import Call
 from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
@@ -31,9 +29,11 @@ from ...definition.cost import elements, moved
 from ...definition.layout_rule import Held, LayoutUse
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import inside, known_window, padded, spatial_axes
+from ..window import inside, padded
 from .attrs import ConvAttrs
-from .nchwc import ChannelTile, channel_block, channel_tile, data_layout, kernel_layout
+from .layouts import channel_block, data_layout, kernel_layout
+from .nchwc import ChannelTile, channel_tile
+from .problem import ConvProblem
 from .stages import ConvStages
 
 MOST_TAPS = 16
@@ -42,48 +42,35 @@ EFFICIENCY = 0.9
 """Of the multiplications that a core can do."""
 
 
-def add_blocked_depthwise(
-    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
-) -> None:
+def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where x and the result have their channels in the same blocks, and places are known."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
-    block, rank = attrs.out.factor("C"), attrs.rank
-    blocked = attrs.data is attrs.out is data_layout(rank, block) and attrs.kernel is kernel_layout(rank, 1, block)
-    outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
-    weights = attrs.kernel.extents(weight.shape)
-    if block == 1 or not blocked or len(outputs) < rank or not _is_depthwise(attrs, weights):
+    block, outputs = problem.attrs.out.factor("C"), problem.outputs
+    blocked = problem.held_in(data_layout(problem.rank, block)) and problem.has_panels_of(block)
+    if block == 1 or not blocked or outputs is None or not _has_one_filter_a_channel(problem):
         return
-    made = BlockedDepthwise(
-        attrs, block, known_window([weights[a] for a in spatial_axes(rank)]), outputs, kind.dtype, target
-    )
+    made = BlockedDepthwise(problem.attrs, block, problem.window, outputs, problem.dtype, problem.target)
     strategy.add_implementation(
-        made.compute, made.schedule, "conv.blocked_depthwise", plevel=20, cost=made.cost([*inputs, result])
+        made.compute, made.schedule, "conv.blocked_depthwise", plevel=20, cost=made.cost(problem.types)
     )
 
 
-def blocked_depthwise_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def blocked_depthwise_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule of depthwise ones of N, C, … by O, I, …: as many channels in a block as a vector holds, or half
     of it."""
-    attrs: ConvAttrs = call.attrs
-    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    plain, kernel = data_layout(attrs.rank), Layout(f"OI{spatial_axes(attrs.rank)}")
-    if not (attrs.data is attrs.out is plain and attrs.kernel is kernel and x.dtype.is_float):
+    if not (problem.is_plain and problem.has_plain_kernel and problem.is_of_one_float):
         return
-    block = channel_block(const_int(weight.shape[0]) or 0, target.lanes(x.dtype))
-    alone = x.dtype is weight.dtype is result.dtype and _is_depthwise(attrs, kernel.extents(weight.shape))
-    if block is None or not alone:
+    block = channel_block(problem.filters, problem.lanes)
+    if block is None or not _has_one_filter_a_channel(problem):
         return
-    held = Held(plain, data_layout(attrs.rank, block))
+    held = Held(data_layout(problem.rank), data_layout(problem.rank, block))
     if given in (None, held):
-        weights = Held(kernel, kernel_layout(attrs.rank, 1, block))
-        made = replace(attrs, data_layout=str(held), kernel_layout=str(weights), out_layout=str(held))
+        weights = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, block))
+        made = replace(problem.attrs, data_layout=str(held), kernel_layout=str(weights), out_layout=str(held))
         yield LayoutUse((held, weights), made, held)
 
 
-def _is_depthwise(attrs: ConvAttrs, weights: Mapping[str, Expr]) -> bool:
-    """Whether each channel has one filter; ``weights`` are the extents of the weight by axis."""
-    channels, filters = (const_int(weights[axis]) or 0 for axis in "IO")
-    return attrs.groups == filters and channels == 1 and attrs.groups > 1
+def _has_one_filter_a_channel(problem: ConvProblem) -> bool:
+    return problem.is_depthwise and problem.group_filters == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,28 +28,24 @@ from ....schedules.default_schedule import schedule_stage
 from ....schedules.product import PACKED_USES, schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
-from ...definition.relations import tensor_argument
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels
-from ..window import known_window, padded, spatial_axes
+from ..window import padded, spatial_axes
 from .attrs import ConvAttrs
+from .problem import ConvProblem
 from .stages import ConvStages
 
 UNROLLED_CHANNELS = 4
 """Sums over so few channels are unrolled."""
 
 
-def add_channels_last(
-    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
-) -> None:
+def add_channels_last(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where x and the result have their channels last, and tiles do not straddle groups."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
-    axes = spatial_axes(attrs.rank)
-    if not (attrs.data is attrs.out is Layout(f"N{axes}C")) or attrs.kernel.is_blocked:
+    if not problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")) or problem.attrs.kernel.is_blocked:
         return
-    extents = attrs.kernel.extents(weight.shape)
-    channels, filters = const_int(extents["I"]) or 0, const_int(extents["O"]) or 0
-    plan = ChannelsLast(attrs, known_window([extents[a] for a in axes]), channels, filters, kind, target)
+    plan = ChannelsLast(
+        problem.attrs, problem.window, problem.group_channels, problem.filters, problem.result, problem.target
+    )
     if plan.within_groups:
         strategy.add_implementation(plan.compute, plan.schedule, "conv.channels_last", 15, configure=plan.configure)
 

@@ -47,11 +47,12 @@ from .batch_last import add_batch_last
 from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_uses
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
-from .filter_vectors import add_filter_vectors, filled_up, filter_vector_uses
+from .filter_vectors import add_filter_vectors, filter_vector_uses
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_uses
 from .pointwise import add_packed_pointwise, pointwise_uses
+from .problem import ConvProblem
 from .strassen import strassen_uses
 from .winograd_weights import winograd_uses
 
@@ -96,12 +97,13 @@ def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
 
 
 def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
-    yield from pointwise_uses(call, given, target)
-    yield from blocked_uses(call, given, target)
-    yield from blocked_depthwise_uses(call, given, target)
-    yield from filter_vector_uses(call, given, target)
-    yield from winograd_uses(call, given, target)
-    yield from strassen_uses(call, given, target)
+    problem = ConvProblem.of_call(call, target)
+    yield from pointwise_uses(problem, given)
+    yield from blocked_uses(problem, given)
+    yield from blocked_depthwise_uses(problem, given)
+    yield from filter_vector_uses(problem, given)
+    yield from winograd_uses(problem, given)
+    yield from strassen_uses(problem, given)
 
 
 def _register(rank: int, attrs: type[ConvAttrs]) -> Op:
@@ -161,15 +163,15 @@ EFFICIENCY = 0.15
 
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    x, weight, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
-    terms = elements(weight) // (const_int(attrs.kernel.extents(weight.shape)["O"]) or 1)
-    cost = multiplied(terms * elements(kind), kind.dtype, target, EFFICIENCY) + moved([x, weight, kind])
+    problem = ConvProblem.of(attrs, inputs, result, target)
+    products = problem.reduction_extent * elements(problem.result)
+    cost = multiplied(products, problem.dtype, target, EFFICIENCY) + moved(problem.types)
     strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
-    if filled_up(attrs, weight, kind):
-        add_filter_vectors(strategy, attrs, inputs, result, target)
+    if problem.is_filled_up:
+        add_filter_vectors(strategy, problem)
         return strategy
-    empty = 0 in [const_int(e) for e in (*x.shape, *kind.shape)]
-    if x.dtype is kind.dtype is accumulator(kind.dtype) and kind.dtype.is_float and not empty:
+    x, sums = problem.x.dtype, problem.dtype
+    if x is sums is accumulator(sums) and sums.is_float and not problem.is_empty:
         for add in (
             add_flat,
             add_packed_pointwise,
@@ -180,9 +182,9 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
             add_batch_last,
             add_depthwise,
         ):
-            add(strategy, attrs, inputs, result, target)
-    if is_byte(x.dtype) and not empty:
-        add_byte_conv(strategy, attrs, inputs, result, target)
+            add(strategy, problem)
+    if is_byte(x) and not problem.is_empty:
+        add_byte_conv(strategy, problem)
     return strategy
 
 

@@ -27,11 +27,11 @@ from ....schedules.vector_rows import vectorize_row
 from ....te.tensor import Tensors
 from ...definition.condition import clause
 from ...definition.cost import elements, moved
-from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import inside, known_window, padded, spatial_axes
+from ..window import inside, padded, spatial_axes
 from .attrs import ConvAttrs
 from .flat import lanes_for
+from .problem import ConvProblem
 from .stages import ConvStages
 
 MOST_ROWS = 8
@@ -44,22 +44,18 @@ NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.4
 """Vectors that are multiplied in a cycle, if a core can do so many: of places side by side, and of places apart."""
 
 
-def add_depthwise(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer one where x and the result are in the same layout, N, C, … or N, …, C, of known extents but for N."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
-    axes = spatial_axes(attrs.rank)
-    extents, outputs = attrs.kernel.extents(weight.shape), attrs.out.extents(kind.shape)
-    spatial = tuple(n for a in axes if (n := const_int(outputs[a])) is not None)
-    filters = const_int(extents["O"]) or 0
-    if attrs.data is not attrs.out or attrs.kernel.is_blocked or len(spatial) < attrs.rank:
+    attrs, outputs = problem.attrs, problem.outputs
+    if attrs.kernel.is_blocked or outputs is None:
         return
-    plan = Depthwise(attrs, known_window([extents[a] for a in axes]), filters // attrs.groups, spatial, kind, target)
-    alone = clause("each channel is a group", const_int(extents["I"]) == 1 and attrs.groups > 1)
-    if attrs.data is Layout(f"NC{axes}"):
+    plan = Depthwise(attrs, problem.window, problem.group_filters, outputs, problem.result, problem.target)
+    alone = clause("each channel is a group", problem.is_depthwise)
+    if problem.is_plain:
         with strategy.specialized(alone):
-            cost = plan.cost(tensor_argument(inputs[0], "x"))
+            cost = plan.cost(problem.x)
             strategy.add_implementation(plan.compute_rows, plan.schedule_rows, "conv.depthwise", plevel=25, cost=cost)
-    elif attrs.data is Layout(f"N{axes}C"):
+    elif problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
         with strategy.specialized(alone, clause("one filter a channel", plan.multiplier == 1)):
             strategy.add_implementation(
                 plan.compute_channels, plan.schedule_channels, "conv.depthwise_channels_last", plevel=25

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from .... import te
 from ....base.dtype import DType
 from ....base.target import Target
-from ....graph.layout import Layout
-from ....graph.node import Call, Constant
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
@@ -42,9 +40,11 @@ from ...definition.cost import elements, moved
 from ...definition.layout_rule import Held, LayoutUse, Packed
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import known_window, padded, spatial_axes
+from ..window import padded
 from .attrs import ConvAttrs
-from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, data_layout, kernel_layout, schedule_padded, tile_cycles
+from .layouts import kernel_layout
+from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, schedule_padded, tile_cycles
+from .problem import ConvProblem
 from .stages import ConvStages
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
 
@@ -56,50 +56,34 @@ EVICTED_CYCLES = 2.0
 """That a step waits for elements of x that others evicted from the first cache."""
 
 
-def add_filter_vectors(
-    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
-) -> None:
+def add_filter_vectors(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it for x and a result in N, C, …, and weights in panels of some vectors of filters."""
-    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
-    panel, lanes = attrs.kernel.factor("O"), target.lanes(kind.dtype)
-    if (
-        attrs.kernel is not kernel_layout(attrs.rank, 1, panel)
-        or panel % lanes
-        or panel > _most_vectors(target) * lanes
-    ):
+    panel, lanes = problem.attrs.kernel.factor("O"), problem.lanes
+    if not problem.has_panels_of(panel) or panel % lanes or panel > _most_vectors(problem.target) * lanes:
         return
-    made = _numbers(attrs, x, weight, kind, target, [panel // lanes])
+    made = _numbers(problem, [panel // lanes])
     if made is not None:
-        cost = made.cost([x, weight, kind])
+        cost = made.cost(problem.types)
         strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
 
 
-def filter_vector_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def filter_vector_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule: x and the result are as they are, only the weights are in panels."""
-    attrs: ConvAttrs = call.attrs
-    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
-    filters, lanes = const_int(weight.shape[0]) or 0, target.lanes(result.dtype)
-    constant = isinstance(call.args[1], Constant)
-    sides = [b for b in range(1, _most_vectors(target) + 1) if constant or filters % (b * lanes) == 0]
-    if attrs.kernel is not kernel or given is not None or not sides:
+    attrs, filters, lanes = problem.attrs, problem.filters, problem.lanes
+    if not problem.has_plain_kernel or given is not None:
         return
-    made = _numbers(attrs, x, weight, result, target, sides)
+    most = _most_vectors(problem.target)
+    sides = [b for b in range(1, most + 1) if problem.constant_weight or filters % (b * lanes) == 0]
+    made = _numbers(problem, sides) if sides else None
     if made is None:
         return
-    weights = Held(kernel, kernel_layout(attrs.rank, 1, made.width))
+    weights = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, made.width))
     if made.filters % made.width == 0:
         yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
     else:
         pack = FilledPanels(made.width)
         filled = replace(attrs, kernel_layout=str(weights), channels=made.filters)
-        yield LayoutUse((None, Packed(pack, pack.type_of(weight))), filled, None)
-
-
-def filled_up(attrs: ConvAttrs, weight: TensorType, result: TensorType) -> bool:
-    """Whether the last block of filters in the weight has some that are none of the convolution's."""
-    (filters,) = (attrs.out.extents(result.shape)[axis] for axis in "C")
-    return const_int(attrs.kernel.extents(weight.shape)["O"]) != const_int(filters)
+        yield LayoutUse((None, Packed(pack, pack.type_of(problem.weight))), filled, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +107,30 @@ def _most_vectors(target: Target) -> int:
     return target.vector_registers // 4
 
 
-def _numbers(
-    attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType, target: Target, sides: Sequence[int]
-) -> FilterVectors | None:
+def _numbers(problem: ConvProblem, sides: Sequence[int]) -> FilterVectors | None:
     """Of a convolution that is of N, C, … on both sides, of known extents but N; None of others.
 
     A panel has one of these numbers of vectors, as takes the least time; the last one is filled up.
     """
-    plain, lanes = data_layout(attrs.rank), target.lanes(result.dtype)
-    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.storage_bits >= 32
-    if not (attrs.data is attrs.out is plain and attrs.groups == 1 and numbers) or lanes == 1:
+    attrs, lanes, outputs = problem.attrs, problem.lanes, problem.outputs
+    wide = problem.is_of_one_float and problem.dtype.storage_bits >= 32
+    if not (problem.is_plain and attrs.groups == 1 and wide) or lanes == 1:
         return None
-    weights = attrs.kernel.extents(weight.shape)
-    channels, filters = const_int(weights["I"]), const_int(result.shape[1])
-    window = known_window([weights[axis] for axis in spatial_axes(attrs.rank)])
-    outputs = tuple(n for extent in result.shape[2:] if (n := const_int(extent)) is not None)
-    known = len(outputs) == attrs.rank and 0 not in outputs
-    single = math.prod(window) == 1
-    if not known or not filters or not channels:
+    channels, filters, registers = problem.group_channels, problem.filters, problem.target.vector_registers
+    if outputs is None or not (all(outputs) and filters and channels):
         return None
-    one_row = single and set(attrs.strides) == {1} and not any(attrs.padding)
+    one_row = problem.is_pointwise and not problem.is_strided
     places = (math.prod(outputs),) if one_row else outputs
     vectors = math.ceil(filters / lanes)
 
     def cycles(tile: ChannelTile) -> float:
         return math.ceil(vectors / tile.blocks) * tile_cycles(1, places[-1], tile)
 
-    tiles = (channel_tile(1, places[-1], side, target.vector_registers, side) for side in sides)
+    tiles = (channel_tile(1, places[-1], side, registers, side) for side in sides)
     tile = min(tiles, key=cycles)
-    return FilterVectors(attrs, window, outputs, places, channels, filters, lanes, tile, target, result.dtype)
+    return FilterVectors(
+        attrs, problem.window, outputs, places, channels, filters, lanes, tile, problem.target, problem.dtype
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from .... import te
 from ....base.errors import SelectionError
 from ....base.target import Target
-from ....graph.layout import Layout
 from ....graph.types import TensorType, Type
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
@@ -30,11 +29,11 @@ from ....schedules.product import PACKED_USES, schedule_core, schedule_product
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved, multiplied
-from ...definition.relations import tensor_argument
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels, configured_tile
-from ..window import inside, known_window, spatial_axes
+from ..window import inside
 from .attrs import ConvAttrs
+from .problem import ConvProblem
 from .stages import ConvStages
 
 UNROLLED_TAPS = 3
@@ -99,26 +98,21 @@ class Flat:
         return self.filters // self.attrs.groups
 
 
-def add_flat(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer the flattened implementation, where it can serve: N and C before the spatial axes, all known but N."""
-    x, weight, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
-    axes = spatial_axes(attrs.rank)
-    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
-    if not (attrs.data is attrs.out is data and attrs.kernel is kernel):
+    x, kind, target, outputs = problem.x, problem.result, problem.target, problem.outputs
+    if not (problem.is_plain and problem.has_plain_kernel) or outputs is None:
         return
-    shape = TensorType(kind.shape[1:], kind.dtype).static_shape
-    if shape is None or weight.static_shape is None:
-        return
-    flat = Flat(attrs, known_window(weight.shape[2:]), shape[1:], shape[0])
-    factors = math.prod(weight.static_shape[1:])
+    flat = Flat(problem.attrs, problem.window, outputs, problem.filters)
+    factors = problem.reduction_extent
     tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
     images = elements(kind) // math.prod(flat.outputs)
     products = images * math.ceil(flat.positions / tile.columns) * tile.columns * factors
-    efficiency = EFFICIENCY if math.prod(attrs.strides) == 1 else STRIDED_EFFICIENCY
+    efficiency = STRIDED_EFFICIENCY if problem.is_strided else EFFICIENCY
     copied = [] if flat.pointwise else [x, x]
-    cost = multiplied(products, kind.dtype, target, efficiency) + moved([x, weight, kind, *copied])
+    cost = multiplied(products, kind.dtype, target, efficiency) + moved([*problem.types, *copied])
     if flat.pointwise:
-        pack = any(s > 1 for s in attrs.strides) or flat.group_filters >= PACKED_USES * tile.rows
+        pack = problem.is_strided or flat.group_filters >= PACKED_USES * tile.rows
         pointwise = Pointwise(flat, tile, pack)
         strategy.add_implementation(
             pointwise.compute, pointwise.schedule, "conv.pointwise", 20, configure=pointwise.configure, cost=cost

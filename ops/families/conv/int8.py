@@ -8,7 +8,7 @@ With few channels in a group, words would be mostly empty; there, bytes are mult
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from .... import te
 from ....base.target import Target
 from ....graph.layout import Layout, rearranged
 from ....graph.node import Constant, tensor_of
-from ....graph.types import TensorType, Type
+from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
@@ -26,12 +26,12 @@ from ....schedules.default_schedule import schedule_freely
 from ....schedules.register_tile import register_tile
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
-from ...definition.relations import tensor_argument
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction, Stages
 from ..byte_words import BYTES, ByteProduct, count_words, word
-from ..window import known_window, spatial_axes
+from ..window import spatial_axes
 from .attrs import ConvAttrs
 from .flat import Flat, Pointwise, Shifted, Terms
+from .problem import ConvProblem
 from .stages import ConvStages
 
 LEAST_CHANNELS = 3
@@ -155,22 +155,16 @@ def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target)
     stage.parallel(k)
 
 
-def add_byte_conv(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where N and C stand before the spatial axes, and all extents but N are known."""
-    weight, kind = tensor_argument(inputs[1], "weight"), tensor_argument(result, "result")
-    axes = spatial_axes(attrs.rank)
-    data, packed = Layout(f"NC{axes}"), attrs.kernel_layout == word_layout(attrs.rank)
-    if not (attrs.data is attrs.out is data and (packed or attrs.kernel is Layout(f"OI{axes}"))):
+    packed, outputs = problem.attrs.kernel_layout == word_layout(problem.rank), problem.outputs
+    if not (problem.is_plain and (packed or problem.has_plain_kernel)) or outputs is None:
         return
-    shape, extents = TensorType(kind.shape[1:], kind.dtype).static_shape, attrs.kernel.extents(weight.shape)
-    if shape is None or weight.static_shape is None:
-        return
-    channels = const_int(extents["I"]) or 0
+    channels = problem.group_channels
     in_words = packed or channels >= LEAST_CHANNELS
-    window = known_window([extents[axis] for axis in axes])
-    flat = Flat(attrs, window, shape[1:], shape[0])
-    factors = (count_words(channels) if in_words else channels) * math.prod(window)
-    tile = register_tile(flat.group_filters, flat.positions, target, kind.dtype, factors, divides=True)
+    flat = Flat(problem.attrs, problem.window, outputs, problem.filters)
+    factors = (count_words(channels) if in_words else channels) * math.prod(problem.window)
+    tile = register_tile(flat.group_filters, flat.positions, problem.target, problem.dtype, factors, divides=True)
     inner = Pointwise(flat, tile, pack=True) if flat.pointwise else Shifted(flat, tile)
     made = ByteConv(inner, channels, in_words, packed)
     name = "conv.bytes_pointwise" if flat.pointwise else "conv.bytes_shifted"

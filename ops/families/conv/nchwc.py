@@ -18,11 +18,8 @@ from dataclasses import dataclass, replace
 from .... import te
 from ....base.aligned import PAGE_BYTES
 from ....base.dtype import DType
-from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.layout import Layout
-from ....graph.node import Call
-from ....graph.types import TensorType, Type
+from ....graph.types import Type
 from ....ir.constants import ZERO, const_int
 from ....ir.expr import Axis, Expr, ExprLike
 from ....ir.makers import as_index
@@ -37,9 +34,11 @@ from ...definition.cost import elements, moved
 from ...definition.layout_rule import Held, LayoutUse
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import known_window, padded, spatial_axes
+from ..window import padded
 from .attrs import ConvAttrs
 from .border import Border
+from .layouts import channel_block, data_layout, kernel_layout
+from .problem import ConvProblem
 from .stages import ConvStages
 
 STEPS_AHEAD = 16
@@ -51,41 +50,30 @@ MOST_READ = 0.8
 """Taps beyond the border are left out where at most this share of them is read: tests take time, too."""
 
 
-def add_blocked(strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> None:
+def add_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where the result has its channels in blocks, and x has or not; places known, no block in two groups."""
-    x, weight, kind = (tensor_argument(t, "tensor") for t in (*inputs, result))
-    block, rank = attrs.out.factor("C"), attrs.rank
-    plain, given = data_layout(rank), data_layout(rank, attrs.data.factor("C"))
-    if block == 1 or attrs.out is not data_layout(rank, block) or attrs.data not in (plain, given):
+    attrs, rank, outputs, group = problem.attrs, problem.rank, problem.outputs, problem.group_filters
+    block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
+    if block == 1 or attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
         return
-    outputs = tuple(n for e in kind.shape[2 : 2 + rank] if (n := const_int(e)) is not None)
-    weights = attrs.kernel.extents(weight.shape)
-    filters = const_int(weights["O"]) or 0
-    group = filters // attrs.groups
-    if len(outputs) < rank or group % block:
+    if width % block or group % block or group % width or attrs.kernel is not kernel_layout(rank, data, width):
         return
-    width = attrs.kernel.factor("O")
-    if width % block or attrs.kernel is not kernel_layout(rank, attrs.data.factor("C"), width) or group % width:
+    if outputs is None:
         return
-    window = known_window([weights[axis] for axis in spatial_axes(rank)])
-    made = Blocked(attrs, block, window, outputs, filters, target, kind.dtype)
-    cost = made.cost([x, weight, kind])
+    made = Blocked(attrs, block, problem.window, outputs, problem.filters, problem.target, problem.dtype)
+    cost = made.cost(problem.types)
     strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=cost)
 
 
-def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def blocked_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule of convolutions of N, C, … by O, I, …: as many filters in a block as a vector holds, or half of
     it; of x as it is, in the blocks that it has, or in such ones."""
-    attrs: ConvAttrs = call.attrs
-    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    plain, kernel = data_layout(attrs.rank), Layout(f"OI{spatial_axes(attrs.rank)}")
-    if not (attrs.data is attrs.out is plain and attrs.kernel is kernel):
+    if not (problem.is_plain and problem.has_plain_kernel and problem.is_of_one_float):
         return
-    channels, filters = const_int(weight.shape[1]), const_int(weight.shape[0])
-    if not (x.dtype.is_float and x.dtype is weight.dtype is result.dtype) or not channels or not filters:
+    attrs, channels, lanes = problem.attrs, problem.group_channels, problem.lanes
+    if not channels or not problem.filters:
         return
-    lanes = target.lanes(x.dtype)
-    block = channel_block(filters // attrs.groups, lanes)
+    plain, block = data_layout(attrs.rank), channel_block(problem.group_filters, lanes)
     if block is None or (given is not None and given.primal is not plain):
         return
     sizes = [1, channel_block(channels, lanes) or 1] if given is None else [given.layout.factor("C")]
@@ -95,48 +83,20 @@ def blocked_uses(call: Call, given: Held | None, target: Target) -> Iterator[Lay
             continue
         held = None if size == 1 else Held(plain, layout)
         out = Held(plain, data_layout(attrs.rank, block))
-        width = block * _panel(attrs, block, weight, result, target)
-        weights = Held(kernel, kernel_layout(attrs.rank, size, width))
+        width = block * _panel(problem, block)
+        weights = Held(problem.plain_kernel, kernel_layout(attrs.rank, size, width))
         made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
         yield LayoutUse((held, weights), made, out)
 
 
-def _panel(attrs: ConvAttrs, block: int, weight: TensorType, result: TensorType, target: Target) -> int:
+def _panel(problem: ConvProblem, block: int) -> int:
     """As many blocks of filters as a tile has: side by side, its weights are one stream."""
-    filters, _, *window = (const_int(extent) or 0 for extent in weight.shape)
-    outputs = [const_int(extent) for extent in result.shape[2:]]
-    if None in outputs:
+    if problem.outputs is None:
         return 1
-    places = tuple(extent or 0 for extent in outputs)
-    return Blocked(attrs, block, tuple(window), places, filters, target, result.dtype).tile.blocks
-
-
-def channel_block(channels: int, lanes: int) -> int | None:
-    """How many channels make a block: a vector, or half of one; None if they make none."""
-    return next((b for b in (lanes, lanes // 2) if b > 1 and channels % b == 0), None)
-
-
-def data_layout(rank: int, block: int = 1) -> Layout:
-    """N, C, and so many spatial axes, with the channels in blocks."""
-    plain = f"NC{spatial_axes(rank)}"
-    return Layout(plain if block == 1 else f"{plain}{block}c")
-
-
-def nchw(block: int) -> Layout:
-    return data_layout(2, block)
-
-
-def check_blocked(layout: Layout, name: str) -> None:
-    """Raises ``TypeInferenceError``, with the attribute's name, unless it is NCHW with the channels in blocks."""
-    block = layout.factor("C")
-    if block == 1 or layout is not nchw(block):
-        raise TypeInferenceError(f"{name} must be NCHW with channels in blocks, such as NCHW16c, found {layout}")
-
-
-def kernel_layout(rank: int, data: int, block: int) -> Layout:
-    """The layout of weights for channels in blocks of ``data``, and filters in blocks of ``block``."""
-    plain = f"OI{spatial_axes(rank)}"
-    return Layout(f"{plain}{block}o" if data == 1 else f"{plain}{data}i{block}o")
+    made = Blocked(
+        problem.attrs, block, problem.window, problem.outputs, problem.filters, problem.target, problem.dtype
+    )
+    return made.tile.blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,7 @@ from dataclasses import dataclass, replace
 from .... import te
 from ....base.dtype import DType
 from ....base.target import Target
-from ....graph.layout import Layout
-from ....graph.node import Call
 from ....graph.types import Type
-from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
@@ -31,9 +28,10 @@ from ...definition.cost import elements, moved
 from ...definition.layout_rule import Held, LayoutUse
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import spatial_axes
 from .attrs import ConvAttrs
 from .flat import lanes_for
+from .layouts import kernel_layout
+from .problem import ConvProblem
 from .stages import ConvStages
 
 STEPS_UNROLLED = 2
@@ -231,47 +229,29 @@ def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:
     return channel
 
 
-def packed_pointwise(attrs: ConvAttrs, types: Sequence[Type], target: Target) -> PackedPointwise | None:
+def packed_pointwise(problem: ConvProblem) -> PackedPointwise | None:
     """The numbers of a convolution of N, C, …, if its window is one element and all extents but N are known."""
-    weight, result = (tensor_argument(kind, "argument") for kind in types[1:])
-    axes = spatial_axes(attrs.rank)
-    extents = attrs.kernel.extents(weight.shape)
-    filters, channels, *window = (const_int(extents[axis]) or 0 for axis in ("O", "I", *axes))
-    outputs = tuple(const_int(extent) or 0 for extent in result.shape[2:])
-    plain = attrs.data is attrs.out is Layout(f"NC{axes}") and not any(attrs.padding)
-    if not plain or set(window) != {1} or not all((filters, channels, *outputs)):
+    outputs, filters, channels = problem.outputs, problem.filters, problem.group_channels
+    if not (problem.is_plain and problem.is_pointwise and outputs and all((filters, channels, *outputs))):
         return None
-    return PackedPointwise(attrs, outputs, filters, channels, target, result.dtype)
+    return PackedPointwise(problem.attrs, outputs, filters, channels, problem.target, problem.dtype)
 
 
-def add_packed_pointwise(
-    strategy: OpStrategy, attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target
-) -> None:
+def add_packed_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it for weights in panels of filters, of one group each, whose sums fit in the registers."""
-    made = packed_pointwise(attrs, (*inputs, result), target)
-    rows = attrs.kernel.factor("O")
-    if made is None or rows == 1 or attrs.kernel is not _panels(attrs.rank, rows) or made.group_filters % rows:
+    made = packed_pointwise(problem)
+    rows = problem.attrs.kernel.factor("O")
+    if made is None or rows == 1 or not problem.has_panels_of(rows) or made.group_filters % rows or not made.tiles:
         return
-    if not made.tiles:
-        return
-    strategy.add_implementation(
-        made.compute, made.schedule, "conv.pointwise_packed", 25, cost=made.cost((*inputs, result))
-    )
+    cost = made.cost(problem.types)
+    strategy.add_implementation(made.compute, made.schedule, "conv.pointwise_packed", 25, cost=cost)
 
 
-def pointwise_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def pointwise_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule: weights O, I, … in panels of as many filters as a tile has."""
-    attrs: ConvAttrs = call.attrs
-    types = [*(a.type for a in call.args), call.type]
-    kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
-    x, weight, result = (tensor_argument(kind, "argument") for kind in types)
-    if given is not None or attrs.kernel is not kernel or not result.dtype.is_float:
+    if given is not None or not problem.has_plain_kernel or not problem.is_of_one_float:
         return
-    made = packed_pointwise(attrs, types, target) if x.dtype is weight.dtype is result.dtype else None
+    made = packed_pointwise(problem)
     if made is not None and made.tile.rows > 1:
-        panels = Held(kernel, _panels(attrs.rank, made.tile.rows))
-        yield LayoutUse((None, panels), replace(attrs, kernel_layout=str(panels)), None)
-
-
-def _panels(rank: int, rows: int) -> Layout:
-    return Layout(f"OI{spatial_axes(rank)}{rows}o")
+        panels = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, made.tile.rows))
+        yield LayoutUse((None, panels), replace(problem.attrs, kernel_layout=str(panels)), None)

@@ -15,8 +15,8 @@ from .... import te
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.layout import NCHW, OIHW, Layout
-from ....graph.node import Call, Constant, Node
+from ....graph.layout import NCHW, Layout
+from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
@@ -35,8 +35,9 @@ from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..matmul.quarters import PRODUCTS, Planes, Quartered, ResultLoops, known_planes
 from ..window import axis_extents, check_ranks, known_window, window_shape
-from .attrs import ConvAttrs
-from .nchwc import ChannelTile, channel_block, channel_tile, check_blocked, nchw, tile_cycles
+from .layouts import channel_block, check_blocked, nchw
+from .nchwc import ChannelTile, channel_tile, tile_cycles
+from .problem import ConvProblem
 
 # 1. and 2. Attributes and type relation.
 
@@ -172,15 +173,13 @@ def _tile(places: int, blocks: int, lanes: int, kind: DType, target: Target) -> 
 # 6. and 7. Who calls it.
 
 
-def strassen_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def strassen_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule of a 2-D convolution by constant weights of one element: channels and filters in blocks, of
     which there are even numbers."""
-    attrs: ConvAttrs = call.attrs
-    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    if not isinstance(call.args[1], Constant) or not _serves(attrs, x, weight, result):
+    outputs = problem.outputs
+    if outputs is None or not _serves(problem, outputs):
         return
-    filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
-    lanes = target.lanes(x.dtype)
+    filters, channels, lanes = problem.filters, problem.group_channels, problem.lanes
     block, data = channel_block(filters, lanes), channel_block(channels, lanes)
     if given is not None:
         data = given.layout.factor("C") if given.primal is NCHW and given.layout.is_blocked else None
@@ -189,20 +188,18 @@ def strassen_uses(call: Call, given: Held | None, target: Target) -> Iterator[La
     held, out = Held(NCHW, nchw(data)), Held(NCHW, nchw(block))
     if given not in (None, held):
         return
-    places = math.prod(known_window(result.shape[2:]))
-    make = Planes(_tile(places, filters // 2 // block, block, x.dtype, target).columns, transposed=True)
-    packed = Packed(make, make.type_of(channels, filters, x.dtype))
-    made = StrassenConvAttrs(strides=attrs.strides, data_layout=str(held), out_layout=str(out))
+    tile = _tile(math.prod(outputs), filters // 2 // block, block, problem.dtype, problem.target)
+    make = Planes(tile.columns, transposed=True)
+    packed = Packed(make, make.type_of(channels, filters, problem.dtype))
+    made = StrassenConvAttrs(strides=problem.attrs.strides, data_layout=str(held), out_layout=str(out))
     yield LayoutUse((held, packed), made, out, STRASSEN_CONV2D)
 
 
-def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType) -> bool:
-    plain = attrs.rank == 2 and attrs.data is attrs.out is NCHW and attrs.kernel is OIHW and attrs.groups == 1
-    single = [const_int(e) for e in weight.shape[2:]] == [1, 1] and not any(attrs.padding)
-    places = [const_int(e) or 0 for e in (*x.shape[2:], *result.shape[2:])]
-    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.bits >= 32
-    known = all(places) and math.prod(places[2:]) > 1 and const_int(x.shape[0]) != 0
-    return plain and single and numbers and known
+def _serves(problem: ConvProblem, outputs: tuple[int, ...]) -> bool:
+    plain = problem.rank == 2 and problem.is_plain and problem.has_plain_kernel and problem.attrs.groups == 1
+    wide = problem.is_of_one_float and problem.dtype.bits >= 32
+    known = all(const_int(extent) for extent in problem.x.shape[2:]) and math.prod(outputs) > 1 and problem.batch != 0
+    return problem.constant_weight and plain and problem.is_pointwise and wide and known
 
 
 def strassen_conv2d(

@@ -42,7 +42,7 @@ from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..bilinear import chosen
 from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
-from .nchwc import check_blocked
+from .layouts import check_blocked
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
 from .winograd_blocking import Blocking, Products
 from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ....base.target import Target
-from ....graph.layout import NCHW, OIHW
-from ....graph.node import Call, Constant
+from ....graph.layout import NCHW
 from ....graph.types import TensorType
 from ....ir.constants import const_int
 from ....ir.makers import as_index
 from ...definition.layout_rule import Held, LayoutUse, Packed
-from ...definition.relations import tensor_argument
-from .attrs import ConvAttrs
-from .nchwc import channel_block, data_layout
+from .layouts import channel_block, data_layout
+from .problem import ConvProblem
 from .winograd import WINOGRAD_CONV2D, WinogradAttrs
 from .winograd_transform import SIZES, TAPS, filter_matrix
 
@@ -56,15 +53,12 @@ class WinogradPlanes:
         return TensorType(tuple(map(as_index, extents)), weight.dtype)
 
 
-def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def winograd_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
     """The layout rule of a 2-D convolution that Winograd's way serves: of 3×3 constant weights, with stride 1 and one
     group. x has its channels in blocks, those in which it is given, or of a vector."""
-    attrs: ConvAttrs = call.attrs
-    x, weight, result = (tensor_argument(kind, "argument") for kind in (*(a.type for a in call.args), call.type))
-    if not isinstance(call.args[1], Constant) or not _serves(attrs, x, weight, result):
+    if not _serves(problem):
         return
-    filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
-    lanes = target.lanes(x.dtype)
+    filters, channels, lanes = problem.filters, problem.group_channels, problem.lanes
     block, data = channel_block(filters, lanes), channel_block(channels, lanes)
     if given is not None and given.primal is NCHW and given.layout is data_layout(2, given.layout.factor("C")):
         data = given.layout.factor("C") if given.layout.is_blocked else data
@@ -77,13 +71,14 @@ def winograd_uses(call: Call, given: Held | None, target: Target) -> Iterator[La
                 make = WinogradPlanes(size, width)
                 for out in (blocked, None):
                     layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
-                    made = WinogradAttrs(size=size, padding=attrs.padding, **layouts)
-                    yield LayoutUse((held, Packed(make, make.type_of(weight))), made, out, WINOGRAD_CONV2D)
+                    made = WinogradAttrs(size=size, padding=problem.attrs.padding, **layouts)
+                    yield LayoutUse((held, Packed(make, make.type_of(problem.weight))), made, out, WINOGRAD_CONV2D)
 
 
-def _serves(attrs: ConvAttrs, x: TensorType, weight: TensorType, result: TensorType) -> bool:
-    plain = attrs.data is attrs.out is NCHW and attrs.kernel is OIHW and attrs.groups == 1
-    dense = set(attrs.strides) == set(attrs.dilation) == {1} and [const_int(e) for e in weight.shape[2:]] == [TAPS] * 2
-    places = [const_int(e) for e in (*x.shape[2:], *result.shape[2:])]
-    numbers = x.dtype is weight.dtype is result.dtype and x.dtype.is_float and x.dtype.bits >= 32
-    return plain and dense and numbers and all(places) and const_int(x.shape[0]) != 0
+def _serves(problem: ConvProblem) -> bool:
+    attrs = problem.attrs
+    plain = problem.rank == 2 and problem.is_plain and problem.has_plain_kernel and attrs.groups == 1
+    dense = set(attrs.strides) == set(attrs.dilation) == {1} and problem.window == (TAPS, TAPS)
+    wide = problem.is_of_one_float and problem.dtype.bits >= 32
+    known = all(const_int(extent) for extent in (*problem.x.shape[2:], *problem.result.shape[2:]))
+    return problem.constant_weight and plain and dense and wide and known and problem.batch != 0
