@@ -1,0 +1,90 @@
+"""The candidates of a call: in which layouts it can take its arguments and give its result, and what each costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...base.errors import LoopwrightError
+from ...graph.node import Call, Constant, ImportedValue, Node, tensor_of
+from ...ops.definition.layout_rule import LayoutUse, Packed
+from ...ops.definition.registry import op_of
+from ..selection.workload import workload_of
+from ..settings import CompileSettings
+from .layout_costs import LayoutCosts
+from .value_layouts import ResultLayout, placeholder
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutCandidate:
+    """The layouts in which a call takes its arguments and gives its result, and what the call then costs, in cycles."""
+
+    use: LayoutUse
+    cost: float
+
+    def __str__(self) -> str:
+        """``(arguments) → result: cycles``, with ``-`` for what stays as it is."""
+        held = ", ".join("-" if layout is None else str(layout) for layout in self.use.arguments)
+        op = "" if self.use.op is None else self.use.op.name
+        return f"{op}({held}) → {'-' if self.use.result is None else self.use.result}: {self.cost:.0f}"
+
+
+def layout_candidates(
+    call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts
+) -> tuple[LayoutCandidate, ...]:
+    """The candidates of a call whose arguments are each available in some layouts; first the call as it is."""
+    as_it_is = LayoutCandidate(unchanged_use(call), costs.of_call(call))
+    op = op_of(call)
+    if op.layout_rule is None or _is_tuned(call, costs.settings):
+        return (as_it_is,)
+    given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
+    found: list[LayoutCandidate] = []
+    for use in op.layout_uses(call, given, costs.settings.target):
+        if _suits(call, use):
+            args = [placeholder(a, layout) for a, layout in zip(call.args, use.arguments, strict=True)]
+            found.append(LayoutCandidate(use, costs.of_call(call_in_layouts(call, use, args))))
+    return (as_it_is, *(candidate for candidate in found if candidate.cost < math.inf))
+
+
+def unchanged_use(call: Call) -> LayoutUse:
+    """The layouts of a call that stays as it is."""
+    return LayoutUse((None,) * len(call.args), call.attrs, None)
+
+
+def call_in_layouts(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
+    """The call made in other layouts, of arguments that are held as the use says.
+
+    Raises ``LoopwrightError`` if the result is not held so: then the operator's rule is wrong.
+    """
+    op = op_of(call) if use.op is None else use.op
+    made = replace(op(*args, attrs=use.attrs, origin=call.origin), value=_value_in_layout(call, use.result))
+    expected = call.type if use.result is None else use.result.type_of(tensor_of(call))
+    if made.type is not expected:
+        raise LoopwrightError(
+            f"the layout rule of {call.op.name} says that its result is {expected} in layout {use.result}, "
+            f"but {op.name} gives {made.type}"
+        )
+    return made
+
+
+def _is_tuned(call: Call, settings: CompileSettings) -> bool:
+    workload = workload_of(call)
+    return workload is not None and bool(settings.records.lookup(workload, settings.target))
+
+
+def _suits(call: Call, use: LayoutUse) -> bool:
+    """Whether the types of arguments and result can be held as the use says."""
+    held = zip((*use.arguments, use.result), (*call.args, call), strict=True)
+    return all(
+        isinstance(node, Constant) if isinstance(layout, Packed) else layout is None or layout.suits(node.type)
+        for layout, node in held
+    )
+
+
+def _value_in_layout(call: Call, layout: ResultLayout) -> ImportedValue | None:
+    """What the imported model calls the result of a call that is now held in a layout."""
+    if call.value is None or layout is None:
+        return call.value
+    order = tuple(position for name in layout.primal.names for position in layout.layout.digits(name))
+    return replace(call.value, order=order, shape=tensor_of(call).shape)

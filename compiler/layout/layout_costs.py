@@ -1,0 +1,65 @@
+"""What calls cost, and what it costs to bring a value from one layout to another, in estimated cycles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ...base.errors import InternalError, SelectionError
+from ...graph.node import Call, Constant, Node
+from ...ops.definition.cost import moved
+from ...ops.definition.layout_rule import Packed
+from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
+from ..selection.select import candidates_of, select_implementation
+from ..settings import CompileSettings
+from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transforms_between
+
+
+@dataclass(slots=True)
+class LayoutCosts:
+    """The costs of calls by these settings. Mutable: it remembers what it has found."""
+
+    settings: CompileSettings
+    _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
+
+    def of_call(self, call: Call) -> float:
+        """What the implementation that would be chosen declares; the cycles of its memory traffic, if it declares
+        nothing; infinite, if all implementations are refused."""
+        types = tuple(a.type for a in call.args)
+        key = (call.op, call.attrs, types)
+        if key not in self._costs:
+            declared = self._declared(call)
+            self._costs[key] = moved((*types, call.type)) if declared is None else declared
+        return self._costs[key]
+
+    def of_transform(self, node: Node, source: ResultLayout, destination: OperandLayout) -> float:
+        """What it costs to have a value in another layout than it is held in. Constants are transformed, and packed,
+        when the model is compiled, which costs a run nothing."""
+        if source == destination or isinstance(node, Constant):
+            return 0.0
+        if isinstance(destination, Packed):
+            raise InternalError(f"{destination} packs constants, and {node} is none")
+        value = placeholder(node, source)
+        if destination is not None:
+            value = placeholder_of_rank(node, source, destination.primal.ndim)
+        total = 0.0
+        for before, after in transforms_between(source, destination):
+            call = LAYOUT_TRANSFORM(value, attrs=LayoutTransformAttrs(str(before), str(after)))
+            total += self.of_call(call)
+            value = call
+        return total
+
+    def _declared(self, call: Call) -> float | None:
+        try:
+            selection = select_implementation(call, self.settings)
+        except SelectionError:  # several serve it together, or none does: the compile engine finds out
+            return math.inf if self._is_refused(call) else None
+        return selection.chosen.cost
+
+    def _is_refused(self, call: Call) -> bool:
+        """Whether an operator has implementations, and none of them may serve a call for any extents."""
+        try:
+            candidates = candidates_of(call, self.settings)
+        except SelectionError:  # it is served from outside, if at all
+            return False
+        return all(candidate.rejected is not None for candidate in candidates)
