@@ -15,7 +15,7 @@ from .threads.fork_lock import ForkLock
 Thread: TypeAlias = int
 
 
-class Held(Protocol):
+class HeldExecutors(Protocol):
     """A set of executors."""
 
     name: str
@@ -36,9 +36,9 @@ class Waits:
 
     def forget(self) -> None:
         """Nobody waits, as in a forked child."""
-        self.waiting: dict[Thread, Held | None] = {}
+        self.waiting: dict[Thread, HeldExecutors | None] = {}
 
-    def begin(self, thread: Thread, wanted: Held, is_empty: Callable[[], bool]) -> None:
+    def begin(self, thread: Thread, wanted: HeldExecutors, is_empty: Callable[[], bool]) -> None:
         """Note that a thread waits. Raises ``LoopwrightError`` where that would be for ever."""
         with self._lock.held:
             if is_empty() and not self._may_become_free(wanted, thread):
@@ -50,7 +50,7 @@ class Waits:
                 )
             self.waiting[thread] = wanted
 
-    def _may_become_free(self, wanted: Held, thread: Thread) -> bool:
+    def _may_become_free(self, wanted: HeldExecutors, thread: Thread) -> bool:
         """Whether some executor is held by a thread that runs, or waits for what such a thread holds, and so on."""
         seen = {thread: wanted}
         open_sets = [wanted]

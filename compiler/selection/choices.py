@@ -22,7 +22,7 @@ from ...ops.definition.registry import OpPattern
 from ...ops.definition.strategy import OpImplementation
 from ..fusion.fusion_rules import pattern_of
 from ..settings import CompileSettings
-from .dispatch import Dispatch, Kernel, dispatch
+from .dispatch import Dispatch, DispatchedKernel, dispatch
 from .records import Match
 from .select import Candidate, Refusal, Selection, select_implementation
 
@@ -39,7 +39,7 @@ class FunctionChoice:
     anchor: int
     dispatched: Dispatch
 
-    def implementations(self, kernel: Kernel) -> tuple[OpImplementation, ...]:
+    def implementations(self, kernel: DispatchedKernel) -> tuple[OpImplementation, ...]:
         """Those of all calls in one of the anchor's kernels."""
         return tuple(kernel.implementation if k == self.anchor else s.chosen for k, s in enumerate(self.selections))
 

@@ -26,7 +26,7 @@ MAX_KERNELS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
+class DispatchedKernel:
     """An implementation, and the condition under which it runs if none before it did; None holds always."""
 
     guard: Expr | None
@@ -39,8 +39,8 @@ class Dispatch:
     implementations that would have a sample's sums depend on its batch."""
 
     selection: Selection
-    kernels: tuple[Kernel, ...]
-    left_out: tuple[Kernel, ...]
+    kernels: tuple[DispatchedKernel, ...]
+    left_out: tuple[DispatchedKernel, ...]
     barred: tuple[OpImplementation, ...] = ()
 
     @property
@@ -48,7 +48,7 @@ class Dispatch:
         """Why each of the kernels is there, for a reader."""
         return tuple(self._reason(kernel) for kernel in self.kernels)
 
-    def _reason(self, kernel: Kernel) -> str:
+    def _reason(self, kernel: DispatchedKernel) -> str:
         if kernel.guard is not None:
             return f"where {kernel.guard}: priority {kernel.implementation.plevel}"
         reason = self.selection.reason if kernel.implementation is self.selection.chosen else "it holds for all others"
@@ -70,7 +70,7 @@ def dispatch(selection: Selection, batch: Iterable[Var] = ()) -> Dispatch:
     clauses = [part for c in better if c.condition is not None for part in c.condition.clauses]
     symbols = dict.fromkeys(v for part in clauses for v in free_vars(part.condition))
     guarded = [*_guarded(better, nonnegative(symbols))]
-    last = Kernel(None, selection.chosen)
+    last = DispatchedKernel(None, selection.chosen)
     if guarded and guarded[-1].guard is None:
         last = guarded.pop()
     kept = guarded[: MAX_KERNELS - 1]
@@ -114,7 +114,7 @@ def _depends_on(candidate: Candidate, dims: Set[Var]) -> bool:
     return not dims.isdisjoint(dim for part in open_ones for dim in free_vars(part.condition))
 
 
-def _guarded(candidates: Sequence[Candidate], facts: Facts) -> Iterator[Kernel]:
+def _guarded(candidates: Sequence[Candidate], facts: Facts) -> Iterator[DispatchedKernel]:
     """A kernel for each that can be reached; one that holds wherever no guard before it did is the last."""
     for candidate in candidates:
         assert candidate.condition is not None
@@ -124,7 +124,7 @@ def _guarded(candidates: Sequence[Candidate], facts: Facts) -> Iterator[Kernel]:
         if guard is FALSE:
             continue
         if guard is TRUE:
-            yield Kernel(None, candidate.implementation)
+            yield DispatchedKernel(None, candidate.implementation)
             return
-        yield Kernel(guard, candidate.implementation)
+        yield DispatchedKernel(guard, candidate.implementation)
         facts = facts.without(guard)

@@ -29,7 +29,7 @@ HOPELESS, LONG_SECONDS = 8, 10e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TacticCandidate:
     """A tactic that serves a function: compiled ``code``, or what ``creator`` makes. Where nobody measured, compiled
     code other than the model's own is not chosen, so that it has no ``priority``."""
 
@@ -83,10 +83,10 @@ class TacticChoice:
             if not others and not registered:
                 continue
             candidates = [
-                Candidate(function.implementation, _priority(function), function),
-                *(Candidate(other.implementation, None, other) for other in others),
+                TacticCandidate(function.implementation, _priority(function), function),
+                *(TacticCandidate(other.implementation, None, other) for other in others),
                 *(
-                    Candidate(r.name, r.priority, function, r.creator)
+                    TacticCandidate(r.name, r.priority, function, r.creator)
                     for r in registered
                     if r.creator().supports(_attributes(call), _types(call))
                 ),
@@ -100,8 +100,8 @@ class TacticChoice:
         return ChosenTactics(names, hosts, codes)
 
     def _choose(
-        self, call: OpCall, candidates: Sequence[Candidate], preferred: Sequence[str], threads: int
-    ) -> Candidate:
+        self, call: OpCall, candidates: Sequence[TacticCandidate], preferred: Sequence[str], threads: int
+    ) -> TacticCandidate:
         named = {candidate.name: candidate for candidate in candidates}
         for name in preferred:
             if name in named:
@@ -116,7 +116,7 @@ class TacticChoice:
         ranked = [(candidate.priority, candidate) for candidate in candidates if candidate.priority is not None]
         return max(ranked, key=lambda pair: pair[0])[1]  # the compiled code among equals
 
-    def _measure_all(self, call: OpCall, candidates: Sequence[Candidate], threads: int) -> None:
+    def _measure_all(self, call: OpCall, candidates: Sequence[TacticCandidate], threads: int) -> None:
         """Add a record for each candidate without one; the first is the model's own code."""
         known = self._records.costs(call, candidates[0].name, threads)
         best = min((known[c.name] for c in candidates if c.name in known), default=float("inf"))
@@ -126,7 +126,7 @@ class TacticChoice:
                 self._records.add(call, candidate.name, seconds, threads)
                 best = min(best, *seconds)
 
-    def _measure(self, call: OpCall, candidate: Candidate, threads: int, best: float) -> tuple[float, ...]:
+    def _measure(self, call: OpCall, candidate: TacticCandidate, threads: int, best: float) -> tuple[float, ...]:
         """Seconds of some runs on arrays of ones, after one that does not count; of that one alone where it shows that
         others would be in vain. ``best`` is what is known of other candidates."""
         function = candidate.code
