@@ -16,7 +16,7 @@ from ...ir.facts import prove
 from ...ir.makers import maximum
 from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
-from ...ir.visit import Node, rewrite, substitute, walk
+from ...ir.visit import Node, free_vars, rewrite, substitute, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..state import ScheduleState, Stage
@@ -64,6 +64,7 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
     unguarded = {reader.axis_of[loop].var for loop in known.unguarded[reader.name]}
     found = {var: value for var, value in known.axis_values(reader).items() if var in unguarded}
     ranges = _ranges(state, known, reader, unguarded)
+    around = _margins_around(state, known, reader)
 
     def inside(e: Expr) -> Expr:
         return simplify(substitute(e, found), ranges.facts)
@@ -76,12 +77,27 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
             if unguarded.isdisjoint(v for v in walk(index) if isinstance(v, Var)):
                 continue
             bounds = ranges.narrowed(ranges.box(inside(index)), inside(index), margins)
+            bounds = ranges.ended(bounds, inside(index), around)
             if bounds is None or not _within(bounds, extent, ranges):
                 yield ReadBeyond(reader, read, dim, bounds)
 
 
 def _margins(condition: Expr) -> Iterator[Expr]:
     return (m for part in conjuncts(condition) if (m := margin(part)) is not None)
+
+
+def _margins_around(state: ScheduleState, known: Inference, reader: Stage) -> list[Expr]:
+    """What is >= 0 wherever a stage is computed, as the guards say that stand around its place."""
+    around = enclosing_loops(state, reader.place)
+    running = {known.loops[stage.name].vars[leaf] for stage, leaf in around}
+    stages = {stage.name: stage for stage, _ in around}
+    return [
+        found
+        for name in stages
+        for guard in known.loops[name].guards
+        if guard.tail == "guard" and not guard.reduce and running.issuperset(free_vars(guard.condition))
+        for found in _margins(guard.condition)
+    ]
 
 
 def _within(bounds: Range, extent: Expr, ranges: LoopRanges) -> bool:

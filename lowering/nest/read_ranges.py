@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Compare, Expr, IfThenElse, Select, TensorRead, Var
-from ...ir.facts import Facts, negate
+from ...ir.facts import Facts, negate, prove
+from ...ir.linear import linear_of
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
@@ -52,8 +53,30 @@ class LoopRanges:
             high = high if self._varies(most) else minimum(high, most)
         return low, high
 
+    def ended(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
+        """Bounds of an index where these margins are >= 0, the last one by all that falls as the index grows: as where
+        the last tile begins says how far it reaches."""
+        if bounds is None:
+            return None
+        low, high = bounds
+        for margin in margins:
+            times = _steepness(index, margin)
+            last = self.box(simplify(index + margin * times, self.facts)) if times > 0 else None
+            if last is not None and prove(last[1] < high, self.facts):
+                high = last[1]
+        return low, high
+
     def _varies(self, e: Expr) -> bool:
         return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
+
+
+def _steepness(index: Expr, margin: Expr) -> int:
+    """How many times faster than a margin falls an index grows, by the first variable that both have; else 0."""
+    rates = {term.factors: term.coefficient for term in linear_of(index)}
+    for term in linear_of(margin):
+        if term.factors in rates:
+            return -rates[term.factors] // term.coefficient
+    return 0
 
 
 def loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: set[Var]) -> LoopRanges:

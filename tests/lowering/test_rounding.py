@@ -305,3 +305,39 @@ def test_what_is_empty_stays_empty(how, n, m, symbolic):
     a, found = small(n, m), np.empty((n, m), np.float32)
     lw.interpret(lw.lower(s, [A, B]))(a, found)
     np.testing.assert_array_equal(found, a * 2)
+
+
+def product_by_panels(n, m, k, width, chunk):
+    """A product whose right factor is an input in panels, tile by tile in chunks that do not divide the panels."""
+    tiles = -(-m // width)
+    A, P = te.placeholder((n, k), "float32", name="A"), te.placeholder((tiles, k, width), "float32", name="P")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * P[j // width, r, j % width], axis=r), name="C")
+    s = lw.create_schedule(C)
+    total = s.cache_write(C, "local")
+    i, j = s[C].loops
+    panel, column = s[C].split(j, factor=width)
+    outer, panel = s[C].split(panel, factor=chunk)
+    s[C].reorder(outer, panel, i, column)
+    s[total].compute_at(s[C], panel)
+    return s, [A, P, C], total
+
+
+def test_a_guard_around_a_tile_says_how_far_an_input_is_read():
+    n, m, k, width = 3, 19 * 4 - 2, 5, 4  # 19 panels in chunks of 2: none is read behind the last one
+    s, args, total = product_by_panels(n, m, k, width, chunk=2)
+    _, column, _ = s[total].loops
+    s[total].round_up(column, factor=width)
+    a, b = small(n, k), small(k, m, seed=1)
+    panels = np.zeros((19 * width, k), np.float32)
+    panels[:m] = b.T
+    panels = np.ascontiguousarray(panels.reshape(19, width, k).swapaxes(1, 2))
+    for found in results(s, args, (a, panels), (n, m)):
+        np.testing.assert_array_equal(found, a @ b)
+
+
+def test_without_a_guard_around_it_a_tile_reads_beyond_the_input():
+    s, _, total = product_by_panels(3, 74, 5, 4, chunk=2)
+    _, column, _ = s[total].loops
+    with pytest.raises(lw.ScheduleError, match="up to index 19, of 19 elements of an input"):
+        s[total].round_up(column, factor=8)
