@@ -35,3 +35,16 @@ def schedule_around(
         if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
             schedule_stage(schedule[stage.name], target)
     return schedule, main
+
+
+def schedule_around_sums(
+    anchor: Tensor, sums: Tensor, outputs: Sequence[Tensor], keep: Sequence[Tensor], target: Target
+) -> tuple[Schedule, Tensor, Tensor]:
+    """As ``schedule_around``, of an anchor that is made of ``sums``, or is them; gives the schedule, the tensor that
+    sums and the one to tile, for which a tile of sums is computed at a time.
+
+    The sums are written to memory of their own, and then copied, only where they are to be tiled themselves: as the
+    function's output, or for what has another shape.
+    """
+    schedule, main = schedule_around(anchor, outputs, [sums, *keep], target)
+    return schedule, schedule.cache_write(sums, "local") if main is sums else sums, main

@@ -11,6 +11,7 @@ from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
+from loopwright.ops.definition.strategy import strategy_of
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.te import var as dimension
 
@@ -206,3 +207,20 @@ def test_panels_wider_than_the_registers_are_multiplied(width):
     library = lw.compile(lw.Function([x], product), "x86-64", jobs=1)
     wanted = a.astype(np.float64) @ panels.swapaxes(0, 1).reshape(5, -1)[:, :-3]
     np.testing.assert_allclose(lw.Engine(library)([a])[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_float_products_have_one_definition_and_schedules():
+    call = matmul(lw.var("a", (48, 3000)), lw.var("b", (3000, 5000)))
+    offered = strategy_of(call.op, call.attrs, [a.type for a in call.args], call.type, lw.resolve_target(TARGET))
+    computes = {made.name: made.compute for _, made in offered.candidates()}
+    names = ("matmul.direct", "matmul.paneled", "matmul.few_rows", "matmul.streamed")
+    assert len({computes[name] for name in names}) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [5, 24, 70])
+def test_a_matrix_is_multiplied_by_itself(size, target):
+    x = lw.var("x", (size, size))
+    value = rng.integers(-8, 9, (size, size)).astype(np.float32)
+    (found,) = lw.Engine(lw.compile(lw.Function([x], matmul(x, x)), target=target))([value])
+    np.testing.assert_array_equal(found, value @ value)

@@ -11,6 +11,7 @@ from loopwright.base.errors import TypeInferenceError
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.packed import WordPanels
 
@@ -27,8 +28,9 @@ def interpreted(call, target, arrays, kind=None):
     """What the implementation that is chosen gives, as it is scheduled."""
     chosen = select_implementation(call, CompileSettings(target)).chosen
     inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, name=a.name) for a in call.args)
-    anchor = (chosen.compute(call.attrs, inputs, call.type),)
-    schedule = chosen.schedule(call.attrs, anchor, anchor, target)
+    computed = chosen.computed(call.op.name, call.attrs, inputs, call.type)
+    anchor = outputs_of(computed)
+    schedule = chosen.schedule(call.attrs, computed, anchor, target)
     result = np.empty([int(e) for e in call.type.shape], kind or arrays[0].dtype)
     lw.interpret(lw.lower(schedule, [*inputs, *anchor], name="product"))(*arrays, result)
     return chosen.name, result

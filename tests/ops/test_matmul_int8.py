@@ -13,6 +13,7 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.graph.types import tensor_type
 from loopwright.ops import nn
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.packed import WordPanels
 
@@ -84,9 +85,10 @@ def test_sums_beyond_int32_wrap(ops):
 def test_every_target_gives_the_same(ops, target, signs):
     resolved = lw.resolve_target(target)
     call = matmul(ops.var((2, 19, 50), signs[0]), ops.var((2, 50, 37), signs[1]))
-    chosen, tensors, (out,) = ops.implement(call, resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (out,) = outputs_of(computed)
     assert chosen.name == "matmul.bytes"
-    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    schedule = chosen.schedule(call.attrs, computed, (out,), resolved)
     a, b, found = extremes((2, 19, 50), signs[0]), extremes((2, 50, 37), signs[1]), np.empty((2, 19, 37), np.int32)
     lw.build(schedule, [*tensors, out], target=resolved, precision="strict")(a, b, found)
     np.testing.assert_array_equal(found, product(a, b))
@@ -105,8 +107,9 @@ def test_a_left_factor_beyond_the_second_cache_goes_by_once_for_a_chunk_of_panel
     else:
         right = np.ascontiguousarray(b.T) if make is dense else b
         call = make(ops.var(a.shape, "uint8"), ops.var(right.shape, "uint8"))
-    chosen, tensors, (out,) = ops.implement(call, resolved)
-    schedule = chosen.schedule(call.attrs, (out,), (out,), resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (out,) = outputs_of(computed)
+    schedule = chosen.schedule(call.attrs, computed, (out,), resolved)
     found = np.empty((45, 150), np.int32)
     lw.build(schedule, [*tensors, out], target=resolved)(a, right, found)
     np.testing.assert_array_equal(found, product(a, b))
@@ -116,9 +119,10 @@ def test_symbolic_rows_and_what_follows(ops):
     m = te.var("m")
     call = matmul(ops.var((m, 30), "uint8"), ops.var((30, 20), "int8"))
     assert call.type is tensor_type((m, 20), "int32")
-    chosen, tensors, (out,) = ops.implement(call)
+    chosen, tensors, computed = ops.implement(call)
+    (out,) = outputs_of(computed)
     scaled = te.compute(out.shape, lambda i, j: te.maximum(te.cast(out[i, j], "float32") * 0.5, 0.0), name="scaled")
-    kernel = lw.build(chosen.schedule(call.attrs, (out,), (scaled,), HOST), [*tensors, scaled], target=HOST)
+    kernel = lw.build(chosen.schedule(call.attrs, computed, (scaled,), HOST), [*tensors, scaled], target=HOST)
     for rows in (1, 7, 40):
         a, b, found = extremes((rows, 30), "uint8"), extremes((30, 20), "int8"), np.empty((rows, 20), np.float32)
         kernel(a, b, found)
@@ -136,9 +140,10 @@ def test_a_configuration_changes_the_tile_but_not_the_sums(ops, transposed):
     for config in ({"rows": 3, "vectors": 1, "pack": False}, {"rows": 4, "vectors": 2, "pack": True}):
         compute, schedule = chosen.configure(config)
         tensors = tuple(te.placeholder(x.type.shape, "int8") for x in call.args)
-        out = compute(call.attrs, tensors, call.type)
+        computed = compute(call.attrs, tensors, call.type)
+        (out,) = outputs_of(computed)
         found = np.empty((10, 40), np.int32)
-        lw.build(schedule(call.attrs, (out,), (out,), HOST), [*tensors, out], target=HOST)(a, weight, found)
+        lw.build(schedule(call.attrs, computed, (out,), HOST), [*tensors, out], target=HOST)(a, weight, found)
         np.testing.assert_array_equal(found, product(a, b))
 
 
@@ -149,8 +154,9 @@ def test_a_configuration_changes_the_tile_but_not_the_sums(ops, transposed):
 def test_the_best_exact_instruction_is_used(ops, target, instruction):
     resolved = lw.resolve_target(target)
     call = matmul(ops.var((20, 64), "int8"), ops.var((64, 48), "int8"))
-    chosen, tensors, (out,) = ops.implement(call, resolved)
-    kernel = lw.build(chosen.schedule(call.attrs, (out,), (out,), resolved), [*tensors, out], target=resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (out,) = outputs_of(computed)
+    kernel = lw.build(chosen.schedule(call.attrs, computed, (out,), resolved), [*tensors, out], target=resolved)
     assert instruction in kernel.assembly
     assert "pmaddubsw" not in kernel.assembly  # it saturates
 

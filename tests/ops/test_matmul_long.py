@@ -8,6 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 from loopwright.ops.families.matmul.matmul import dense, matmul
 
@@ -34,9 +35,10 @@ def test_the_interpreter_agrees_on_all_stages(ops):
     resolved = target_of("x86-64")
     call = batch_matmul(ops.var((1, 160, 8)), ops.var((1, 160, 8)), transpose_a=True)
     a, b = (rng.normal(size=[int(e) for e in arg.type.shape]).astype(np.float32) for arg in call.args)
-    chosen, tensors, (product,) = ops.implement(call, resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (product,) = outputs_of(computed)
     assert chosen.name == "batch_matmul.long"
-    schedule = chosen.schedule(call.attrs, (product,), (product,), resolved)
+    schedule = chosen.schedule(call.attrs, computed, (product,), resolved)
     found = np.empty((1, 8, 8), np.float32)
     lw.interpret(lw.lower(schedule, [*tensors, product], target=resolved))(a, b, found)
     np.testing.assert_allclose(found, a.swapaxes(1, 2) @ b, rtol=1e-4, atol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.streamed import STREAMS
@@ -37,9 +38,10 @@ def test_the_interpreter_agrees_on_all_stages(ops):
     resolved = target_of("x86-64")
     call = batch_matmul(ops.var((1, 18, 2)), ops.var((1, 18, 1027)), transpose_a=True)
     a, b = (rng.normal(size=[int(e) for e in arg.type.shape]).astype(np.float32) for arg in call.args)
-    chosen, tensors, (product,) = ops.implement(call, resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (product,) = outputs_of(computed)
     assert chosen.name == "batch_matmul.streamed"
-    schedule = chosen.schedule(call.attrs, (product,), (product,), resolved)
+    schedule = chosen.schedule(call.attrs, computed, (product,), resolved)
     found = np.empty((1, 2, 1027), np.float32)
     lw.interpret(lw.lower(schedule, [*tensors, product], target=resolved))(a, b, found)
     np.testing.assert_allclose(found, a.swapaxes(1, 2) @ b, rtol=1e-4, atol=1e-4)
@@ -49,8 +51,9 @@ def test_the_interpreter_agrees_on_all_stages(ops):
 def test_one_row_of_many_pages_is_several_tasks(ops, columns):
     resolved = target_of("native")
     call = matmul(ops.var((1, 64)), ops.var((64, columns)))
-    chosen, _, (product,) = ops.implement(call, resolved)
-    nest = str(chosen.schedule(call.attrs, (product,), (product,), resolved))
+    chosen, _, computed = ops.implement(call, resolved)
+    (product,) = outputs_of(computed)
+    nest = str(chosen.schedule(call.attrs, computed, (product,), resolved))
     assert chosen.name == "matmul.streamed"
     assert "in parallel" in nest
 
@@ -58,8 +61,9 @@ def test_one_row_of_many_pages_is_several_tasks(ops, columns):
 def test_each_row_that_is_read_at_once_has_an_instruction_of_its_own(ops):
     resolved = target_of("native")
     call = matmul(ops.var((1, 64)), ops.var((64, 2048)))
-    chosen, tensors, (product,) = ops.implement(call, resolved)
-    func = lw.lower(chosen.schedule(call.attrs, (product,), (product,), resolved), [*tensors, product], target=resolved)
+    chosen, tensors, computed = ops.implement(call, resolved)
+    (product,) = outputs_of(computed)
+    func = lw.lower(chosen.schedule(call.attrs, computed, (product,), resolved), [*tensors, product], target=resolved)
     sums = [line for line in str(func).splitlines() if f"{tensors[1].name}[ramp(" in line]
     assert len(sums) == STREAMS, func
 

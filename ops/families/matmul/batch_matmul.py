@@ -25,7 +25,7 @@ from ...definition.relations import broadcast_shapes, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .cblas import add_cblas
 from .matmul import add_products
-from .panels import batch_index
+from .panels import ProductStages, apart, batch_index, matrix_product
 
 # 1. Attributes.
 
@@ -72,8 +72,8 @@ BATCH_MATMUL = register_op(
 # 4. Compute.
 
 
-def _compute(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    a, b = inputs
+def _compute(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> ProductStages:
+    a, b = apart(*inputs)
     kind = tensor_argument(result, "result")
     k = te.reduce_axis((0, a.shape[1 if attrs.transpose_a else 2]), name="k")
 
@@ -83,7 +83,8 @@ def _compute(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tenso
         factors = a[(*batch_index(a.shape[:1], [batch]), *left)], b[(*batch_index(b.shape[:1], [batch]), *right)]
         return te.sum(widened(factors[0], kind.dtype) * widened(factors[1], kind.dtype), axis=k)
 
-    return narrowed(te.compute(kind.shape, element, name="batch_matmul"), kind.dtype, "batch_matmul.narrow")
+    sums = te.compute(kind.shape, element, name="batch_matmul")
+    return ProductStages(narrowed(sums, kind.dtype, "batch_matmul.narrow"), sums, a, b)
 
 
 def _with_rows(compute: Compute) -> Compute:
@@ -106,9 +107,11 @@ def _strategy(attrs: BatchMatmulAttrs, inputs: Sequence[Type], result: Type, tar
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "batch_matmul.direct")
     products, left = OpStrategy(), _turned(tensor_argument(inputs[0], "a"), attrs.transpose_a)
-    add_products(products, (left, inputs[1]), result, target, attrs.transpose_b)
+    product = matrix_product((left, inputs[1]), result, attrs.transpose_b, attrs.transpose_a)
+    add_products(products, _compute, product, target)
     for condition, made in products.candidates():
-        compute = _with_rows(made.compute) if attrs.transpose_a else made.compute
+        turns = attrs.transpose_a and made.compute is not _compute
+        compute = _with_rows(made.compute) if turns else made.compute
         with strategy.specialized(*(condition.clauses if condition is not None else ())):
             strategy.add_implementation(
                 compute,

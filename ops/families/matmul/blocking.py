@@ -7,7 +7,7 @@
             sums of a register tile, over all terms
             what follows them, on the tile
 
-Its sizes follow from those of the product and of the target. ``panels.py`` has the computes.
+Its sizes follow from those of the product and of the target. The compute is the definition of the product.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from dataclasses import dataclass, replace
 
 from ....base.target import Target
 from ....ir.constants import const_int
-from ....ir.expr import Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.around import schedule_around
+from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, near_divisor
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor
 from ...definition.cost import moved
-from .panels import ROWS, MatrixProduct
+from .panels import MatrixProduct, ProductStages, RightLayout
 
 STREAMING = 0.25
 """Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
@@ -65,7 +64,8 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
-    return Blocking(tile, chunk, evict_each_other(tile.rows, product.terms, kind))
+    copies_rows = not product.left_transposed and evict_each_other(tile.rows, product.terms, kind)
+    return Blocking(tile, chunk, copies_rows)
 
 
 def copying(product: MatrixProduct, blocking: Blocking) -> float:
@@ -92,19 +92,33 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
 
 
 def schedule_blocked(
-    anchor: Tensor,
-    panels: Tensor,
+    product: ProductStages,
     outputs: Sequence[Tensor],
     blocking: Blocking,
     target: Target,
+    right_layout: RightLayout,
+    pack: bool = False,
     keep: Sequence[Tensor] = (),
 ) -> Schedule:
-    """Schedule a tensor that reads the sums of ``sum_panels``, and what follows it. ``keep`` are stages, such as the
-    panels if they are made here, that the caller schedules."""
-    core = anchor.op.inputs[0]
-    rows = next(t for t in core.op.inputs if t.op.name == ROWS)
-    schedule, main = schedule_around(anchor, outputs, [core, rows, *keep], target)
-    stage, tile = schedule[main], blocking.tile
+    """Schedule a product of two factors, and what follows it.
+
+    ``right_layout`` is how the product reads its right factor; with ``pack``, that is copied to panels first. What
+    computes a factor is inlined, unless it is among ``keep``, the stages that the caller schedules.
+    """
+    left, right = product.left, product.right
+    schedule, core, main = schedule_around_sums(product.result, product.sums, outputs, [left, right, *keep], target)
+    tile = blocking.tile
+    ragged = bool((const_int(core.shape[-1]) or 1) % tile.columns)
+    panels = right
+    if pack or (ragged and right_layout != "panels"):
+        panels = schedule.cache_read(right, "local", [core], pad=0)
+    rows = _row_copies(schedule, core, left) if blocking.copies_rows else None
+    for factor in (left, right):
+        if factor.op.inputs and factor is not rows and factor not in keep:
+            schedule[factor].compute_inline()
+    if rows is not None:
+        _copy_rows(schedule[rows], tile, target)
+    stage = schedule[main]
     *outer, row, column = stage.loops[: main.ndim]
     panel, column = stage.split(column, factor=tile.columns)
     chunk, panel = stage.split(panel, factor=blocking.chunk)
@@ -112,40 +126,54 @@ def schedule_blocked(
     block, row = stage.split(row, factor=tile.rows)
     stage.reorder(*outer, chunk, block, panel, row, vector, lane)
     stage.vectorize(lane)
-    if main is anchor:  # stored from where they are summed
+    if main is product.result:  # stored from where they are summed
         stage.unroll(vector)
         stage.unroll(row)
-    packs_chunks = blocking.packs_chunks and panels in keep
+    packs_chunks = blocking.packs_chunks and pack
     task = stage.fuse(*outer, chunk) if packs_chunks else stage.fuse(*outer, chunk, block)
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
     if packs_chunks:
         schedule[panels].compute_at(stage, task)
-    if blocking.copies_rows and not rows.op.inputs[0].op.inputs:
-        _copy_rows(schedule[rows], tile, target)
-    elif rows not in keep:
-        schedule[rows].compute_inline()
-    term = _sum_terms(schedule[core], tile, panels.shape[-2], blocking.steps)
-    if (panels in keep or not panels.op.inputs) and bytes_of(panels.shape[-2:], panels.dtype) > target.l1_bytes // 2:
+    in_panels = pack or right_layout == "panels"
+    if pack:
+        _pack_panels(schedule[panels], blocking, right_layout)
+    elif panels is not right:  # where it lies, and 0 beyond its end
+        schedule[panels].compute_inline()
+    term = _sum_terms(schedule[core], blocking)
+    terms = const_int(core.op.reduce_axis[0].extent) or MANY_TASKS
+    if in_panels and terms * tile.columns * right.dtype.storage_bytes > target.l1_bytes // 2:
         fetch_ahead(schedule[core], panels, term, max(1, STEPS_AHEAD // blocking.steps))
     if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         fetch_ahead(stage, main, panel, 1)
     return schedule
 
 
-def _sum_terms(stage: StageView, tile: RegisterTile, terms: Expr, steps: int) -> LoopView:
+def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
     """Keep a tile of sums in registers while the terms go by; gives the loop over these."""
-    *outer, row, panel, column, term = stage.loops
+    (core,) = stage.op.outputs
+    tile, steps = blocking.tile, blocking.steps
+    *outer, row, column, term = stage.loops
+    if (const_int(core.shape[-1]) or 1) % tile.columns:
+        column = stage.round_up(column, factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
-    if steps > 1 and (const_int(terms) or 1) % steps == 0:
+    if steps > 1 and (const_int(core.op.reduce_axis[0].extent) or 1) % steps == 0:
         term, step = stage.split(term, factor=steps)
         inner = [step]
-    stage.reorder(*outer, panel, term, *inner, row, vector, lane)
+    stage.reorder(*outer, term, *inner, row, vector, lane)
     stage.vectorize(lane)
     for loop in (*inner, row, vector):
         stage.unroll(loop)
     return term
+
+
+def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor | None:
+    """The stage that copies the left factor row by row: the one that makes it, or one of its own. None where it is made
+    of something that is computed."""
+    if left.op.inputs:
+        return None if any(source.op.inputs for source in left.op.inputs) else left
+    return schedule.cache_read(left, "local", [core])
 
 
 def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
@@ -160,12 +188,23 @@ def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
     stage.parallel(stage.fuse(*outer, block))
 
 
-def pack_panels(stage: StageView, blocking: Blocking) -> None:
+def _pack_panels(stage: StageView, blocking: Blocking, layout: RightLayout) -> None:
     """Copy to panels row by row, which reads the source in order."""
-    *outer, panel, term, column = stage.loops
+    (copy,) = stage.op.outputs
+    batch = [f"b{k}" for k in range(copy.ndim - 2)]
+    *outer, first, second = stage.loops
+    term, column = (first, second) if layout == "rows" else (second, first)
+    width = blocking.tile.columns
+    if (const_int(copy.shape[-1 if layout == "rows" else -2]) or 1) % width:
+        column = stage.round_up(column, factor=width)
+    panel, column = stage.split(column, factor=width)
     vector, lane = stage.split(column, factor=blocking.tile.lanes)
     stage.reorder(*outer, term, panel, vector, lane)
     stage.vectorize(lane)
     stage.unroll(vector)
     if not blocking.packs_chunks:
         stage.parallel(stage.fuse(*outer, term))
+    axes = [*batch, *(("k", "j") if layout == "rows" else ("j", "k"))]
+    stage.transform_layout(
+        f"lambda {', '.join(axes)}: ({''.join(f'{b}, ' for b in batch)}j // {width}, k, j % {width})"
+    )

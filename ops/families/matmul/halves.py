@@ -26,11 +26,9 @@ from ...definition.accumulate import accumulator
 from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from .blocking import Blocking, choose_blocking, pack_panels, schedule_blocked
-from .panels import ROWS, MatrixProduct, make_panels, read_sums, sum_panels
+from .blocking import Blocking, choose_blocking, schedule_blocked
+from .panels import MatrixProduct, ProductStages, RightLayout, apart, sum_of_products
 
-COLUMNS = "matmul.columns"
-"""The name of the stage that has the factors of a transposed right factor."""
 PACKED = 8.0
 """How long it takes to make factors and to copy them to panels, in times through the memory of what they come from."""
 
@@ -55,41 +53,50 @@ class Widened:
     def multiply(self, left: Expr, right: Expr) -> Expr:
         return left * right
 
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor:
-        a, b = inputs
-        kind = tensor_argument(result, "result")
-        columns = self.factors_of_rows(b, COLUMNS) if self.transposed else None
+    @property
+    def _layout(self) -> RightLayout:
+        return "columns" if self.transposed else "rows"
 
-        def right(batch: Sequence[Axis], at: Axis, column: Expr) -> Expr:
-            if columns is not None:
-                return columns[(*batch, column, at)]
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
+        a, b = apart(*inputs)
+        count = as_index(self.count())
+
+        def of_column(*index: Axis) -> Expr:
+            *batch, at, column = index
             return self.factor(lambda k: b[(*batch, k, column)], as_index(at))
 
-        count, width = as_index(self.count()), self.blocking.tile.columns
-        return self.sum_factors(a, make_panels(right, b.shape[:-2], count, kind.shape[-1], width), kind)
+        if self.transposed:
+            right = self._factors_of_rows(b, "matmul.columns")
+        else:
+            right = te.compute((*b.shape[:-2], count, b.shape[-1]), of_column, name="matmul.columns")
+        return self._summed(a, right, self._layout, result)
 
-    def sum_factors(self, a: Tensor, panels: Tensor, kind: TensorType) -> Tensor:
-        """The product of the rows of a with panels of factors."""
-        sums = TensorType(kind.shape, accumulator(kind.dtype))
-        core = sum_panels(self.factors_of_rows(a, ROWS), panels, sums, self.multiply)
-        return te.compute(kind.shape, lambda *axes: te.cast(read_sums(core, axes), kind.dtype), name="matmul")
+    def compute_in_panels(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
+        """As ``compute``, of a right factor whose factors stand in panels."""
+        a, panels = inputs
+        return self._summed(a, panels, "panels", result)
 
-    def factors_of_rows(self, x: Tensor, name: str) -> Tensor:
+    def _summed(self, a: Tensor, right: Tensor, layout: RightLayout, result: Type) -> ProductStages:
+        kind, rows = tensor_argument(result, "result"), self._factors_of_rows(a, "matmul.rows")
+        sums = sum_of_products(rows, right, layout, replace(kind, dtype=accumulator(kind.dtype)), self.multiply)
+        rounded = te.compute(kind.shape, lambda *i: te.cast(sums[i], kind.dtype), name="matmul")
+        return ProductStages(rounded, sums, rows, right)
+
+    def _factors_of_rows(self, x: Tensor, name: str) -> Tensor:
         shape = (*x.shape[:-1], self.count())
         return te.compute(shape, lambda *i: self.factor(lambda k: x[(*i[:-1], k)], as_index(i[-1])), name=name)
 
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         """As products of float32 are; factors are made first, those of rows as rows are copied."""
-        core = anchor[0].op.inputs[0]
-        (panels,) = (t for t in core.op.inputs if t.op.name != ROWS)
-        columns = [t for t in panels.op.inputs if t.op.name == COLUMNS]
-        packed = [panels] if panels.op.inputs else []
-        schedule = schedule_blocked(anchor[0], panels, outputs, self.blocking, target, [*columns, *packed])
+        columns = [anchor.right] if self.transposed else []
+        schedule = schedule_blocked(anchor, outputs, self.blocking, target, self._layout, pack=True, keep=columns)
         for tensor in columns:
             schedule_freely(schedule, schedule[tensor].name, target)
-        for tensor in packed:
-            pack_panels(schedule[tensor], self.blocking)
         return schedule
+
+    def schedule_in_panels(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute_in_panels``."""
+        return schedule_blocked(anchor, outputs, self.blocking, target, "panels")
 
 
 class Pairs(Widened):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .... import te
 from ....base.target import Target
-from ....graph.types import TensorType, Type
+from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
@@ -24,21 +24,27 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels
 from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
-from .blocking import Blocking, pack_panels, schedule_blocked
+from .blocking import Blocking, schedule_blocked
 from .panels import (
     FEW_ROWS,
-    ROWS,
     MatrixProduct,
+    ProductStages,
+    RightLayout,
+    apart,
     batch_index,
     few_rows_tile,
-    make_panels,
-    read_sums,
-    schedule_panels,
-    sum_panels,
+    sum_of_products,
 )
 
 PACKED = 16.0
 """How long it takes to make words of a factor and to copy them to panels, in times through its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordStages(ProductStages):
+    """The stages of a product of words; ``before`` are sums and copies that it needs whole."""
+
+    before: Tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +56,27 @@ class BytePaneled:
     transposed: bool
     pack: bool
 
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        a, b = inputs
-        kind = tensor_argument(result, "result")
+    @property
+    def _layout(self) -> RightLayout:
+        return "columns" if self.transposed else "rows"
+
+    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> WordStages:
+        a, b = apart(*inputs)
         product = ByteProduct(a.dtype, b.dtype)
-        columns = words_of_rows(b, "matmul.columns") if self.transposed else None
+        if self.transposed:
+            columns = words_of_rows(b, "matmul.columns")
+            right = te.compute(columns.shape, lambda *i: product.right_word(columns[i]), name="right")
+            return sum_words(a, right, self._layout, product, result, [columns])
 
-        def right(batch: Sequence[Axis], at: Axis, column: Expr) -> Expr:
-            if columns is not None:
-                return product.right_word(columns[(*batch, column, at)])
-            return product.right_word(word(lambda k: b[(*batch, k, column)], as_index(at), self.terms))
+        def of_column(*index: Axis) -> Expr:
+            *outer, at, column = index
+            return product.right_word(word(lambda k: b[(*outer, k, column)], as_index(at), self.terms))
 
-        count = as_index(count_words(self.terms))
-        panels = make_panels(right, b.shape[:-2], count, kind.shape[-1], self.tile.columns)
-        return sum_words(a, panels, kind, product)
+        shape = (*b.shape[:-2], as_index(count_words(self.terms)), b.shape[-1])
+        return sum_words(a, te.compute(shape, of_column, name="right"), self._layout, product, result)
 
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        return schedule_words(anchor, outputs, self.terms, self.tile, self.pack, target)
+    def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
+        return schedule_words(anchor, outputs, self.terms, self.tile, target, self._layout, self.pack)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
@@ -75,47 +85,59 @@ class BytePaneled:
         return made.compute, made.schedule
 
 
-def sum_words(a: te.Tensor, panels: te.Tensor, kind: TensorType, product: ByteProduct) -> te.Tensor:
-    """The product of the rows of a with panels of words that are shifted as ``product`` wants them."""
-    core = sum_panels(words_of_rows(a, ROWS), panels, kind, product.multiply)
-    row_sums = _row_sums(a)
+def sum_words(
+    a: te.Tensor,
+    right: te.Tensor,
+    layout: RightLayout,
+    product: ByteProduct,
+    result: Type,
+    before: Sequence[te.Tensor] = (),
+    multiply: Callable[[Expr, Expr], Expr] | None = None,
+) -> WordStages:
+    """The product of the rows of a with words of columns, which are shifted as ``product`` wants them unless
+    ``multiply`` does that. ``before`` are stages that these are made of."""
+    kind, left = tensor_argument(result, "result"), words_of_rows(a, "matmul.rows")
+    sums, row_sums = sum_of_products(left, right, layout, kind, multiply or product.multiply), _row_sums(a)
 
     def element(*axes: Axis) -> Expr:
-        sums = read_sums(core, axes)
         row = (*batch_index(a.shape[:-2], axes[:-2]), axes[-2])
-        return sums + product.correction(row_sums[row]) if product.shifted else sums
+        return sums[axes] + product.correction(row_sums[row]) if product.shifted else sums[axes]
 
-    return te.compute(kind.shape, element, name="matmul")
+    made = te.compute(kind.shape, element, name="matmul")
+    return WordStages(made, sums, left, right, (*([row_sums] if product.shifted else []), *before))
 
 
 def schedule_words(
-    anchor: Tensors, outputs: Tensors, terms: int, tile: RegisterTile, pack: bool, target: Target
+    product: WordStages,
+    outputs: Tensors,
+    terms: int,
+    tile: RegisterTile,
+    target: Target,
+    layout: RightLayout,
+    pack: bool = False,
 ) -> Schedule:
-    """Schedule what ``sum_words`` gives, with the stages that make words of the operands."""
-    core, *row_sums = anchor[0].op.inputs
-    (rows,) = (t for t in core.op.inputs if t.op.name == ROWS)
-    (panels,) = (t for t in core.op.inputs if t is not rows)
-    columns = [t for t in panels.op.inputs if t.op.name == "matmul.columns"]
-    alone = [*row_sums, *columns, *([rows] if terms % BYTES else [])]  # whole words are read where they are
-    if (const_int(core.shape[-3]) or 0) * terms > target.l2_bytes // 2:
-        blocking = _word_blocking(core, terms, tile, target)
-        schedule = schedule_blocked(anchor[0], panels, outputs, blocking, target, [*alone, *([panels] if pack else [])])
-        if pack:
-            pack_panels(schedule[panels], blocking)
-    else:  # the left factor streams from the second cache, past each panel
-        schedule = schedule_panels(anchor, pack, outputs, tile, target, keep=alone)
+    """Schedule a product of words, with the stages that these are made of."""
+    alone = [*product.before, *([product.left] if terms % BYTES else [])]  # whole words are read where they are
+    blocking = _word_blocking(product.sums, terms, tile, pack, target)
+    schedule = schedule_blocked(product, outputs, blocking, target, layout, pack, alone)
     for tensor in alone:
         schedule_freely(schedule, schedule[tensor].name, target)
     return schedule
 
 
-def _word_blocking(core: te.Tensor, terms: int, tile: RegisterTile, target: Target) -> Blocking:
-    """Cuts for a left factor that is larger than the second cache, and should come by seldom: once for each chunk of
-    panels that stays there."""
-    *batch, rows, panels, _ = (const_int(extent) or MANY_TASKS for extent in core.shape)
-    tasks = math.prod(batch) * math.ceil(rows / tile.rows) * panels
-    most = min(target.l2_bytes // 2 // (count_words(terms) * tile.columns * BYTES), tasks // MANY_TASKS)
-    return Blocking(tile, near_divisor(panels, most), copies_rows=False, steps=1)
+def _word_blocking(sums: te.Tensor, terms: int, tile: RegisterTile, pack: bool, target: Target) -> Blocking:
+    """A left factor that is larger than the second cache comes by once for each chunk of panels that stays there. A
+    smaller one stays there itself, and streams past each panel."""
+    *batch, rows, columns = (const_int(extent) or MANY_TASKS for extent in sums.shape)
+    panels, panel_bytes = math.ceil(columns / tile.columns), count_words(terms) * tile.columns * BYTES
+    if rows * terms > target.l2_bytes // 2:
+        tasks = math.prod(batch) * math.ceil(rows / tile.rows) * panels
+        most = min(target.l2_bytes // 2 // panel_bytes, tasks // MANY_TASKS)
+        return Blocking(tile, near_divisor(panels, most), copies_rows=False, steps=1)
+    if panels < MANY_TASKS and rows > tile.rows:
+        return Blocking(tile, panels, copies_rows=False, steps=1)
+    packs_chunks = pack and not batch and panels * panel_bytes <= 4 * target.l2_bytes
+    return Blocking(tile, 1, copies_rows=False, packs_chunks=packs_chunks, steps=1)
 
 
 def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None) -> RegisterTile:

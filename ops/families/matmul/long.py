@@ -16,20 +16,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .... import te
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
-from ....graph.types import Type
 from ....ir.constants import const_int
 from ....lowering.schedule import Schedule
+from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import largest_divisor
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_tile
-from .panels import MatrixProduct, sum_in_panels
-from .streamed import STEPS_UNROLLED, sum_blocks_of_terms, without_copies
+from .panels import MatrixProduct, ProductStages
+from .streamed import STEPS_UNROLLED, sum_blocks_of_terms
 
 MOST_VECTORS = 4
 """How wide a tile may be that leaves registers for enough rows to use each vector often."""
@@ -48,15 +47,13 @@ class Long:
     """[…, M, K] · [batch…, K, N] with N as wide as a register tile, by blocks of ``terms``; ``blocks`` of rows, as high
     as a tile, are a task."""
 
+    compute: Compute
     tile: RegisterTile
     terms: int
     blocks: int
 
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
-
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        schedule, main, core, rows = without_copies(anchor, outputs, target)
+    def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
         stage = schedule[main]
         *outer, row, column = stage.loops[: main.ndim]
         block, row = stage.split(row, factor=self.blocks * self.tile.rows)
@@ -66,18 +63,17 @@ class Long:
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
         next_rows = sum_blocks_of_terms(schedule[core], self.tile, self.terms)
-        (left,) = rows.op.inputs
+        left = anchor.left
         if not left.op.inputs and self.tile.rows * self.terms * left.dtype.storage_bytes <= MOST_FETCHED:
             fetch_ahead(schedule[core], left, next_rows, 1)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` and ``vectors`` of a tuning record."""
-        made = replace(self, tile=configured_tile(config, self.tile))
-        return made.compute, made.schedule
+        return self.compute, replace(self, tile=configured_tile(config, self.tile)).schedule
 
 
-def add_long(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, target: Target) -> None:
     """Offer it for a right factor that takes up some of the second cache, if low tiles cover the result as well."""
     kind, rows, lanes = product.result.dtype, const_int(product.left.shape[-2]), target.lanes(product.result.dtype)
     if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
@@ -92,9 +88,9 @@ def add_long(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     if terms % STEPS_UNROLLED or terms < FEW_TERMS or product.cycles(tile) > product.cycles(usual):
         return
     cycles = product.cycles(tile, target.fma_per_cycle)
-    made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
+    made = Long(compute, tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
     strategy.add_implementation(
-        made.compute,
+        compute,
         made.schedule,
         "matmul.long",
         plevel=18,

@@ -20,7 +20,7 @@ from ...definition.attrs import Attrs, attr
 from ...definition.layout_rule import Held, LayoutUse
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import broadcast_shapes, tensor_argument
-from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from ...definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
 from .cblas import add_cblas
 from .dots import add_dots
 from .halves import add_halves
@@ -30,20 +30,19 @@ from .packed import packed_uses
 from .packed_bytes import packed_byte_uses
 from .packed_pairs import packed_pair_uses
 from .paneled import add_paneled
-from .panels import batch_index, matrix_product
+from .panels import MatrixProduct, ProductStages, apart, batch_index, matrix_product
 from .strassen import strassen_uses
 from .streamed import add_streamed
 
 # What all products of matrices have.
 
 
-def add_products(strategy: OpStrategy, inputs: Sequence[Type], result: Type, target: Target, transposed: bool) -> None:
-    """Offer the implementations for products of matrices."""
-    product = matrix_product(inputs, result, transposed)
+def add_products(strategy: OpStrategy, compute: Compute, product: MatrixProduct | None, target: Target) -> None:
+    """Offer the implementations for products of matrices. Those of floats schedule the definition, ``compute``."""
     if product is not None:
-        add_paneled(strategy, product, target)
-        add_long(strategy, product, target)
-        add_streamed(strategy, product, target)
+        add_paneled(strategy, compute, product, target)
+        add_long(strategy, compute, product, target)
+        add_streamed(strategy, compute, product, target)
         add_bytes(strategy, product, target)
         add_halves(strategy, product, target)
         add_dots(strategy, product, target)
@@ -86,8 +85,8 @@ def _matmul_relation(types: Sequence[Type], attrs: MatmulAttrs) -> Type:
     return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]], ("a", "b")), *rows, *columns), kind)
 
 
-def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    a, b = inputs
+def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> ProductStages:
+    a, b = apart(*inputs)
     kind = tensor_argument(result, "result")
     k = te.reduce_axis((0, a.shape[-1]), name="k")
     batch = kind.ndim - (a.ndim > 1) - (b.ndim > 1)
@@ -98,7 +97,8 @@ def _matmul_compute(attrs: MatmulAttrs, inputs: Tensors, result: Type) -> te.Ten
         right = (*batch_index(b.shape[:-2], axes[:batch]), k, *column)
         return te.sum(widened(a[left], kind.dtype) * widened(b[right], kind.dtype), axis=k)
 
-    return narrowed(te.compute(kind.shape, element, name="matmul"), kind.dtype, "matmul.narrow")
+    sums = te.compute(kind.shape, element, name="matmul")
+    return ProductStages(narrowed(sums, kind.dtype, "matmul.narrow"), sums, a, b)
 
 
 MATMUL = register_op(
@@ -118,7 +118,7 @@ MATMUL = register_op(
 def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
-    add_products(strategy, inputs, result, target, transposed=False)
+    add_products(strategy, _matmul_compute, matrix_product(inputs, result, transposed=False), target)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
 
@@ -147,8 +147,8 @@ def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
     return TensorType((*x.shape[:-1], columns), kind)
 
 
-def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x, weight = inputs
+def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> ProductStages:
+    x, weight = apart(*inputs)
     kind = tensor_argument(result, "result")
     k = te.reduce_axis((0, x.shape[-1]), name="k")
 
@@ -156,7 +156,8 @@ def _dense_compute(attrs: DenseAttrs, inputs: Tensors, result: Type) -> te.Tenso
         factor = weight[axes[-1], k] if attrs.transposed else weight[k, axes[-1]]
         return te.sum(widened(x[(*axes[:-1], k)], kind.dtype) * widened(factor, kind.dtype), axis=k)
 
-    return narrowed(te.compute(kind.shape, element, name="dense"), kind.dtype, "dense.narrow")
+    sums = te.compute(kind.shape, element, name="dense")
+    return ProductStages(narrowed(sums, kind.dtype, "dense.narrow"), sums, x, weight)
 
 
 DENSE = register_op(
@@ -175,7 +176,7 @@ DENSE = register_op(
 def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
-    add_products(strategy, inputs, result, target, attrs.transposed)
+    add_products(strategy, _dense_compute, matrix_product(inputs, result, attrs.transposed), target)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy
 

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .... import te
 from ....base.dtype import FLOAT16, DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type, tensor_type
 from ....ir.constants import const_int
-from ....ir.expr import Axis, Expr
+from ....ir.expr import Expr
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
@@ -34,7 +33,7 @@ from ...definition.strategy import OpStrategy, register_strategy, schedule_defau
 from ...definition.tile_config import configured_tile
 from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
 from .halves import Widened, factor_blocking, factor_cycles, of_factors
-from .panels import ROWS, MatrixProduct, matrix_product, read_sums, sum_panels
+from .panels import MatrixProduct, ProductStages, matrix_product, sum_of_products
 
 WORD_BYTES = 4
 
@@ -85,26 +84,11 @@ PACKED_MATMUL = register_op(
 # 4. Computes.
 
 
-def _compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    a, panels = inputs
-    k = te.reduce_axis((0, a.shape[-1]), name="k")
-    width = panels.shape[-1]
-
-    kind = tensor_argument(result, "result")
-
-    def element(*axes: Axis) -> Expr:
-        *outer, column = axes
-        return te.sum(widened(a[(*outer, k)]) * widened(panels[column // width, k, column % width]), axis=k)
-
-    return narrowed(te.compute(kind.shape, element, name="packed_matmul"), kind.dtype, "packed_matmul.narrow")
-
-
-def _blocked_compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+def _compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> ProductStages:
     a, panels = inputs
     kind = tensor_argument(result, "result")
-    rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
-    core = sum_panels(rows, panels, kind, lambda x, y: x * y)
-    return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="packed_matmul")
+    sums = sum_of_products(a, panels, "panels", kind, lambda x, y: widened(x) * widened(y), "packed_matmul")
+    return ProductStages(narrowed(sums, kind.dtype, "packed_matmul.narrow"), sums, a, panels)
 
 
 # 5. Schedule and strategy.
@@ -118,15 +102,14 @@ class PackedProduct:
     blocking: Blocking
     target: Target
 
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        _, panels = anchor[0].op.inputs[0].op.inputs
-        return schedule_blocked(anchor[0], panels, outputs, self.blocking, target)
+    def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        return schedule_blocked(anchor, outputs, self.blocking, target, "panels")
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` of a tuning record; the panels are as wide as they are."""
         tile = configured_tile({"vectors": self.blocking.tile.vectors, **config}, self.blocking.tile)
         made = PackedProduct(self.product, with_tile(self.product, tile, self.target), self.target)
-        return _blocked_compute, made.schedule
+        return _compute, made.schedule
 
 
 class PackedHalves(Widened):
@@ -136,10 +119,6 @@ class PackedHalves(Widened):
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
         return left * widened(right)
-
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        a, panels = inputs
-        return self.sum_factors(a, panels, tensor_argument(result, "result"))
 
 
 @register_strategy(PACKED_MATMUL)
@@ -157,12 +136,14 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
         blocking = factor_blocking(factors, target, width // lanes)
         halves = PackedHalves(blocking, product.terms, transposed=False)
         cost = factor_cycles(factors, blocking, [product.left], target)
-        strategy.add_implementation(halves.compute, halves.schedule, "packed_matmul.widened", plevel=15, cost=cost)
+        strategy.add_implementation(
+            halves.compute_in_panels, halves.schedule_in_panels, "packed_matmul.widened", plevel=15, cost=cost
+        )
     else:
         blocking = choose_blocking(product, target, width // lanes)
         made = PackedProduct(product, blocking, target)
         strategy.add_implementation(
-            _blocked_compute,
+            _compute,
             made.schedule,
             "packed_matmul.blocked",
             plevel=15,

@@ -32,7 +32,7 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ...definition.tile_config import configured_tile
 from ..byte_words import BYTES, ByteProduct, count_words
-from .int8 import byte_tile, schedule_words, sum_words, word_cycles
+from .int8 import WordStages, byte_tile, schedule_words, sum_words, word_cycles
 from .packed import WordPanels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
@@ -99,14 +99,17 @@ class PackedBytes:
     product: MatrixProduct
     tile: RegisterTile
 
-    def compute(self, attrs: PackedByteMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-        a, words = inputs
-        factors = ByteProduct(a.dtype, dtype(attrs.dtype))
-        panels = te.compute(words.shape, lambda *i: factors.right_word(words[i]), name="panels")
-        return sum_words(a, panels, tensor_argument(result, "result"), factors)
+    def compute(self, attrs: PackedByteMatmulAttrs, inputs: Tensors, result: Type) -> WordStages:
+        a, panels = inputs
+        product = ByteProduct(a.dtype, dtype(attrs.dtype))
 
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        return schedule_words(anchor, outputs, self.product.terms, self.tile, pack=False, target=target)
+        def multiply(left: Expr, right: Expr) -> Expr:
+            return product.multiply(left, product.right_word(right))
+
+        return sum_words(a, panels, "panels", product, result, multiply=multiply)
+
+    def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
+        return schedule_words(anchor, outputs, self.product.terms, self.tile, target, "panels")
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` of a tuning record; the panels are as wide as they are."""

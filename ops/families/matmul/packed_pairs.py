@@ -90,16 +90,6 @@ def _compute(attrs: PackedPairMatmulAttrs, inputs: Tensors, result: Type) -> te.
 # 5. Schedule and strategy.
 
 
-class PackedPairs(Pairs):
-    """A product by words whose panels are as wide as its tile."""
-
-    __slots__ = ()
-
-    def compute(self, attrs: PackedPairMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-        a, panels = inputs
-        return self.sum_factors(a, panels, tensor_argument(result, "result"))
-
-
 @register_strategy(PACKED_PAIR_MATMUL)
 def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
@@ -109,9 +99,11 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
     if product is not None and width % lanes == 0:
         words = _words_of(product)
         blocking = factor_blocking(words, target, width // lanes)
-        made = PackedPairs(blocking, product.terms, transposed=False)
+        made = Pairs(blocking, product.terms, transposed=False)
         cost = factor_cycles(words, blocking, [product.left], target)
-        strategy.add_implementation(made.compute, made.schedule, "packed_pair_matmul.blocked", plevel=15, cost=cost)
+        strategy.add_implementation(
+            made.compute_in_panels, made.schedule_in_panels, "packed_pair_matmul.blocked", plevel=15, cost=cost
+        )
     return strategy
 
 

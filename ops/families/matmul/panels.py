@@ -1,16 +1,11 @@
-"""Products of matrices with the right factor in panels, as wide as a register tile: what floats and bytes share.
-
-    sums[batch…, row, tile, column] = Σ left[batch…, row, t] · panels[batch…, tile, t, column]
-
-``paneled.py`` and ``int8.py`` say what is multiplied; ``schedules/tiling.py`` schedules it.
-"""
+"""Products of matrices: what a call of one is, and what its implementations share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from .... import te
 from ....base.target import Target
@@ -19,31 +14,33 @@ from ....ir.constants import ZERO, const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.open_extents import MANY_ROWS
-from ....ir.simplify import simplify
-from ....lowering.schedule import Schedule
 from ....schedules.blocks import largest_divisor
-from ....schedules.product import schedule_product
 from ....schedules.register_tile import FULL_RATE, RegisterTile, step_cycles
-from ....te.tensor import Tensor, Tensors
+from ....te.tensor import Tensor
 from ...definition.cost import elements_of, moved
+from ...definition.implementation import Stages
 from ...definition.relations import tensor_argument
 
 FEW_ROWS = 4
 """For so few rows, the right factor is read where it lies: a copy would cost more than it saves."""
-ROWS = "matmul.rows"
-"""The name of the stage that has the left factor's rows: a copy, or inlined."""
-RightFactor: TypeAlias = Callable[[Sequence[Axis], Axis, Expr], Expr]
-"""The right factor, element by element: batch axes, term, column → value."""
+RightLayout: TypeAlias = Literal["rows", "columns", "panels"]
+"""How a right factor is read: as [batch…, K, N], as [batch…, N, K], or as panels [tiles, K, width]."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, with known K and N, at least 1."""
+    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, with known K and N, at least 1. The compute
+    reads the left factor as [batch…, K, M] if ``left_transposed``; its type is by rows all the same."""
 
     left: TensorType
     right: TensorType
     result: TensorType
     transposed: bool
+    left_transposed: bool = False
+
+    @property
+    def right_layout(self) -> RightLayout:
+        return "columns" if self.transposed else "rows"
 
     @property
     def rows(self) -> int:
@@ -77,12 +74,23 @@ class MatrixProduct:
         return moved([self.left, self.right, self.result])
 
 
-def matrix_product(inputs: Sequence[Type], result: Type, transposed: bool) -> MatrixProduct | None:
+@dataclass(frozen=True, slots=True)
+class ProductStages(Stages):
+    """The stages of a product: its ``sums``, and the two factors that these read."""
+
+    sums: Tensor
+    left: Tensor
+    right: Tensor
+
+
+def matrix_product(
+    inputs: Sequence[Type], result: Type, transposed: bool, left_transposed: bool = False
+) -> MatrixProduct | None:
     """The product of matrices that a call is, if it is one that there are implementations for."""
     left, right, kind = (tensor_argument(t, "operand") for t in (*inputs, result))
     if left.ndim < 2 or right.ndim < 2 or 0 in [const_int(extent) for extent in kind.shape]:
         return None
-    product = MatrixProduct(left, right, kind, transposed)
+    product = MatrixProduct(left, right, kind, transposed, left_transposed)
     return product if product.columns and product.terms else None
 
 
@@ -99,60 +107,32 @@ def batch_index(shape: Sequence[Expr], axes: Sequence[Axis]) -> tuple[Expr, ...]
     return tuple(ZERO if const_int(extent) == 1 else as_index(axis) for axis, extent in zip(used, shape, strict=True))
 
 
-def make_panels(right: RightFactor, batch: Sequence[Expr], terms: Expr, columns: Expr, width: int) -> Tensor:
-    """[batch…, tiles, terms, width]; columns beyond the last one are 0."""
-    tiles = simplify((columns + (width - 1)) // width)
-    partial = const_int(simplify(columns % width)) != 0
-
-    def panel(*axes: Axis) -> Expr:
-        *outer, t, k, j = axes
-        column = t * width + j
-        value = right(outer, k, column)
-        return te.if_then_else(column < columns, value, te.const(0, value.dtype)) if partial else value
-
-    return te.compute((*batch, tiles, terms, width), panel, name="panels")
+def apart(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Two factors as two tensors: where one is multiplied by itself, a schedule copies one of the two only."""
+    return left, te.compute(right.shape, lambda *i: left[i], name="right") if right is left else right
 
 
-def sum_panels(left: Tensor, panels: Tensor, kind: TensorType, multiply: Callable[[Expr, Expr], Expr]) -> Tensor:
-    """The sums for a result of type ``kind``, columns in tiles: [batch…, rows, tiles, width]."""
-    *batch, tiles, terms, width = panels.shape
-    r = te.reduce_axis((0, terms), name="k")
+def sum_of_products(
+    left: Tensor,
+    right: Tensor,
+    layout: RightLayout,
+    kind: TensorType,
+    multiply: Callable[[Expr, Expr], Expr],
+    name: str = "matmul.sums",
+) -> Tensor:
+    """The sums, of type ``kind``, of what ``multiply`` makes of the factors of a left operand [batch…, M, K] and of a
+    right one, which is stored in a layout of its own."""
+    r = te.reduce_axis((0, left.shape[-1]), name="k")
 
     def element(*axes: Axis) -> Expr:
-        *outer, row, t, j = axes
-        factor = left[(*batch_index(left.shape[:-2], outer), row, r)]
-        return te.sum(multiply(factor, panels[(*batch_index(batch, outer), t, r, j)]), axis=r)
+        *outer, row, column = axes
+        match layout:
+            case "rows":
+                factor = right[(*batch_index(right.shape[:-2], outer), r, column)]
+            case "columns":
+                factor = right[(*batch_index(right.shape[:-2], outer), column, r)]
+            case "panels":
+                factor = right[column // right.shape[-1], r, column % right.shape[-1]]
+        return te.sum(multiply(left[(*batch_index(left.shape[:-2], outer), row, r)], factor), axis=r)
 
-    return te.compute((*kind.shape[:-1], tiles, width), element, name="matmul.sums")
-
-
-def sum_in_panels(inputs: Tensors, result: Type, width: int, transposed: bool) -> Tensor:
-    """The product of two factors of floats, with panels of so many columns."""
-    a, b = inputs
-    kind = tensor_argument(result, "result")
-
-    def right(batch: Sequence[Axis], k: Axis, column: Expr) -> Expr:
-        return b[(*batch, column, k) if transposed else (*batch, k, column)]
-
-    panels = make_panels(right, b.shape[:-2], a.shape[-1], kind.shape[-1], width)
-    rows = te.compute(a.shape, lambda *i: a[i], name=ROWS)
-    core = sum_panels(rows, panels, kind, lambda x, y: x * y)
-    return te.compute(kind.shape, lambda *axes: read_sums(core, axes), name="matmul")
-
-
-def schedule_panels(
-    anchor: Tensors, pack: bool, outputs: Tensors, tile: RegisterTile, target: Target, keep: Sequence[Tensor] = ()
-) -> Schedule:
-    """Schedule the tensor that reads the sums; ``keep`` are stages that the caller schedules."""
-    core = anchor[0].op.inputs[0]
-    panels = next(t for t in core.op.inputs if t.op.name == "panels")
-    shared = panels.ndim == 3  # all of the batch multiplies by one matrix
-    batch = 0 if shared else core.ndim - 3
-    return schedule_product(anchor[0], core, panels, batch, pack, outputs, tile, target, keep)
-
-
-def read_sums(core: Tensor, axes: Sequence[Axis]) -> Expr:
-    """The sum for an element of the result."""
-    *outer, column = axes
-    width = core.shape[-1]
-    return core[(*outer, column // width, column % width)]
+    return te.compute(kind.shape, element, name=name)

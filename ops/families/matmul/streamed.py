@@ -15,19 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .... import te
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
-from ....graph.types import Type
 from ....ir.constants import const_int
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.around import schedule_around
+from ....schedules.around import schedule_around_sums
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.cost import moved
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_tile
-from .panels import ROWS, MatrixProduct, sum_in_panels
+from .panels import MatrixProduct, ProductStages
 
 MOST_ROWS = 48
 """With more rows, a copy in panels is used often enough to pay."""
@@ -53,16 +51,14 @@ class Streamed:
     """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task that
     reads ``streams`` rows of the right factor at once, ``steps`` of these by instructions of their own."""
 
+    compute: Compute
     tile: RegisterTile
     panels: int
     streams: int
     steps: int
 
-    def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-        return sum_in_panels(inputs, result, self.tile.columns, transposed=False)
-
-    def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        schedule, main, core, _ = without_copies(anchor, outputs, target)
+    def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
         stage = schedule[main]
         *outer, row, column = stage.loops[: main.ndim]
         panel, column = stage.split(column, factor=self.tile.columns)
@@ -78,28 +74,14 @@ class Streamed:
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """With the ``rows`` and ``vectors`` of a tuning record."""
-        made = replace(self, tile=configured_tile(config, self.tile))
-        return made.compute, made.schedule
-
-
-def without_copies(
-    anchor: Tensors, outputs: Tensors, target: Target
-) -> tuple[Schedule, te.Tensor, te.Tensor, te.Tensor]:
-    """A schedule whose products read both factors where they lie, the output to tile, the sums, and the rows of the
-    left factor."""
-    (core,) = anchor[0].op.inputs
-    rows = next(t for t in core.op.inputs if t.op.name == ROWS)
-    panels = next(t for t in core.op.inputs if t is not rows)
-    schedule, main = schedule_around(anchor[0], outputs, [core, rows, panels], target)
-    for copied in (rows, panels):  # neither is
-        schedule[copied].compute_inline()
-    return schedule, main, core, rows
+        return self.compute, replace(self, tile=configured_tile(config, self.tile)).schedule
 
 
 def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int = STEPS_UNROLLED) -> LoopView:
     """So many terms at once, ``steps`` of them unrolled; a tile's sums are in registers while these go by. Gives the
     loop over tiles."""
-    *outer, row, panel, column, term = stage.loops
+    *outer, row, column, term = stage.loops
+    panel, column = stage.split(column, factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)
     tiles, row = stage.split(row, factor=tile.rows)
     block, term = stage.split(term, factor=terms)
@@ -111,7 +93,7 @@ def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps:
     return tiles
 
 
-def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
+def add_streamed(strategy: OpStrategy, compute: Compute, product: MatrixProduct, target: Target) -> None:
     """Offer it for a large right factor whose rows are pages apart, if a copy of it would not be used enough."""
     kind = product.result.dtype
     if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
@@ -125,9 +107,9 @@ def add_streamed(strategy: OpStrategy, product: MatrixProduct, target: Target) -
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
         tile = replace(tile, vectors=1)
         part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
-    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
+    streamed = Streamed(compute, tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
     strategy.add_implementation(
-        streamed.compute,
+        compute,
         streamed.schedule,
         "matmul.streamed",
         plevel=18,
