@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .constants import ZERO
+from .constants import ONE, ZERO
 from .expr import (
     Binary,
     Call,
@@ -119,6 +119,9 @@ class Limits:
             case Binary("//", x, Const(int(c))) if c > 0:
                 low, high = self.bounds(x)
                 return None if low is None else low // c, None if high is None else high // c
+            case Binary("//", x, y) if not self._varies((y,)) and self.facts.less(ZERO, y):
+                low, high = self.bounds(x)
+                return None if low is None else low // y, None if high is None else self._last_quotient(high, y)
             case Binary("%", x, Const(int(c))) if c > 0:
                 return self._remainder(x, c)
             case Binary("%", _, y) if not self._varies((y,)) and self.facts.less(ZERO, y):
@@ -154,6 +157,11 @@ class Limits:
         if total is None or self._varies((total,)):
             return None
         return total // 2 if below else (total + 1) // 2
+
+    def _last_quotient(self, high: Expr, y: Expr) -> Expr:
+        """``high // y`` for positive y; where ``high`` is the last number of whole periods, that of the last one."""
+        periods = simplify((high + 1) // y, self.facts)
+        return periods - 1 if simplify(periods * y - high, self.facts) is ONE else high // y
 
     def _remainder(self, x: Expr, c: int) -> _Half:
         """Within one period a remainder runs like its dividend, otherwise over the whole period."""

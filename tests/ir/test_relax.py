@@ -173,3 +173,12 @@ def test_plainer_bounds_are_affine() -> None:
         "-i",
         "-r",
     ]
+
+
+def test_quotients_by_an_open_extent_run_as_far_as_whole_periods() -> None:
+    blocks = (N + idx(7)) // idx(8)  # of a fused loop over 21 tiles of each block of rows
+    facts = NO_FACTS.with_condition(idx(1) <= N)
+    task = {I: (idx(0), simplify(blocks * idx(21) - idx(1), facts))}
+    bounds = relax(I // blocks, task, facts)
+    assert bounds is not None
+    assert [str(b) for b in bounds] == ["0", "20"]

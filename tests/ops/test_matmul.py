@@ -224,3 +224,11 @@ def test_a_matrix_is_multiplied_by_itself(size, target):
     value = rng.integers(-8, 9, (size, size)).astype(np.float32)
     (found,) = lw.Engine(lw.compile(lw.Function([x], matmul(x, x)), target=target))([value])
     np.testing.assert_array_equal(found, value @ value)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_panels_of_a_ragged_constant_serve_an_open_number_of_rows(target):
+    a = lw.var("a", (dimension("n"), 100))
+    product = matmul(a, lw.const(np.ones((100, 1000), np.float32)))
+    library = lw.compile(lw.Function([a], product), target=target)
+    assert [c.implementation for f in library.model.functions for c in f.choices] == ["packed_matmul.blocked"]
