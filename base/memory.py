@@ -94,6 +94,10 @@ def memory_errors(what: str) -> Iterator[None]:
         if error.errno != errno.ENOMEM:
             raise
         raise OutOfMemoryError(f"{what}: there is not enough memory ({error})") from error
+    except RuntimeError as error:
+        if str(error) != "can't start new thread":  # all that Python says of it
+            raise
+        raise OutOfMemoryError(f"{what}: there is not enough memory for another thread") from error
 
 
 def is_memory_limited() -> bool:

@@ -45,8 +45,9 @@ def build(
     >>> b
     array([0., 2., 4., 6.], dtype=float32)
     """
-    options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
-    return build_kernel(schedule, args, resolve_target(target), name, options)
+    with memory_errors(f"building {name}"):
+        options = CodegenOptions(precision=precision, debug=debug, line_tables=line_tables)
+        return build_kernel(schedule, args, resolve_target(target), name, options)
 
 
 def build_kernel(

@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +51,19 @@ def compile_in_workers(_):
 
 
 def load(path):
-    read, run = lw.load, lw.Engine  # imports the compiler, before there is a limit
-    return lambda: run(read(path), threads=1)([X])
+    return lambda: lw.Engine(lw.load(path), threads=1)([X])
+
+
+def load_modules():
+    """What is imported with first use, before there is a limit."""
+    for name in lw.__all__:
+        getattr(lw, name)
+    for name in ("llvmlite.binding", "onnx"):
+        import_module(name)
 
 
 def limited(scenario, path, mebibytes):
+    load_modules()
     run = scenario(path)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + (mebibytes << 20)

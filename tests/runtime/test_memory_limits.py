@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.base.memory import granted_memory, memory_limit, require_memory, step_limit
+from loopwright.base.memory import granted_memory, memory_errors, memory_limit, require_memory, step_limit
 from loopwright.compiler.model import workers
 from loopwright.compiler.settings import CompileSettings
 from loopwright.runtime.memory_budget import MemoryBudget
@@ -44,6 +44,13 @@ def test_what_no_process_has_cannot_be_required():
         require_memory(1 << 56, "a test")
     with pytest.raises(MemoryError):
         require_memory(1 << 80, "a test")
+
+
+def test_a_thread_that_cannot_start_is_for_want_of_memory():
+    with pytest.raises(lw.OutOfMemoryError, match="not enough memory for another thread"), memory_errors("a test"):
+        raise RuntimeError("can't start new thread")
+    with pytest.raises(RuntimeError, match="another reason"), memory_errors("a test"):
+        raise RuntimeError("another reason")
 
 
 def function():
