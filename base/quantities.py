@@ -69,7 +69,7 @@ def shape_text(shape: Sequence[object]) -> str:
 
 
 def _scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
-    """In the largest unit of which there is one at least, once it is rounded."""
+    """The number in the largest unit of which there is at least one once it is rounded."""
     rounded = abs(float(f"{value:.2e}"))
     unit, scale = next((pair for pair in units if rounded >= pair[1]), units[-1])
     return f"{digits(value / scale)} {unit}"

@@ -33,7 +33,7 @@ def model_shapes(path: Path, inputs: Sequence[ModelInput], given: GivenShapes, b
 def library_shapes(
     library: Library, inputs: Sequence[ModelInput], given: GivenShapes, batch: int | None = None
 ) -> Shapes:
-    """The same for the inputs of a library."""
+    """The shapes of the inputs of a library, with the dimensions that it leaves open filled in."""
 
     def check(shapes: Shapes) -> None:
         found = {spec.name: tuple(e for e in spec.shape if isinstance(e, int)) for spec in library.inputs} | shapes

@@ -205,7 +205,7 @@ def _sample_calls() -> Iterator[Call]:
 
 
 def _sample_convolutions() -> Iterator[Call]:
-    """Of all ranks, plain and depthwise, in the layouts that have implementations of their own."""
+    """Calls of convolutions of all ranks, plain and depthwise, in layouts that have implementations of their own."""
     for axes in ("W", "HW", "DHW"):
         for data, kernel in ((f"NC{axes}", f"OI{axes}"), (f"N{axes}C", f"{axes}IO"), (f"{axes}CN", f"{axes}IO")):
             yield from (_sample_convolution(axes, data, kernel, groups) for groups in (1, 16))

@@ -154,7 +154,7 @@ def _least_seconds(call: Callable[[], object]) -> float:
 
 
 def _write_outputs(path: Path, library: Library, outputs: Sequence[Array]) -> None:
-    """As numpy.savez does; which cannot take names such as ``file``."""
+    """Write the outputs as numpy.savez does, which cannot take names such as ``file``."""
     try:
         with zipfile.ZipFile(path, "w") as archive:
             for spec, array in zip(library.outputs, outputs, strict=True):

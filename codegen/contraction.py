@@ -36,7 +36,7 @@ def contraction(node: Binary) -> Contraction | None:
 
 
 def _factors(value: Expr) -> tuple[Expr, Expr] | None:
-    """Of a product; of one that all lanes share, the factors in all lanes: a vector is rounded as a scalar is."""
+    """The factors of a product; of one that all lanes share, those in all lanes: a vector is rounded as a scalar is."""
     match value:
         case Binary("*", a, b):
             return a, b

@@ -178,7 +178,7 @@ _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": ope
 
 
 def known_lanes(condition: Expr) -> tuple[bool, ...] | None:
-    """In which lanes a comparison holds, if that can be told."""
+    """The lanes in which a comparison holds, if that can be told."""
     if not isinstance(condition, Compare) or condition.op not in _COMPARISONS or not condition.a.dtype.is_index:
         return None
     left, right = lane_offsets(condition.a), lane_offsets(condition.b)

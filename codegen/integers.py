@@ -61,7 +61,7 @@ def _safe_divisor(
 def _signed_floor(
     builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, known: Division, *, modulo: bool
 ) -> llvm_ir.Value:
-    """From the machine's division, which truncates: step down where the remainder's sign is not the divisor's."""
+    """The floor, from a division that truncates: it steps down where the remainder's sign is not the divisor's."""
     remainder = builder.srem(a, b)
     if (known.divisor is not None and known.divisor > 0) or known.b_non_negative:
         wrong = builder.icmp_signed("<", remainder, same_lanes(a, 0))

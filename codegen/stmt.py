@@ -204,7 +204,7 @@ class StmtEmitter:
         self.allocator.free(pointer)
 
     def _poison(self, memory: llvm_ir.Value | Slots, buffer: Buffer) -> None:
-        """In debug builds, fill new memory with ones: who reads what was never written gets NaN, or -1."""
+        """Fill new memory with ones in debug builds: who reads what was never written gets NaN, or -1."""
         if self.exprs.checks is not None and not isinstance(memory, Slots):
             self.allocator.fill(memory, 0xFF, self.exprs.value(used_bytes(buffer)))
 

@@ -42,5 +42,5 @@ class CompileSettings:
         check_flag(self.alternatives, "alternatives")
 
     def with_records(self, records: TuningRecords) -> Self:
-        """The same with other tuning records."""
+        """These settings with other tuning records."""
         return replace(self, records=records)

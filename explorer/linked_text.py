@@ -112,6 +112,6 @@ def link_machine_text(marked: Sequence[MarkedLine], source: LinkedText) -> Linke
 
 
 def _origin(stmt: Stmt) -> int | None:
-    """That of a loop or store; of another statement, that of the first one in it."""
+    """The origin of a loop or store; of another statement, that of the first one in it."""
     numbered = (node.origin for node in walk(stmt) if isinstance(node, (For, Store)) and node.origin)
     return next((abs(origin) for origin in numbered), None)

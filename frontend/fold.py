@@ -83,7 +83,7 @@ def _integer(value: float) -> int:
 
 
 def _divided(a: Array, b: Array) -> Array:
-    """Of integers, truncated, and 0 where b is 0."""
+    """The quotient; of integers it is truncated, and 0 where b is 0."""
     if dtype(a.dtype).is_float:
         return np.asarray(a / b)
     safe = np.where(b == 0, 1, b)
@@ -93,7 +93,7 @@ def _divided(a: Array, b: Array) -> Array:
 
 
 def _remainder(attrs: Any, args: list[Array], kind: TensorType) -> Array:
-    """Of integers 0 where b is 0."""
+    """The remainder; of integers it is 0 where b is 0."""
     a, b = args
     function = np.fmod if attrs.fmod else np.mod
     if kind.dtype.is_float:

@@ -85,7 +85,7 @@ def _simplified(extent: Any) -> Any:
 
 
 def _facts(*extents: Expr) -> Facts:
-    """That no dimension is negative."""
+    """The facts that no dimension is negative."""
     facts = NO_FACTS
     for var in dict.fromkeys(v for extent in extents for v in free_vars(extent)):
         facts = facts.with_condition(var >= 0)

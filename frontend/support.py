@@ -40,7 +40,7 @@ def check_supported(model: ModelProto) -> None:
 def check_body(
     function: FunctionProto, opsets: Mapping[str, int], functions: Mapping[FunctionKey, FunctionProto]
 ) -> None:
-    """The same for the body of a function."""
+    """Raise ``ModelError`` that lists the operators in the body of a function that cannot be converted."""
     _Search(functions).report(function.node, opsets)
 
 

@@ -104,7 +104,7 @@ class Layout(metaclass=Interned):
         return (own, *(n for n, axis in enumerate(self.axes) if axis.name == name and axis.block is not None))
 
     def extents(self, shape: Sequence[ExprLike]) -> dict[str, Expr]:
-        """By name, how many elements each axis of a tensor of this shape has, blocks included.
+        """How many elements each axis of a tensor of this shape has, by name, blocks included.
 
         Raises ``TypeInferenceError`` for a shape of another rank, or whose blocks are not those of the layout.
         """

@@ -67,7 +67,7 @@ def apply(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The same for what numpy asks by ``__array_ufunc__``."""
+    """Apply a universal function, as numpy asks by ``__array_ufunc__``."""
     if method != "__call__":
         raise TypeInferenceError(
             f"{numpy_name(ufunc)}.{method} does not apply to graph nodes: np.sum, np.prod, np.max, … reduce them"

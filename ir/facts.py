@@ -228,7 +228,7 @@ NO_FACTS = Facts()
 
 
 def nonnegative(variables: Iterable[Var]) -> Facts:
-    """That none of these is negative, as no extent is."""
+    """The facts that none of these is negative, as no extent is."""
     facts = NO_FACTS
     for var in variables:
         facts = facts.with_interval(var, Interval(0, None))

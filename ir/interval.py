@@ -85,7 +85,7 @@ class Interval:
         return Interval(min(corners), max(corners))
 
     def __floordiv__(self, other: Interval) -> Interval:
-        """Of data integers too, where ``x // 0`` is 0."""
+        """The quotients, rounded down; also of data integers, where ``x // 0`` is 0."""
         if other.within(1, None):
             low = None if self.low is None else _divide(self.low, other.low if self.low < 0 else other.high)
             high = None if self.high is None else _divide(self.high, other.high if self.high < 0 else other.low)
@@ -96,7 +96,7 @@ class Interval:
         return Interval() if largest is None else Interval(-largest, largest)
 
     def __mod__(self, other: Interval) -> Interval:
-        """Of data integers too, where ``x % 0`` is 0."""
+        """The remainders, with the divisor's sign; also of data integers, where ``x % 0`` is 0."""
         if other.within(1, None):
             if other.low is not None and self.within(0, other.low - 1):
                 return self

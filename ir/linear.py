@@ -149,7 +149,7 @@ def _form_of(e: Expr) -> Linear:
 
 
 def _linear_of_shared(root: Expr) -> Linear:
-    """The same, each shared part worked out once."""
+    """The normal form of an expression with shared parts, each of which is worked out once."""
     done: dict[Expr, Linear] = {}
     stack = [root]
     while stack:

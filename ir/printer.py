@@ -293,7 +293,7 @@ def module_lines(module: IRModule) -> dict[Stmt, int]:
 
 
 def stmt_lines(stmt: Stmt) -> dict[Stmt, int]:
-    """As ``module_lines``, for the text of a statement."""
+    """The lines on which statements stand in the text of a statement, as ``module_lines`` gives those of a module."""
     return _marked_lines(lambda mark: stmt_text(stmt, mark))
 
 

@@ -55,7 +55,7 @@ class Limits:
         return Limits(dict(ranges), facts.with_limits(ranges))
 
     def relax(self, e: Expr) -> Range | None:
-        """As the function of that name."""
+        """Bounds of an expression while the variables run, as the function ``relax`` gives them."""
         low, high = self.bounds(simplify(e, self.facts))
         return None if low is None or high is None else (simplify(low, self.facts), simplify(high, self.facts))
 

@@ -15,7 +15,7 @@ from .passes.folding import add, multiply
 
 
 def stride_along(read: TensorRead, var: Var) -> int | None:
-    """By how many elements a read moves when ``var`` grows by one; 0 if it stays; None where that is no number."""
+    """How many elements a read moves when ``var`` grows by one; 0 if it stays; None where that is no number."""
     step = _step(_offset(read), var)
     return step.constant if step is not None and step.is_constant else None
 
@@ -63,7 +63,7 @@ def _offset(read: TensorRead, facts: Facts = NO_FACTS) -> Linear:
 
 
 def _step(offset: Linear, var: Var) -> Linear | None:
-    """By how much an offset grows with a variable; None if that is not the same everywhere."""
+    """How much an offset grows with a variable; None if that is not the same everywhere."""
     step = Linear(offset.kind)
     for term in offset.terms.values():
         others = tuple(factor for factor in term.factors if factor is not var)

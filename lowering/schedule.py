@@ -175,7 +175,7 @@ class Schedule:
         return self._make_tensor(RFactor(source.name, source.loop_id(loop), factor_axis), tensor)
 
     def _make_tensor(self, step: Step, like: StageLike | None = None) -> Tensor:
-        """Of the one stage that a step adds, the output that corresponds to an output of the stage it was made from."""
+        """The output of the one stage that a step adds that corresponds to an output of the stage it was made from."""
         before = {stage.name for stage in self.state.stages}
         self.apply(step)
         (made,) = (stage for stage in self.state.stages if stage.name not in before)

@@ -183,7 +183,7 @@ class Engine:
         return (self._executors or self._ready()).run(arrays, out, context)
 
     def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[Outputs]:
-        """The same on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
+        """Run it on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return self._ready().submit(arrays, out, context)

@@ -73,7 +73,7 @@ class ExecutorSet:
         raise InternalError(f"the executors of {self.name} are gone")
 
     def use_first(self, run: Callable[[Executor], Result]) -> Result:
-        """The same with the first executor, which it waits for, keeping others from work meanwhile."""
+        """Use the first executor, after waiting for it, and keep others from work meanwhile."""
 
         def use(executor: Executor) -> Result:
             return run(executor) if executor is self.executors[0] else self.use(use)

@@ -49,7 +49,7 @@ class Loading:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The same for executors that share what is loaded."""
+        """What is equal of executors that share what is loaded."""
         return self.pool, *((symbol, code.implementation) for symbol, code in self.codes.items())
 
 

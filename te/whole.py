@@ -167,7 +167,7 @@ class WholeTensor(Operators["Tensor | Number", "Tensor"]):
         return made
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
-        """The same elements in another shape, as ``np.reshape``; one extent may be -1."""
+        """The elements in another shape, as ``np.reshape`` gives them; one extent may be -1."""
         made: Tensor = apply(np.reshape, self._tensor(), shape[0] if len(shape) == 1 else shape)
         return made
 

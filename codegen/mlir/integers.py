@@ -35,7 +35,7 @@ def _floor(w: Writer, a: Value, b: Value, *, modulo: bool) -> Value:
 
 
 def _guarded(w: Writer, kind: DType, args: Sequence[Value], *, modulo: bool) -> Value:
-    """With 1 in place of a divisor that is undefined: ``x % 1`` is 0, and the smallest integer over 1 is itself."""
+    """Put 1 in place of a divisor that is undefined: ``x % 1`` is 0, and the smallest integer over 1 is itself."""
     a, b = args
     mask = BOOL.with_lanes(kind.lanes)
     zero, one = w.constant(kind, 0), w.constant(kind, 1)

@@ -108,7 +108,7 @@ def _expm1(w: Writer, x: Value, kind: DType) -> Value:
 
 
 def _sinh(w: Writer, x: Value, kind: DType) -> Value:
-    """By expm1 where x is small, since exp(x) − exp(−x) cancels there; else exp(|x|)/2, which is late to overflow."""
+    """sinh, by expm1 where x is small, since exp(x) − exp(−x) cancels there; else exp(|x|)/2, late to overflow."""
     magnitude = w.unary("math.absf", x)
     less = _expm1(w, magnitude, kind)
     shrunk = w.binary("arith.divf", less, w.binary("arith.addf", less, w.constant(kind, 1.0)))

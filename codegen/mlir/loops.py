@@ -245,7 +245,7 @@ class _FunctionEmitter:
 
     @contextmanager
     def _parallel_region(self, first: Value, end: Value, counter: Value) -> Iterator[None]:
-        """In the form that has no syntax of its own: xDSL 0.74 reads no other."""
+        """Write a parallel region in the generic form: xDSL 0.74 reads no other."""
         sizes = "<{operandSegmentSizes = array<i32: 1, 1, 1, 0>}>"
         head = f'"scf.parallel"({first.name}, {end.name}, {self.w.index(1).name}) {sizes} ({{'
         with self.w.region(head, "}) : (index, index, index) -> ()"):

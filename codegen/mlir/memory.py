@@ -101,7 +101,7 @@ class MemoryEmitter:
             self._store_one(buffer, indices, value, mask)
 
     def prefetch(self, buffer: Buffer, indices: tuple[Expr, ...], *, to_write: bool) -> None:
-        """In the form that has no syntax of its own, which xDSL 0.74 does not know."""
+        """Write a prefetch in the generic form: xDSL 0.74 does not know its syntax."""
         where = self._value_of(flat_index(buffer, indices))
         options = f"isWrite = {str(to_write).lower()}, localityHint = 3 : i32, isDataCache = true"
         self.writer.generic("memref.prefetch", [self.flat(buffer), where], attributes=f" {{{options}}}")
@@ -196,7 +196,7 @@ class MemoryEmitter:
             w.line(f"vector.maskedstore {where}, {mask.name}, {value.name} : {flat.type}, {mask.type}, {value.type}")
 
     def _gather(self, buffer: Buffer, index: Expr, mask: Value | None, kind: DType) -> Value:
-        """In the form that has no syntax of its own, as scatters are: xDSL 0.74 does not know them."""
+        """Write a gather in the generic form, as scatters are written: xDSL 0.74 does not know their syntax."""
         w = self.writer
         operands = [self.flat(buffer), w.index(0), self._value_of(index), self._all_or(mask, kind), self._zero(kind)]
         return w.generic("vector.gather", operands, memory_type(kind))

@@ -52,7 +52,7 @@ def _stride(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
 
 
 def step_of(placed: PlacedStore, var: Var) -> int | None:
-    """By how many elements a scalar store moves from one iteration of a loop to the next; None if not constant."""
+    """How many elements a scalar store moves from one iteration of a loop to the next; None if that is not constant."""
     index = flat_index(placed.store.buffer, placed.store.indices)
     if index.dtype.lanes != 1:
         return None

@@ -25,7 +25,7 @@ class PlacedLoop:
 
     @property
     def number(self) -> int:
-        """That of the loop of the schedule's nest which it comes from."""
+        """The number of the loop of the schedule's nest that it comes from."""
         return abs(self.loop.origin)
 
     @property
@@ -50,7 +50,7 @@ class PlacedStore:
 
     @property
     def number(self) -> int:
-        """That of the store of the schedule's nest which it comes from."""
+        """The number of the store of the schedule's nest that it comes from."""
         return abs(self.store.origin)
 
     @property

@@ -21,7 +21,7 @@ def report_html(report: VectorReport) -> str:
 
 
 def report_parts(report: VectorReport) -> Iterator[Markup]:
-    """The same without a title, for a view that says more."""
+    """The parts of the view of a report, without its title: for a view that says more."""
     for line in (*([report.note] if report.note else []), *report.warnings):
         yield element("div", line, class_="lw-cost")
     rows = (

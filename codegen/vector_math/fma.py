@@ -39,7 +39,7 @@ def _narrow_to_odd(x: Float) -> Float:
 
 
 def _to_odd(near: Float, inexact: Mask, inward: Mask) -> Float:
-    """From a result rounded to nearest: where inexact and even, its neighbour inward (towards 0) or outward."""
+    """Round to odd what is rounded to nearest: if inexact and even, it becomes its neighbour inward or outward."""
     bits = near.as_int()
     step = inward.select_int(bits - 1, bits + 1)
     return (inexact & (bits & 1).equals(0)).select_int(step, bits).as_float()

@@ -45,7 +45,7 @@ _TEN = Base(math.log10, (0.4342944920, -0.2171479911, 0.1447716206, -0.105287887
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """By segment, a reciprocal and minus its logarithm."""
+    """A reciprocal and minus its logarithm, for each segment."""
 
     reciprocals: tuple[float, ...]
     logarithms: tuple[float, ...]
@@ -60,7 +60,7 @@ def _table(base: Base, octave: float = 0.0) -> _Table:
 
 
 def _segment(base: Base, octave: float, k: int) -> tuple[float, float]:
-    """Of many reciprocals near the middle, one whose logarithm is nearest to a float32."""
+    """The reciprocal near the middle of a segment whose logarithm is nearest to a float32."""
     size, added = (1.0, 0.0) if k < _COUNT // 2 else (0.5, octave)
     if k in (0, _COUNT - 1):
         return 1.0, added

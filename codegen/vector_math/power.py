@@ -72,7 +72,7 @@ def _is_positive_finite(x: Float) -> Mask:
 
 
 def _logarithm_at_ends(x: Float) -> Float:
-    """Of 0, infinity or NaN."""
+    """The logarithm of 0, infinity or NaN."""
     return x.equals(0.0).select(x.same(-math.inf), x)
 
 

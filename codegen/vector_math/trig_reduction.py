@@ -146,7 +146,7 @@ def _window_32(x: Float) -> tuple[Float, list[Float]]:
 
 
 def _window_64(x: Float) -> tuple[Float, list[Float]]:
-    """The same for 53-bit numbers below 2^1024, with chunks k to k + 7."""
+    """``x`` times 2^(-26 k) and the chunks k to k + 7, for 53-bit numbers below 2^1024."""
     exponent = ((x.as_int() >> MANTISSA[64]) & 0x7FF) - 1023
     k = nearest((small_to_float(exponent) - 66.5) * (1.0 / _CHUNK)).integer  # from 80 on, one more every 26
     k = (k > 0).select_int(k, 0)

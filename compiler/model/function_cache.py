@@ -91,7 +91,7 @@ class FunctionCache:
         return found
 
     def find(self, key: str, function: Function, target: Target) -> CompiledFunction | None:
-        """The same, if it can be of that function; otherwise it is dropped."""
+        """The entry, if it can be of that function; otherwise it is dropped."""
         found = self.get(key)
         if found is None:
             return None

@@ -92,7 +92,7 @@ def lower_function(function: Function, settings: CompileSettings, symbol: str) -
 
 
 def _known_size(function: Function) -> Expr | None:
-    """That the dimensions that count samples are the size of the batch, if that is known."""
+    """The facts that the dimensions that count samples are the size of the batch, if that is known."""
     if function.batch_size is None:
         return None
     size = as_index(function.batch_size)

@@ -84,7 +84,7 @@ def _tensors(node: Node) -> list[Node]:
 
 
 def _growth(node: Node) -> float:
-    """By how many bytes a value is larger than what it is made of; infinite where it takes too many steps."""
+    """How many bytes a value is larger than what it is made of; infinite where it takes too many steps."""
     nodes = post_order(node)
     if any(_elements(tensor) > MAX_STEPS for n in nodes for tensor in _tensors(n)):
         return math.inf

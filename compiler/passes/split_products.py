@@ -126,7 +126,7 @@ def _sliced(reader: Call, columns: int) -> tuple[int, int] | None:
 
 
 def _taken(reader: Call, reshaped: Call, columns: int) -> tuple[int, int] | None:
-    """Of columns that are reshaped to parts × …, those of the part that a single index takes."""
+    """The columns of the part that a single index takes, where columns are reshaped to parts × …."""
     if reader.op is not TAKE or reader.args[0] is not reshaped or not isinstance(reader.args[1], Constant):
         return None
     axis, index = reader.attrs.axis, reader.args[1].value

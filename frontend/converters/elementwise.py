@@ -255,7 +255,7 @@ def _cast_like(node: OnnxNode) -> Node:
 
 @converter("Dropout", 1, 6, 7, 10)
 def _dropout_1(node: OnnxNode) -> Sequence[Node]:
-    """As at inference: nothing is dropped."""
+    """Dropout at inference, where nothing is dropped."""
     return _undropped(node, "bool" if node.version >= 10 else str(node.type().dtype))
 
 

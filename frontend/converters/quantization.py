@@ -48,7 +48,7 @@ def _quantize(node: OnnxNode) -> Node:
 
 @converter("DequantizeLinear", *VERSIONS)
 def _dequantize(node: OnnxNode) -> Node:
-    """In the dtype of the scale, unless it is said otherwise."""
+    """Convert DequantizeLinear; the result is in the dtype of the scale, unless the node says otherwise."""
     x, scale, zero = node[0], node[1], node.get(2)
     _check(node, tensor_of(x).dtype)
     to = tensor_of(scale).dtype

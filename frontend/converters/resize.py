@@ -19,7 +19,7 @@ from ..registry import converter
 
 @converter("Upsample", 1)
 def _upsample_1(node: OnnxNode) -> Node:
-    """Of rows and columns of an NCHW image."""
+    """Convert Upsample of the rows and columns of an NCHW image."""
     return _upsample(node, (1.0, 1.0, node.real("height_scale"), node.real("width_scale")))
 
 

@@ -12,7 +12,7 @@ from .helpers import common_part
 
 
 def min_any(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """On floats too."""
+    """Rules of the minimum that hold of floats, too."""
     match a, b:
         case x, y if x is y: return x
         case Binary("min", x, y), z if z is x or z is y: return a
@@ -40,7 +40,7 @@ def min_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def max_any(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """On floats too."""
+    """Rules of the maximum that hold of floats, too."""
     match a, b:
         case x, y if x is y: return x
         case Binary("max", x, y), z if z is x or z is y: return a

@@ -259,7 +259,7 @@ class _Unifier:
         return known.memory.data is memory.data and all(difference(a, b) == 0 for a, b in pairs)
 
     def _by_variable(self, address: Expr) -> tuple[dict[Var, Expr], Expr] | None:
-        """By how much an address moves with each axis of the tile, and where it begins; None if it is not affine."""
+        """How much an address moves with each axis of the tile, and where it begins; None if it is not affine."""
         variables = {axis.var for axis in self.tile.variables}
         moves: dict[Var, Linear] = {}
         form = linear_of(address)

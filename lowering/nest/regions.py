@@ -151,7 +151,7 @@ def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
 
 
 def _places_that_read(state: ScheduleState) -> Counter[Tensor]:
-    """In how many places of the bodies each tensor is read."""
+    """How many reads of each tensor the bodies have."""
     found: Counter[Tensor] = Counter()
     for stage in state.stages:
         if isinstance(stage.op, ComputeOp):

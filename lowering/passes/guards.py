@@ -96,7 +96,7 @@ def margin_of(condition: Compare) -> Expr | None:
 
 
 def _solve(margin: Expr, var: Var) -> tuple[Expr | None, Expr | None]:
-    """From where on, or up to where (exclusive) ``margin >= 0``."""
+    """The value from which on, or up to which (exclusive), ``margin >= 0``."""
     form = affine_in(margin, var)
     if form is None or form[0] == 0:
         return None, None

@@ -56,7 +56,7 @@ def _growth(low: Expr, high: Expr) -> Shape | None:
 
 
 def _slope(value: Expr) -> int | None:
-    """By how much a vector grows from lane to lane, if that is a known number."""
+    """How much a vector grows from lane to lane, if that is a known number."""
     match value:
         case Broadcast():
             return 0

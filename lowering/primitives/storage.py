@@ -49,7 +49,7 @@ def _own_memory(state: ScheduleState, name: str, verb: str) -> Stage:
 
 
 def _laid_out_by_loops(state: ScheduleState, name: str, verb: str) -> Stage:
-    """Likewise, after a check that only the loops of computes write and read it: others know where elements lie."""
+    """The stage, after a check that only loops of computes write and read it: others know where its elements lie."""
     stage = _own_memory(state, name, verb)
     others = [s.name for s in (stage, *state.consumers(stage)) if not s.is_compute]
     if others:

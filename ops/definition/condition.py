@@ -132,7 +132,7 @@ def _normal_form(e: Expr, negated: bool) -> list[tuple[Expr, ...]]:
 
 
 def _extents(clauses: Sequence[Clause]) -> Facts:
-    """That no extent is negative."""
+    """The facts that no extent is negative."""
     return nonnegative(dict.fromkeys(v for part in clauses for v in free_vars(part.condition)))
 
 

@@ -72,7 +72,7 @@ def _in_order(largest: bool, last: bool) -> Callable[..., tuple[Expr, ...]]:
 
 
 def _position_dtype(extent: Expr) -> DType:
-    """Of positions while they are looked for: as narrow as most values."""
+    """The dtype of positions while they are looked for, as narrow as most values."""
     return INT32 if (const_int(extent) or _MANY) < _MANY else INT64
 
 

@@ -104,7 +104,7 @@ def _fold(
 
 
 def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name: str) -> te.Tensor:
-    """As [N, C]."""
+    """The sums, [N, C], folded in lanes."""
     size: Expr = ONE
     for extent in x.shape[2:]:
         size = simplify(size * extent)

@@ -119,7 +119,7 @@ def _inverse_power(base: Expr, exponent: float) -> Expr:
 
 
 def _compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    """Of any number of neighbours."""
+    """Normalise over any number of neighbours."""
     (x,) = inputs
     kind = accumulator(x.dtype)
     tap = te.reduce_axis((0, attrs.size), name="tap")

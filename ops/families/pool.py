@@ -103,7 +103,7 @@ def _extents(x: TensorType, layout: Layout, attrs: WindowAttrs) -> dict[str, Exp
 
 
 def _pooled(extents: Mapping[str, Expr], attrs: WindowAttrs) -> dict[str, Expr]:
-    """By axis, the extents of what pooling gives."""
+    """The extents of what pooling gives, by axis."""
     rank = len(attrs.window)
     axes = spatial_axes(rank)
     check_ranks(rank, window=attrs.window, strides=attrs.strides, dilation=attrs.dilation, padding=attrs.padding)

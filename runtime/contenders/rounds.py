@@ -80,7 +80,7 @@ def _calls(run: Run) -> int:
 
 
 def _each_seconds(run: Run, seconds: float) -> list[float]:
-    """Of each of the calls that fit, and of one at least."""
+    """The seconds of each of the calls that fit, and of one at least."""
     taken: list[float] = []
     now = time.perf_counter()
     end = now + seconds

@@ -152,7 +152,7 @@ class TacticChoice:
 
 
 def _priority(function: CompiledFunction) -> int:
-    """That of the implementation that the compiler chose."""
+    """The priority of the implementation that the compiler chose."""
     choice = function.anchor
     assert choice is not None
     return {c.implementation: c.plevel for c in choice.candidates}.get(choice.implementation, 0)

@@ -12,7 +12,7 @@ from ...definition.attrs import Attrs, all_non_negative, all_positive, attr, inh
 
 @dataclass(frozen=True, kw_only=True)
 class ConvAttrs(Attrs):
-    """Of all ranks; the class of each rank has the defaults."""
+    """The attributes of a convolution of any rank; the class of each rank has the defaults."""
 
     strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("zeros around the spatial axes: all begins, then all ends", check=all_non_negative)

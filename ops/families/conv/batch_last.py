@@ -100,7 +100,7 @@ class BatchLast:
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows`` and ``vectors`` of a tuning record."""
+        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
         tile = configured_tile(config, self.tile)
         if self.filters // self.attrs.groups % tile.rows and self.attrs.groups > 1:
             raise SelectionError(f"the config's tile of {tile.rows} filters straddles groups")

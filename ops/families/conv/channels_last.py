@@ -180,7 +180,7 @@ class ChannelsLast:
         return elements * self.result.dtype.storage_bytes <= self.target.l2_bytes // 2
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         tile, pack = configured_panels(config, self.tile, self.packed)
         made = replace(self, given_tile=tile, given_pack=pack)
         if not made.within_groups:

@@ -108,7 +108,7 @@ def _most_vectors(target: Target) -> int:
 
 
 def _numbers(problem: ConvProblem, sides: Sequence[int]) -> FilterVectors | None:
-    """Of a convolution that is of N, C, … on both sides, of known extents but N; None of others.
+    """The numbers of a convolution from N, C, … to N, C, … whose extents are known but for N; None of others.
 
     A panel has one of these numbers of vectors, as takes the least time; the last one is filled up.
     """

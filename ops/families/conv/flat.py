@@ -176,7 +176,7 @@ class Pointwise:
         )
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         made = self.with_config(config)
         return made.compute, made.schedule
 
@@ -258,7 +258,7 @@ class Shifted:
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows`` and ``vectors`` of a tuning record."""
+        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
         made = self.with_config(config)
         return made.compute, made.schedule
 

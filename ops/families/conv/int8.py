@@ -119,7 +119,7 @@ class ByteConv:
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the tile of a tuning record, as the convolution of words has it."""
+        """The compute and the schedule with the tile of a tuning record, as the convolution of words has it."""
         made = replace(self, flat=self.flat.with_config(config))
         return made.compute, made.schedule
 

@@ -50,12 +50,12 @@ class ConvProblem:
 
     @property
     def types(self) -> tuple[TensorType, TensorType, TensorType]:
-        """Of x, the weight and the result."""
+        """The types of x, the weight and the result."""
         return self.x, self.weight, self.result
 
     @property
     def dtype(self) -> DType:
-        """That of the result."""
+        """The dtype of the result."""
         return self.result.dtype
 
     @property

@@ -132,7 +132,7 @@ class Products:
         return max(steps + weights / AHEAD_BYTES_PER_CYCLE, weights / STREAMED_BYTES_PER_CYCLE)
 
     def _step(self, rows: int) -> float:
-        """Of one register tile. A sum waits four cycles for its last addition."""
+        """Cycles of a step of one register tile. A sum waits four cycles for its last addition."""
         loads = (rows + self.vectors) / LOADS_PER_CYCLE
         come = self.width * self.dtype.storage_bytes / NEAR_BYTES_PER_CYCLE
         return max(rows * self.vectors / self.target.fma_per_cycle, loads, come, 4.0) + CYCLES_PER_STEP

@@ -177,7 +177,7 @@ def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor | None
 
 
 def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
-    """By blocks of rows, whose stride is an odd number of vectors."""
+    """Copy blocks of rows, whose stride is an odd number of vectors."""
     (copy,) = stage.op.outputs
     line = target.lanes(copy.dtype)
     stage.storage_align(copy.ndim - 2, 2 * line, line)

@@ -72,7 +72,7 @@ class Widened:
         return self._summed(a, right, self._layout, result)
 
     def compute_in_panels(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
-        """As ``compute``, of a right factor whose factors stand in panels."""
+        """The product by a right operand that stands in panels."""
         a, panels = inputs
         return self._summed(a, panels, "panels", result)
 
@@ -87,7 +87,7 @@ class Widened:
         return te.compute(shape, lambda *i: self.factor(lambda k: x[(*i[:-1], k)], as_index(i[-1])), name=name)
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
-        """As products of float32 are; factors are made first, those of rows as rows are copied."""
+        """Schedule it as products of float32 are; factors are made first, those of rows as rows are copied."""
         columns = [anchor.right] if self.transposed else []
         schedule = schedule_blocked(anchor, outputs, self.blocking, target, self._layout, pack=True, keep=columns)
         for tensor in columns:
@@ -100,7 +100,7 @@ class Widened:
 
 
 class Pairs(Widened):
-    """The same of words of two terms; a term beyond the last is 0."""
+    """Products of words of two neighbouring terms, a term beyond the last of which is 0."""
 
     __slots__ = ()
 

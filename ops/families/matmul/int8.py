@@ -79,7 +79,7 @@ class BytePaneled:
         return schedule_words(anchor, outputs, self.terms, self.tile, target, self._layout, self.pack)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         tile, pack = configured_panels(config, self.tile, self.pack)
         made = replace(self, tile=tile, pack=pack)
         return made.compute, made.schedule

@@ -69,7 +69,7 @@ class Long:
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows`` and ``vectors`` of a tuning record."""
+        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
         return self.compute, replace(self, tile=configured_tile(config, self.tile)).schedule
 
 

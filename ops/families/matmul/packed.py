@@ -106,7 +106,7 @@ class PackedProduct:
         return schedule_blocked(anchor, outputs, self.blocking, target, "panels")
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows`` of a tuning record; the panels are as wide as they are."""
+        """The compute and the schedule with the ``rows`` of a tuning record; the panels are as wide as they are."""
         tile = configured_tile({"vectors": self.blocking.tile.vectors, **config}, self.blocking.tile)
         made = PackedProduct(self.product, with_tile(self.product, tile, self.target), self.target)
         return _compute, made.schedule

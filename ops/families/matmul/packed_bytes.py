@@ -112,7 +112,7 @@ class PackedBytes:
         return schedule_words(anchor, outputs, self.product.terms, self.tile, target, "panels")
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows`` of a tuning record; the panels are as wide as they are."""
+        """The compute and the schedule with the ``rows`` of a tuning record; the panels are as wide as they are."""
         made = replace(self, tile=configured_tile({"vectors": self.tile.vectors, **config}, self.tile))
         return made.compute, made.schedule
 

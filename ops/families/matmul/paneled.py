@@ -40,7 +40,7 @@ class Paneled:
         return schedule_blocked(anchor, outputs, self.blocking, target, layout, self.pack)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """With the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
+        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
         tile, pack = configured_panels(config, self.blocking.tile, self.pack)
         blocking = with_tile(self.product, tile, self.target)
         return self.compute, _paneled(self.compute, self.product, blocking, pack, self.target).schedule

@@ -117,7 +117,7 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
 
 
 def _tile(rows: int, columns: int, kind: DType, target: Target, vectors: int | None = None) -> RegisterTile:
-    """That of a quarter; ``vectors`` is its width, if that is given."""
+    """The register tile of a quarter; ``vectors`` is its width, if that is given."""
     half = (rows + 1) // 2, columns // 2
     return register_tile(*half, target, kind, vectors=vectors, streaming=STREAMING, steps=STEPS_UNROLLED)
 
