@@ -27,7 +27,7 @@ from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .blocking import Blocking, choose_blocking, schedule_blocked
-from .panels import MatrixProduct, ProductStages, RightLayout, apart, sum_of_products
+from .panels import MatrixProduct, ProductStages, RightLayout, apart, right_layout, sum_of_products
 
 PACKED = 8.0
 """How long it takes to make factors and to copy them to panels, in times through the memory of what they come from."""
@@ -53,10 +53,6 @@ class Widened:
     def multiply(self, left: Expr, right: Expr) -> Expr:
         return left * right
 
-    @property
-    def _layout(self) -> RightLayout:
-        return "columns" if self.transposed else "rows"
-
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
         a, b = apart(*inputs)
         count = as_index(self.count())
@@ -69,7 +65,7 @@ class Widened:
             right = self._factors_of_rows(b, "matmul.columns")
         else:
             right = te.compute((*b.shape[:-2], count, b.shape[-1]), of_column, name="matmul.columns")
-        return self._summed(a, right, self._layout, result)
+        return self._summed(a, right, right_layout(self.transposed), result)
 
     def compute_in_panels(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
         """The product by a right operand that stands in panels."""
@@ -89,7 +85,9 @@ class Widened:
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         """Schedule it as products of float32 are; factors are made first, those of rows as rows are copied."""
         columns = [anchor.right] if self.transposed else []
-        schedule = schedule_blocked(anchor, outputs, self.blocking, target, self._layout, pack=True, keep=columns)
+        schedule = schedule_blocked(
+            anchor, outputs, self.blocking, target, right_layout(self.transposed), pack=True, keep=columns
+        )
         for tensor in columns:
             schedule_freely(schedule, schedule[tensor].name, target)
         return schedule

@@ -33,6 +33,7 @@ from .panels import (
     apart,
     batch_index,
     few_rows_tile,
+    right_layout,
     sum_of_products,
 )
 
@@ -56,27 +57,23 @@ class BytePaneled:
     transposed: bool
     pack: bool
 
-    @property
-    def _layout(self) -> RightLayout:
-        return "columns" if self.transposed else "rows"
-
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> WordStages:
         a, b = apart(*inputs)
         product = ByteProduct(a.dtype, b.dtype)
         if self.transposed:
             columns = words_of_rows(b, "matmul.columns")
             right = te.compute(columns.shape, lambda *i: product.right_word(columns[i]), name="right")
-            return sum_words(a, right, self._layout, product, result, [columns])
+            return sum_words(a, right, right_layout(self.transposed), product, result, [columns])
 
         def of_column(*index: Axis) -> Expr:
             *outer, at, column = index
             return product.right_word(word(lambda k: b[(*outer, k, column)], as_index(at), self.terms))
 
         shape = (*b.shape[:-2], as_index(count_words(self.terms)), b.shape[-1])
-        return sum_words(a, te.compute(shape, of_column, name="right"), self._layout, product, result)
+        return sum_words(a, te.compute(shape, of_column, name="right"), right_layout(self.transposed), product, result)
 
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
-        return schedule_words(anchor, outputs, self.terms, self.tile, target, self._layout, self.pack)
+        return schedule_words(anchor, outputs, self.terms, self.tile, target, right_layout(self.transposed), self.pack)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""

@@ -14,7 +14,7 @@ from ...definition.cost import moved
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
 from ...definition.tile_config import configured_panels
 from .blocking import Blocking, choose_blocking, copying, packed_by_chunks, schedule_blocked, with_tile
-from .panels import FEW_ROWS, MatrixProduct, ProductStages, few_rows_tile
+from .panels import FEW_ROWS, MatrixProduct, ProductStages, few_rows_tile, right_layout
 
 TERM_BY_TERM = "term by term"
 """The order of the sums, with any tile: each is in one lane from the first term to the last."""
@@ -36,7 +36,7 @@ class Paneled:
     target: Target
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
-        layout = self.product.right_layout
+        layout = right_layout(self.product.transposed)
         return schedule_blocked(anchor, outputs, self.blocking, target, layout, self.pack)
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:

@@ -27,6 +27,11 @@ RightLayout: TypeAlias = Literal["rows", "columns", "panels"]
 """How a right factor is read: as [batch…, K, N], as [batch…, N, K], or as panels [tiles, K, width]."""
 
 
+def right_layout(transposed: bool) -> RightLayout:
+    """The layout of a right factor that is [batch…, N, K] if ``transposed``, else [batch…, K, N]."""
+    return "columns" if transposed else "rows"
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, with known K and N, at least 1. The compute
@@ -37,10 +42,6 @@ class MatrixProduct:
     result: TensorType
     transposed: bool
     left_transposed: bool = False
-
-    @property
-    def right_layout(self) -> RightLayout:
-        return "columns" if self.transposed else "rows"
 
     @property
     def rows(self) -> int:
