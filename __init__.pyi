@@ -11,6 +11,9 @@ from .api.emit_mlir import emit_mlir as emit_mlir
 from .api.explain import explain as explain
 from .api.fusion_report import fusion_report as fusion_report
 from .api.lower import lower as lower
+from .api.tactics import AbstractTactic as AbstractTactic
+from .api.tactics import TacticRegistry as TacticRegistry
+from .api.tactics import tactics as tactics
 from .artifact.model import TensorSpec as TensorSpec
 from .base.errors import BoundsError as BoundsError
 from .base.errors import CacheError as CacheError
@@ -72,9 +75,6 @@ from .runtime.library import load as load
 from .runtime.measure.compare import Comparison as Comparison
 from .runtime.measure.profile import Profile as Profile
 from .runtime.measure.timing import Timing as Timing
-from .runtime.tactics.tactic import AbstractTactic as AbstractTactic
-from .runtime.tactics.tactic import TacticRegistry as TacticRegistry
-from .runtime.tactics.tactic import tactics as tactics
 from .te.tensor import Tensor as Tensor
 
 __version__: str

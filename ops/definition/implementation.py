@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, overload
 
 from ...base.errors import SelectionError
 from ...base.foreign_errors import naming_code
@@ -16,14 +16,25 @@ from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor, Tensors
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages(Sequence[Tensor]):
     """The ``result`` of a compute; a subclass has the stages on the way to it that its schedule asks for as fields.
 
-    A compute returns them in place of its output tensor, so that its schedule need not search for stages.
+    A compute returns them in place of its output tensor, so that its schedule need not search for stages. A schedule
+    that asks for none may take them for the sequence of the outputs, which is the result alone.
     """
 
     result: Tensor
+
+    def __len__(self) -> int:
+        return 1
+
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Tensor]: ...
+    def __getitem__(self, index: int | slice) -> Tensor | Sequence[Tensor]:
+        return (self.result,)[index]
 
 
 Computed: TypeAlias = Tensors | Stages

@@ -15,6 +15,7 @@ from loopwright.compiler.model.units import units_of
 from loopwright.compiler.model.workers import Job, _Worker
 from loopwright.compiler.selection.select import candidates_of, select_implementation
 from loopwright.compiler.settings import CompileSettings
+from loopwright.ops.definition.implementation import outputs_of
 
 TARGET = lw.resolve_target("native")
 A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))
@@ -143,7 +144,8 @@ def direct_product():
         if c.implementation.name == "matmul.direct"
     )
     inputs = tuple(te.placeholder(v.type.shape, v.type.dtype, f"p{k}") for k, v in enumerate((A, B)))
-    return direct.compute(PRODUCT.attrs, inputs, PRODUCT.type)
+    (product,) = outputs_of(direct.compute(PRODUCT.attrs, inputs, PRODUCT.type))
+    return product
 
 
 def recorded_trace():
