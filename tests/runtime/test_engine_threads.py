@@ -11,7 +11,7 @@ import pytest
 PROGRAM = Path(__file__).with_name("engine_scenarios.py")
 
 
-def run(scenario, *numbers, seconds=120):
+def run(scenario, *numbers, seconds=600):
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", str(PROGRAM), scenario, *map(str, numbers)],
         capture_output=True,
