@@ -4,6 +4,7 @@
 """
 
 import gc
+import itertools
 import os
 import random
 import resource
@@ -19,7 +20,6 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
-from loopwright.base import intern
 
 WIDTH = 64
 
@@ -119,22 +119,12 @@ def forked_child_has_executors_that_are_free():
 
 
 def keyboard_interrupts_leave_all_executors_free():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
     library = make_library()
     engine = lw.Engine(library, executors=2, threads=2).init()
     hammer = Hammer(library)
-    noticed = 0
-    for number in range(60):
-        stop = threading.Timer(0.002 + number * 1e-5, os.kill, (os.getpid(), signal.SIGINT))
-        try:
-            stop.start()
-            while True:
-                hammer.call(engine, number % 8)
-        except KeyboardInterrupt:
-            noticed += 1
-        stop.join()
-    assert noticed == 60
-    assert len(engine._executors._turns.free) == 2
+    inputs = itertools.cycle(range(8))
+    for _ in interrupts(lambda: hammer.call(engine, next(inputs)), 60):
+        assert len(engine._executors._turns.free) == 2
     hammer.run([engine], 0.2, threads=3)
 
 
@@ -291,8 +281,8 @@ def interrupts(call, count):
         raise KeyboardInterrupt
 
     def come_again(dropped):
-        """Python drops what is raised in a callback of a weak reference, wherever garbage is collected."""
-        if dropped.object is not intern._forget:
+        """Python drops what is raised in a finaliser or a callback of a weak reference, whenever garbage goes."""
+        if dropped.exc_type is not KeyboardInterrupt:
             sys.__unraisablehook__(dropped)
             return
         alarms.clear()
@@ -305,6 +295,7 @@ def interrupts(call, count):
             call()
             assert not alarms, "the interrupt was lost"
 
+    call()  # with what it imports the first time: an import that is interrupted may leave Python's lock of it held
     signal.signal(signal.SIGALRM, interrupt)
     sys.unraisablehook = come_again
     for _ in range(count):
