@@ -26,8 +26,7 @@ _lock = threading.RLock()  # reentrant: a node may die, and be forgotten, while 
 _BY_VALUE = {str, int, bool, type(None)}
 
 
-def _forget(entry: ref[Any]) -> None:
-    assert isinstance(entry, _Entry)
+def _forget(entry: _Entry) -> None:
     with _lock:
         if _table.get(entry.key) is entry:  # an equal node may have been made since this one died
             del _table[entry.key]

@@ -26,7 +26,7 @@ from ..base.errors import TypeInferenceError
 from ..ir import expr
 from ..ir.expr import Expr
 from .array_operators import ArrayOperators
-from .types import FunctionType, TensorType, TupleType, Type, tensor_type
+from .types import FunctionType, TensorType, TupleType, Type, fields_of, tensor_type
 
 
 class OpBase:
@@ -131,12 +131,10 @@ class TupleGet(NodeBase):
     index: int
 
     def __post_init__(self) -> None:
-        kind = self.tuple.type
-        if not isinstance(kind, TupleType):
-            raise TypeInferenceError(f"a field is taken of a {kind}, which is not a tuple")
-        if not 0 <= self.index < len(kind.fields):
-            raise TypeInferenceError(f"field {self.index} is taken of a tuple of {len(kind.fields)}")
-        self._set_type(kind.fields[self.index])
+        fields = fields_of(self.tuple.type)
+        if not 0 <= self.index < len(fields):
+            raise TypeInferenceError(f"field {self.index} is taken of a tuple of {len(fields)}")
+        self._set_type(fields[self.index])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -113,10 +113,17 @@ def leaf_types(kind: Type) -> tuple[TensorType, ...]:
 
 
 def leaves_of_field(kind: Type, index: int) -> slice:
-    """Which of the ``leaf_types`` of a tuple are those of a field."""
-    assert isinstance(kind, TupleType)
-    first = sum(len(leaf_types(part)) for part in kind.fields[:index])
-    return slice(first, first + len(leaf_types(kind.fields[index])))
+    """Which of the ``leaf_types`` of a tuple are those of a field. Raises ``TypeInferenceError`` for another type."""
+    fields = fields_of(kind)
+    first = sum(len(leaf_types(part)) for part in fields[:index])
+    return slice(first, first + len(leaf_types(fields[index])))
+
+
+def fields_of(kind: Type) -> tuple[Type, ...]:
+    """The types of a tuple's fields. Raises ``TypeInferenceError`` for another type."""
+    if not isinstance(kind, TupleType):
+        raise TypeInferenceError(f"a field is taken of a {kind}, which is not a tuple")
+    return kind.fields
 
 
 def folded(kind: Type) -> Type:

@@ -264,10 +264,15 @@ def negate(condition: Expr) -> Expr:
             return FALSE if value else TRUE
         case Unary("not", a):
             return a
-        case Compare(op, a, b) if not a.dtype.is_float or op in ("==", "!="):
-            return Compare(NEGATED[op], a, b)
+        case Compare(op, a) if not a.dtype.is_float or op in ("==", "!="):
+            return opposite(condition)
         case _:
             return Unary("not", condition)
+
+
+def opposite(condition: Compare) -> Compare:
+    """The comparison that holds where this one does not; ordered comparisons of floats have none, because of NaN."""
+    return Compare(NEGATED[condition.op], condition.a, condition.b)
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -218,15 +218,13 @@ class Stage:
     @property
     def compute(self) -> ComputeOp:
         """The compute; asking for that of another operation is an error of the caller."""
-        self.require_compute()
-        assert isinstance(self.op, ComputeOp)
-        return self.op
+        return self.require_compute()
 
-    def require_compute(self) -> None:
-        """Raise ``ScheduleError`` if the stage is no compute, whose loops can be scheduled."""
+    def require_compute(self) -> ComputeOp:
+        """The compute. Raises ``ScheduleError`` if the stage is none, so that it has no loops to schedule."""
         match self.op:
-            case ComputeOp():
-                return
+            case ComputeOp() as op:
+                return op
             case ExternOp():
                 raise ScheduleError(
                     f"{self.name} is an extern: it runs as its statement is written, and has no loops to schedule"

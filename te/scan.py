@@ -72,8 +72,7 @@ def scan(
     check_name(name)
     inits, updates, states = (_tensors(name, given) for given in (init, update, state))
     steps, time = _check_types(name, inits, updates, states)
-    cell = _cell(updates, states)
-    _check_ops(name, inits, updates, states, cell)
+    cell = _check_ops(name, inits, updates, states, _cell(updates, states))
     if inputs is not None:
         _check_inputs(name, updates, {*states, *inputs})
     _check_times(name, updates, states, cell, steps)
@@ -142,7 +141,8 @@ def _cell(updates: Sequence[Tensor], states: Sequence[Tensor]) -> list[Operation
 
 def _check_ops(
     name: str, inits: Sequence[Tensor], updates: Sequence[Tensor], states: Sequence[Tensor], cell: Sequence[Operation]
-) -> None:
+) -> list[ComputeOp]:
+    """The operations of the cell, which must be computes whose first axis is time."""
     for state in states:
         if not isinstance(state.op, StateOp):
             raise ExpressionError(f"{name}: the state {state!r} must come from te.scan_state: it is not an input")
@@ -151,6 +151,7 @@ def _check_ops(
             if not isinstance(tensor.op, ComputeOp) or not all(t in tensors for t in tensor.op.outputs):
                 raise ExpressionError(f"{name}: each {role} is a te.compute, with all of its outputs: not {tensor!r}")
     time = states[0].shape[0]
+    computes: list[ComputeOp] = []
     for op in cell:
         if not isinstance(op, ComputeOp):
             raise ExpressionError(f"{name}: {op} depends on the state: between state and update only computes stand")
@@ -158,9 +159,11 @@ def _check_ops(
             raise ExpressionError(
                 f"{name}: {op} depends on the state, so its first axis must be time, of extent {time}"
             )
+        computes.append(op)
     for tensor in inits:
         if tensor.op in cell or any(t in states or t.op in cell for t in tensor.op.inputs):
             raise ExpressionError(f"{name}: {tensor!r} gives the first steps, so it cannot depend on the state")
+    return computes
 
 
 def _check_inputs(name: str, updates: Sequence[Tensor], known: set[Tensor]) -> None:
@@ -180,14 +183,13 @@ def _check_times(
     name: str,
     updates: Sequence[Tensor],
     states: Sequence[Tensor],
-    cell: Sequence[Operation],
+    cell: Sequence[ComputeOp],
     steps: int,
 ) -> None:
     """Each step needs earlier steps only. ``first`` is the earliest step that an operation is computed for."""
     updating = {t.op for t in updates}
     first: dict[Operation, int] = dict.fromkeys(updating, steps)
     for op in cell:
-        assert isinstance(op, ComputeOp)
         now = op.axis[0].var
         facts = _facts(op, first[op])
         for read, known, path in reads_with_facts(op, facts):

@@ -133,12 +133,8 @@ class ComputeOp(OpBase):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors that the bodies read, bounds of reductions included, in order of appearance."""
-        found: dict[Tensor, None] = {}
-        for body in self.body:
-            for read in tensor_reads(body):
-                assert isinstance(read.tensor, Tensor)
-                found[read.tensor] = None
-        return tuple(found)
+        read = (read.tensor for body in self.body for read in tensor_reads(body))
+        return tuple(dict.fromkeys(tensor for tensor in read if isinstance(tensor, Tensor)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)

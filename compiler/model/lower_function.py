@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ... import te
 from ...artifact.choice import Choice
 from ...base.errors import ScheduleError, SelectionError
-from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var, tensor_of
 from ...graph.types import TensorType, leaf_types, leaves_of_field
 from ...graph.visit import post_order
 from ...ir.constants import ZERO, const_int
@@ -236,8 +236,7 @@ def _tensors(node: Node, tensors: dict[Node, tuple[Tensor, ...]]) -> tuple[Tenso
 
 
 def _constant_tensor(node: Constant) -> Tensor:
-    kind = node.type
-    assert isinstance(kind, TensorType)
+    kind = tensor_of(node)
     value: Expr = te.const(node.value.reshape(-1)[0], kind.dtype)
     return te.compute(kind.shape, lambda *_: value, name="constant")
 

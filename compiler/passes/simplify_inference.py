@@ -31,7 +31,7 @@ def simplify_inference(function: Function) -> Function:
     done: dict[Node, Node] = {}
     for node in post_order(function.body):
         rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        if _is_constant_batch_norm(rebuilt):
+        if isinstance(node, Call) and isinstance(rebuilt, Call) and _is_constant_batch_norm(rebuilt):
             with np.errstate(all="ignore"):  # the batch norm itself would overflow as quietly
                 rebuilt = _without_batch_norm(node, rebuilt, used_by)
         done[node] = rebuilt
@@ -39,44 +39,36 @@ def simplify_inference(function: Function) -> Function:
     return function if body is function.body else replace(function, body=body)
 
 
-def _is_constant_batch_norm(node: Node) -> bool:
-    return isinstance(node, Call) and node.op is BATCH_NORM and all(isinstance(a, Constant) for a in node.args[1:])
+def _is_constant_batch_norm(call: Call) -> bool:
+    return call.op is BATCH_NORM and all(isinstance(a, Constant) for a in call.args[1:])
 
 
-def _without_batch_norm(original: Node, call: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> Node:
-    assert isinstance(original, Call)
-    assert isinstance(call, Call)
+def _without_batch_norm(original: Call, call: Call, used_by: Mapping[Node, tuple[Node, ...]]) -> Node:
     x = call.args[0]
-    scale, bias, mean, variance = (_value(a).astype(np.float64) for a in call.args[1:])
+    parameters = (argument.value for argument in call.args[1:] if isinstance(argument, Constant))
+    scale, bias, mean, variance = (value.astype(np.float64) for value in parameters)
     a = scale / np.sqrt(variance + call.attrs.epsilon)
     b = bias - mean * a
     alone = len(used_by[original.args[0]]) == 1
     match x:
         case Call(op=add_op, args=(Call() as conv, Constant() as shift)) if add_op is ADD and alone:
             c = _per_channel(shift, conv)
-            if c is not None and _has_constant_weight(conv) and len(used_by[_first_argument(original.args[0])]) == 1:
-                return _shifted(_scaled(conv, a, call), c * a + b, call)
-        case Call() if alone and _has_constant_weight(x):
-            return _shifted(_scaled(x, a, call), b, call)
+            (first, *_) = inputs(original.args[0])
+            weight = _constant_weight(conv)
+            if c is not None and weight is not None and len(used_by[first]) == 1:
+                return _shifted(_scaled(conv, weight, a, call), c * a + b, call)
+        case Call() if alone and (weight := _constant_weight(x)) is not None:
+            return _shifted(_scaled(x, weight, a, call), b, call)
     return _shifted(MULTIPLY(x, _channel_constant(a, call), origin=call.origin), b, call)
 
 
-def _first_argument(node: Node) -> Node:
-    assert isinstance(node, Call)
-    return node.args[0]
-
-
-def _value(node: Node) -> Array:
-    assert isinstance(node, Constant)
-    return node.value
-
-
-def _has_constant_weight(call: Call) -> bool:
-    """Whether a call is a convolution of a constant weight, whose channels are where batch norms have theirs."""
+def _constant_weight(call: Call) -> Array | None:
+    """The weight of a convolution, if it is constant, and the channels are where batch norms have theirs."""
     if call.op not in CONV_OPS or not isinstance(call.args[1], Constant):
-        return False
+        return None
     attrs: ConvAttrs = call.attrs
-    return attrs.out.names[1] == "C" and not attrs.out.is_blocked and not attrs.kernel.blocks("O")
+    fits = attrs.out.names[1] == "C" and not attrs.out.is_blocked and not attrs.kernel.blocks("O")
+    return call.args[1].value if fits else None
 
 
 def _per_channel(shift: Constant, conv: Call) -> Array | None:
@@ -90,9 +82,9 @@ def _per_channel(shift: Constant, conv: Call) -> Array | None:
     return value.reshape(-1).astype(np.float64)
 
 
-def _scaled(conv: Call, a: Array, norm: Call) -> Call:
+def _scaled(conv: Call, weight: Array, a: Array, norm: Call) -> Call:
     """The convolution with output channel k multiplied by a[k], by way of its weight."""
-    weight, attrs = _value(conv.args[1]), conv.attrs
+    attrs = conv.attrs
     filters = attrs.kernel.position("O")
     scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))).astype(weight.dtype)
     return op_of(conv)(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))

@@ -20,7 +20,9 @@ def split_elementwise(function: Function) -> Function:
     done: dict[Node, Node] = {}
     for node in post_order(function.body):
         rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        done[node] = _on_parts(rebuilt) if _is_only_reader(node, used_by) else rebuilt
+        if isinstance(rebuilt, Call) and _is_only_reader(node, used_by):
+            rebuilt = _on_parts(rebuilt)
+        done[node] = rebuilt
     body = done[function.body]
     return function if body is function.body else replace(function, body=body)
 
@@ -33,10 +35,9 @@ def _is_only_reader(node: Node, used_by: Mapping[Node, tuple[Node, ...]]) -> boo
     return all(len(used_by[value]) == 1 for value in (whole, *inputs(whole)))
 
 
-def _on_parts(node: Node) -> Node:
-    assert isinstance(node, Call)
-    (whole,) = node.args
-    if op_of(node).pattern is not OpPattern.ELEMENTWISE or not isinstance(whole, Call) or not is_assembled(whole):
-        return node
-    parts = (op_of(node)(part, attrs=node.attrs, origin=node.origin) for part in whole.args)
-    return replace(op_of(whole)(*parts, attrs=whole.attrs, origin=whole.origin), value=node.value)
+def _on_parts(call: Call) -> Call:
+    (whole,) = call.args
+    if op_of(call).pattern is not OpPattern.ELEMENTWISE or not isinstance(whole, Call) or not is_assembled(whole):
+        return call
+    parts = (op_of(call)(part, attrs=call.attrs, origin=call.origin) for part in whole.args)
+    return replace(op_of(whole)(*parts, attrs=whole.attrs, origin=whole.origin), value=call.value)

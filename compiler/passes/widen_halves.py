@@ -55,16 +55,15 @@ class _Widening:
             attrs = replace(call.attrs, out_dtype="") if isinstance(call.attrs, ConvAttrs) else call.attrs
             made = op_of(call)(*map(self._widened, call.args), attrs=attrs, origin=call.origin)
             return self._rounded(made, call)
-        if call.op is ADD and call.args[0] in self._sums and self._is_bias(original):
-            sums = self._sums[call.args[0]]
+        sums = self._sums.get(call.args[0]) if call.op is ADD else None
+        if sums is not None and self._is_bias(original):
             return self._rounded(replace(add(sums, self._widened(call.args[1])), origin=call.origin), call)
         return call
 
     def _is_bias(self, call: Call) -> bool:
         """Whether a call adds to a convolution that nothing else reads what may be added before it is rounded."""
         convolution, bias = call.args
-        assert isinstance(convolution, Call)
-        own = bool(call.origin) and call.origin == convolution.origin
+        own = isinstance(convolution, Call) and bool(call.origin) and call.origin == convolution.origin
         constant = isinstance(bias, Constant) and self._precision != "strict"
         return len(self._used_by[convolution]) == 1 and (own or constant)
 

@@ -14,10 +14,10 @@ from ...codegen.facts import VarFacts
 from ...codegen.mlir.expr import ExprEmitter
 from ...codegen.mlir.text import Helpers, Value, Writer, module_text, shaped, type_of
 from ...ir.constants import const_int
-from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorRead, Var
+from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorBase, TensorRead, Var
 from ...ir.stmt import PrimFunc
 from ...ir.visit import children, free_vars
-from ...te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from ...te.tensor import ComputeOp, PlaceholderOp, Tensor
 
 _Affine = tuple[tuple[tuple[Var, int], ...], int]
 """Variables with their factors, and a number: the sum of the products and the number."""
@@ -62,7 +62,7 @@ class _LinalgEmitter:
         self.outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
         self.w = Writer(helpers)
         self.exprs = ExprEmitter(self.w, self._read, contract=False)
-        self.values: dict[Tensor, Value] = {}
+        self.values: dict[TensorBase, Value] = {}
         self._operands: dict[Expr, Value] = {}
 
     def emit(self) -> str:
@@ -70,7 +70,6 @@ class _LinalgEmitter:
             self.values[tensor] = Value(self.w.name(tensor.name), _tensor_type(tensor))
         params = [*self.values.values(), *self._dimensions()]
         for op in _in_order(self.outputs):
-            assert isinstance(op, ComputeOp)
             self._compute(op)
         results = [self.values[t] for t in self.outputs]
         self.w.line(f"return {_typed(results)}")
@@ -105,12 +104,12 @@ class _LinalgEmitter:
         maps = [domain.map([_affine_text(part, domain) for part in affine]) for _, affine in reads]
         maps += [domain.map([domain.names[k]]) for k in windows]
         maps += [domain.map(domain.names[: len(op.axis)])] * len(op.outputs)
-        given = [self.values[_tensor(read)] for read, _ in reads]
+        given = [self.values[read.tensor] for read, _ in reads]
         given += [self._empty([domain.axes[k].extent], op.outputs[0], "window") for k in windows]
         outs = [self._initial(op, tensor) for tensor in op.outputs]
         kinds = ["parallel"] * len(op.axis) + ["reduction"] * len(op.reduce_axis)
         name, results = self._results(op)
-        args = [Value(self.w.name(_tensor(read).name), type_of(read.dtype)) for read, _ in reads]
+        args = [Value(self.w.name(read.tensor.name), type_of(read.dtype)) for read, _ in reads]
         args += [Value(self.w.name("window"), type_of(op.outputs[0].dtype)) for _ in windows]
         totals = [Value(self.w.name(f"{t.name}_out"), type_of(t.dtype)) for t in op.outputs]
         head, end = _heads(name, maps, kinds, given, outs, results)
@@ -132,11 +131,10 @@ class _LinalgEmitter:
     def _initial(self, op: ComputeOp, tensor: Tensor) -> Value:
         """What the output begins with: a reduction's identity; else it is only a shape."""
         empty = self._empty(tensor.shape, tensor, f"{tensor.name}_shape")
-        if op.reduction is None:
-            return empty
         body = op.body[tensor.index]
-        assert isinstance(body, Reduce)
-        identity = self.exprs.value(op.reduction.combiner.identity[body.index])
+        if not isinstance(body, Reduce):
+            return empty
+        identity = self.exprs.value(body.combiner.identity[body.index])
         types = f"ins({identity.name} : {identity.type}) outs({empty.name} : {empty.type})"
         return self.w.op(f"linalg.fill {types} -> {empty.type}", empty.type, f"{tensor.name}_init")
 
@@ -192,10 +190,10 @@ class _LinalgEmitter:
             raise MlirError(f"a tensor expression reads tensors, not buffers: {node}")
         if node in self._operands:
             return self._operands[node]
-        tensor = self.values[_tensor(node)]
+        tensor = self.values[node.tensor]
         indices = ", ".join(self.exprs.value(i).name for i in node.indices)
         kind = type_of(node.dtype)
-        return self.w.op(f"tensor.extract {tensor.name}[{indices}] : {tensor.type}", kind, _tensor(node).name)
+        return self.w.op(f"tensor.extract {tensor.name}[{indices}] : {tensor.type}", kind, node.tensor.name)
 
 
 def _heads(
@@ -231,19 +229,14 @@ def _result_types(values: Sequence[Value]) -> str:
     return f"({types})" if len(values) > 1 else types
 
 
-def _tensor(read: TensorRead) -> Tensor:
-    assert isinstance(read.tensor, Tensor)
-    return read.tensor
-
-
 def _tensor_type(tensor: Tensor) -> str:
     return shaped("tensor", [const_int(e) for e in tensor.shape], tensor.dtype)
 
 
-def _in_order(outputs: Sequence[Tensor]) -> list[Operation]:
+def _in_order(outputs: Sequence[Tensor]) -> list[ComputeOp]:
     """The operations that the outputs need, each behind those it reads. Raises ``MlirError`` for those without a form
     in linalg."""
-    found: dict[Operation, None] = {}
+    found: dict[ComputeOp, None] = {}
     stack = [(tensor.op, False) for tensor in reversed(outputs)]
     while stack:
         op, ready = stack.pop()
@@ -298,7 +291,7 @@ def _affine_read(read: TensorRead, domain: _Domain) -> list[_Affine] | None:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-    fits = (_fits(part, extent, domain) for part, extent in zip(known, _tensor(read).shape, strict=True))
+    fits = (_fits(part, extent, domain) for part, extent in zip(known, read.tensor.shape, strict=True))
     return known if all(fits) else None
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
 from ...ir.expr import Binary, Compare, Expr, IfThenElse, Select
-from ...ir.facts import negate
+from ...ir.facts import opposite
 from ...ir.interval import Interval, interval_of
 from ...ir.open_extents import LONG
 from ...ir.stmt import For, Stmt, StmtNode, Store
@@ -45,9 +45,7 @@ def sides_of(e: Node) -> tuple[Side, ...]:
         case IfThenElse(Compare() as condition, a, b) | Select(Compare() as condition, a, b) if _are_reads(
             condition, a, b
         ):
-            opposite = negate(condition)
-            assert isinstance(opposite, Compare)
-            return Side(a, (condition,)), Side(b, (opposite,))
+            return Side(a, (condition,)), Side(b, (opposite(condition),))
         case _:
             return ()
 
@@ -95,8 +93,7 @@ class ClampFinder:
         """Put the guards for the clamps in an expression into ``found``, those within others first."""
         hot, middle = _hot_loops(loop, inner), self._inside(loop, (3, 5))
 
-        def holds(worst: Expr) -> bool:
-            assert isinstance(worst, Compare)
+        def holds(worst: Compare) -> bool:
             values = [self._value(worst.a, {loop.var: Interval.exactly(x)}) for x in middle]
             return bool(values) and all(value is not None and value >= 0 for value in values)
 

@@ -25,7 +25,7 @@ class Guard:
     """
 
     condition: Compare
-    worst: Expr
+    worst: Compare
     low: Expr | None
     high: Expr | None
 

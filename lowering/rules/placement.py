@@ -30,14 +30,14 @@ def check_placements(state: ScheduleState, before: ScheduleState, verb: str) -> 
     if not any(isinstance(s.place, (At, After)) for s in state.stages):
         return
     reads = who_reads(state)
-    if found := _read_outside(state, reads):
-        raise _outside_error(state, before, *found, verb)
+    if outside := _read_outside(state, reads):
+        raise _outside_error(state, before, *outside, verb)
     if not any(isinstance(s.place, After) for s in state.stages):
         return
-    if found := _after_on_demand(state):
-        raise _on_demand_error(before, *found, verb)
-    if found := _out_of_order(state, reads):
-        raise _order_error(state, before, *found, verb)
+    if on_demand := _after_on_demand(state):
+        raise _on_demand_error(before, *on_demand, verb)
+    if unordered := _out_of_order(state, reads):
+        raise _order_error(state, before, *unordered, verb)
     try:
         _check_finished(state)
     except UnfinishedError as error:
@@ -98,19 +98,20 @@ def _could_be(state: ScheduleState, stage: Stage, place: Place) -> bool:
     return True
 
 
-def _read_outside(state: ScheduleState, reads: Reads) -> tuple[Stage, Stage] | None:
-    """A stage that is computed at a loop, and one that reads it outside that loop; there must be none."""
+def _read_outside(state: ScheduleState, reads: Reads) -> tuple[Stage, At, Stage] | None:
+    """A stage that is computed at a loop, the loop, and a stage that reads it outside that; there must be none."""
     for stage in state.stages:
-        if isinstance(stage.place, At):
+        if isinstance(place := stage.place, At):
             for reader in readers_of(state, reads, stage):
-                if not is_inside(state, reader, stage.place.stage, stage.place.loop):
-                    return stage, reader
+                if not is_inside(state, reader, place.stage, place.loop):
+                    return stage, place, reader
     return None
 
 
-def _outside_error(state: ScheduleState, before: ScheduleState, stage: Stage, reader: Stage, verb: str) -> Exception:
-    assert isinstance(stage.place, At)
-    place, loop = stage.place, state.stage(stage.place.stage).loops[stage.place.loop].name
+def _outside_error(
+    state: ScheduleState, before: ScheduleState, stage: Stage, place: At, reader: Stage, verb: str
+) -> Exception:
+    loop = state.stage(place.stage).loops[place.loop].name
     return schedule_error(
         before,
         f"cannot {verb}: {stage.name} is computed at loop {loop} of {place.stage}, but {reader.name} would "
@@ -120,26 +121,22 @@ def _outside_error(state: ScheduleState, before: ScheduleState, stage: Stage, re
     )
 
 
-def _after_on_demand(state: ScheduleState) -> tuple[Stage, Stage] | None:
-    """A stage placed after a loop of a stage that is computed on demand, and the latter; there must be none."""
+def _after_on_demand(state: ScheduleState) -> tuple[Stage, After, At] | None:
+    """A stage, its place after a loop of a stage that is computed on demand, and the latter's; there must be none."""
     for stage in state.stages:
-        if isinstance(stage.place, After):
-            host = state.stage(stage.place.stage)
-            if isinstance(host.place, At):
-                return stage, host
+        if isinstance(place := stage.place, After) and isinstance(demanded := state.stage(place.stage).place, At):
+            return stage, place, demanded
     return None
 
 
-def _on_demand_error(before: ScheduleState, stage: Stage, host: Stage, verb: str) -> Exception:
-    assert isinstance(stage.place, After)
-    assert isinstance(host.place, At)
+def _on_demand_error(before: ScheduleState, stage: Stage, place: After, demanded: At, verb: str) -> Exception:
     return schedule_error(
         before,
-        f"cannot {verb}: of {host.name}, each iteration of a loop of {host.place.stage} computes what it reads, so "
-        f"that {stage.name} cannot be computed after a loop of {host.name}",
-        f"Keep {host.name} at the root, or compute {stage.name} for {host.place.stage} too: "
-        f"{placed_by(stage, 'compute_at', host.place.stage, host.place.loop)}.",
-        [stage.place.loop, host.place.loop],
+        f"cannot {verb}: of {place.stage}, each iteration of a loop of {demanded.stage} computes what it reads, so "
+        f"that {stage.name} cannot be computed after a loop of {place.stage}",
+        f"Keep {place.stage} at the root, or compute {stage.name} for {demanded.stage} too: "
+        f"{placed_by(stage, 'compute_at', demanded.stage, demanded.loop)}.",
+        [place.loop, demanded.loop],
     )
 
 

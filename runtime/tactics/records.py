@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...artifact.extents import evaluate
 from ...artifact.model import OpCall
 from ...artifact.records.record import Record, own_versions
 from ...artifact.records.record_file import append_records, read_records
@@ -53,10 +54,5 @@ class TacticRecords:
 
 def _workload(call: OpCall) -> Workload:
     """The workload of a call of known shapes."""
-    arguments = (TensorKey(tuple(_number(e) for e in spec.shape), str(spec.dtype)) for spec in call.inputs)
+    arguments = (TensorKey(tuple(evaluate(e, {}) for e in spec.shape), str(spec.dtype)) for spec in call.inputs)
     return Workload(call.op, tuple(arguments), call.attributes)
-
-
-def _number(extent: object) -> int:
-    assert isinstance(extent, int)
-    return extent

@@ -147,7 +147,6 @@ def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target)
     if terms >= 2 * lanes:
         _, lane = stage.split(at, factor=lanes)
         partial = schedule.rfactor(sums, lane, factor_axis=-1)
-        assert isinstance(partial, Tensor)
         schedule[partial].compute_at(stage, k)
         *_, lane, rest = schedule[partial].loops
         schedule[partial].reorder(rest, lane)
