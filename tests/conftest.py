@@ -4,14 +4,11 @@ import gc
 import logging
 import os
 import sys
-from pathlib import Path
 
-import pytest
-from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parent / "support"))
 import needed_tools
+import pytest
 from host_recorder import HostRecorder, add_options
+from hypothesis import HealthCheck, settings
 
 # Children are many, and would each compile the package's sources where byte code is not to be written.
 sys.dont_write_bytecode = False

@@ -1,4 +1,5 @@
-"""Tuples whole as arguments, parameters and results: the models of ``tuple_models.py``, in a process of their own."""
+"""Tuples whole as arguments, parameters and results: the models of ``support/tuple_models.py``, in a process
+of their own."""
 
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright.graph import Function, Tuple, TupleGet, TupleType, Var, tensor_type
 
-MODELS = Path(__file__).with_name("tuple_models.py")
+MODELS = Path(__file__).parents[1] / "support" / "tuple_models.py"
 NAMES = [line[4:-3] for line in MODELS.read_text().splitlines() if line.startswith("def ") and line.endswith("():")]
 
 

@@ -2,13 +2,13 @@
 
 import ctypes
 import subprocess
-import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import needed_tools
 import numpy as np
 import pytest
+from exported_network import COLUMNS, DEPTH, ROWS, SIZES, WIDTH, X, in_a_row, network
 
 import loopwright as lw
 from loopwright import te
@@ -22,9 +22,6 @@ from loopwright.ir.expr import Compare, Load
 from loopwright.ir.stmt import Assert, IRModule, PrimFunc, Store, seq
 from loopwright.runtime.exports.export import export_kernel
 from loopwright.runtime.exports.linker import linker_for
-
-sys.path.insert(0, str(Path(__file__).parent))
-from exported_network import COLUMNS, DEPTH, ROWS, SIZES, WIDTH, X, in_a_row, network
 
 PROGRAM = Path(__file__).with_name("run_export.c")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]

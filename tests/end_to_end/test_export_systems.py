@@ -12,13 +12,11 @@ from pathlib import Path
 import needed_tools
 import numpy as np
 import pytest
+from exported_network import SIZES, X, in_a_row, network
 
 import loopwright as lw
 from loopwright import te
 from loopwright.runtime.exports.linker import linker_for
-
-sys.path.insert(0, str(Path(__file__).parent))
-from exported_network import SIZES, X, in_a_row, network
 
 HERE = Path(__file__).parent
 MINGW = "gcc-mingw-w64-x86-64-win32"

@@ -1,18 +1,13 @@
 """Elementwise operators of ONNX, in each version, against the reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from onnx import TensorProto
+from onnx_cases import bools, case, check, each_version, floats, integers
 
 import loopwright as lw
 from loopwright.frontend.fold import fold
 from loopwright.ops.families.binary import mod
-
-sys.path.insert(0, str(Path(__file__).parent))
-from onnx_cases import bools, case, check, each_version, floats, integers
 
 X = floats(2, 3, 4)
 POSITIVE = floats(2, 3, low=0.1, high=3)

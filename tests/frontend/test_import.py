@@ -1,20 +1,15 @@
 """The import of whole models: folding of computed shapes, symbols, functions, branches, names, and order."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx_cases import compare, floats, ints, make_model, run
 
 import loopwright as lw
 from loopwright.graph import Call, Constant
 from loopwright.graph.visit import post_order
-
-sys.path.insert(0, str(Path(__file__).parent))
-from onnx_cases import compare, floats, ints, make_model, run
 
 node = helper.make_node
 

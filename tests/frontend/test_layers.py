@@ -1,17 +1,12 @@
 """Products, convolutions, pools, normalisations and softmax of ONNX, in each version, against the reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from onnx.reference import ReferenceEvaluator
+from onnx_cases import case, check, each_version, floats, model_of
 
 import loopwright as lw
 from loopwright.graph import Call
 from loopwright.graph.visit import post_order
-
-sys.path.insert(0, str(Path(__file__).parent))
-from onnx_cases import case, check, each_version, floats, model_of
 
 X = floats(2, 4, 7, 6)
 WEIGHT = floats(6, 2, 3, 3, seed=1)

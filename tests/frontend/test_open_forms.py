@@ -1,20 +1,15 @@
 """Forms at the edge of what is supported: open extents, outputs that are skipped, empty images, bodies of functions of
 other domains, scales of 16 bits. Against onnx's reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_cases import floats, integers
 
 import loopwright as lw
 from loopwright.ops.families.split_part import split_evenly
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
-
-sys.path.insert(0, str(Path(__file__).parent))
-from onnx_cases import floats, integers
 
 TARGET = "x86-64-v3"
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16

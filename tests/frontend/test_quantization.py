@@ -1,17 +1,12 @@
 """ONNX's quantized operators, in each version, against the reference; forms that have no conversion."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-import loopwright as lw
-
-sys.path.insert(0, str(Path(__file__).parent))
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx_cases import case, check, each_version, floats, make_model, model_of, run
+
+import loopwright as lw
 
 VERSIONS = (10, 13, 19, 21, 23, 24, 25, 28)
 rng = np.random.default_rng(0)

@@ -1,11 +1,6 @@
 """Reductions of ONNX, in each version, against the reference: axes as an attribute, then as an input."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import case, check, each_version, floats, integers, ints
 
 X = floats(2, 3, 4, low=0.2)

@@ -1,11 +1,6 @@
 """Resize and Upsample of ONNX, in each version, against the reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import case, check, each_version, floats, ints
 
 X = floats(1, 2, 4, 6)

@@ -1,12 +1,7 @@
 """Operators of ONNX that move, read or make elements, in each version, against the reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from onnx import TensorProto, numpy_helper
-
-sys.path.insert(0, str(Path(__file__).parent))
 from onnx_cases import case, check, each_version, floats, integers, ints
 
 X = floats(2, 3, 4)

@@ -1,12 +1,6 @@
-"""Lets the tests import the modules of this folder, as its scripts do, and gives them the process that checks plans."""
-
-import sys
-from pathlib import Path
+"""Gives the tests the process that checks plans."""
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from worker import Worker
 
 

@@ -1,16 +1,12 @@
 """Random calls of operators of which an element needs one of each argument, or a row: elementwise ones, reductions."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
+import python_path  # noqa: F401  finds the next one
+import test_every_operator as every
 from draw import Case, Input
 
 from loopwright.ops import nn
 from loopwright.ops.families.cumsum import cumsum
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
-import test_every_operator as every
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 

@@ -4,10 +4,8 @@ numpy.
 ``make_graph`` gives the graph and a program of numpy functions in the same order, which ``evaluate`` runs.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from draw import outlier
@@ -20,7 +18,6 @@ from loopwright.graph import Tuple, TupleGet
 from loopwright.ir.constants import const_int
 from loopwright.ops.families.cumsum import cumsum
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))
 nn = lw.nn
 MAX_ELEMENTS = 6_000
 MAX_MULTIPLICATIONS = 300_000

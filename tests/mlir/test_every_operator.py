@@ -2,21 +2,16 @@
 
 What only other machines or libraries have verifies."""
 
-import sys
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 
+import mlir_programs as programs
+import mlir_tools as tools
 import numpy as np
 
 import loopwright as lw
 from loopwright.graph.types import TupleType
 from loopwright.ops.definition.implementation import outputs_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-import programs
-
-import tools
 
 TARGET = lw.resolve_target("native")
 

@@ -1,15 +1,10 @@
 """The level linalg: what becomes an operand, what is extracted, and that the schedule does not count."""
 
-import sys
-from pathlib import Path
-
+import mlir_tools as tools
 import numpy as np
 
 import loopwright as lw
 from loopwright import te
-
-sys.path.insert(0, str(Path(__file__).parent))
-import tools
 
 
 def text_of(output, *inputs):

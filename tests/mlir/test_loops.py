@@ -1,9 +1,9 @@
 """MLIR of lowered functions: it verifies, it runs, and computes what our own kernels do; equal programs, equal text."""
 
-import sys
-from pathlib import Path
 from typing import get_args
 
+import mlir_programs as programs
+import mlir_tools as tools
 import numpy as np
 
 import loopwright as lw
@@ -14,11 +14,6 @@ from loopwright.ir.stmt import Stmt
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.runtime.kernel import Kernel
-
-sys.path.insert(0, str(Path(__file__).parent))
-import programs
-
-import tools
 
 PROGRAMS = programs.programs()
 TARGET = lw.resolve_target("native")

@@ -1,9 +1,8 @@
 """Each operation, cast and intrinsic on each dtype: MLIR computes what the interpreter says, also at the borders of a
 dtype, where operations of MLIR by themselves are undefined."""
 
-import sys
-from pathlib import Path
-
+import mlir_programs as programs
+import mlir_tools as tools
 import numpy as np
 
 import loopwright as lw
@@ -13,11 +12,6 @@ from loopwright.ir.constants import const
 from loopwright.ir.expr import Cast, Load, Ramp
 from loopwright.ir.intrinsics import call
 from loopwright.ir.stmt import For, PrimFunc, Store, seq
-
-sys.path.insert(0, str(Path(__file__).parent))
-import programs
-
-import tools
 
 emit = programs.load(programs.TESTS / "codegen" / "emit_programs.py")
 BORDERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-8, -1e-8, 1e9, -1e9, 0.5, 300.5, -300.5, 1.5, 2.5]

@@ -1,11 +1,8 @@
 """The documented way from MLIR to LLVM IR, which all tests here go, is the one that the example goes."""
 
 import ast
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-import tools
+import mlir_tools as tools
 
 
 def test_the_example_has_the_documented_passes():

@@ -1,11 +1,9 @@
 """Convolutions, also transposed ones: types, misuse, values against slow numpy and onnx's reference evaluator."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
+import windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -20,9 +18,6 @@ from loopwright.ops.families.conv.attrs import Conv1DAttrs, Conv2DAttrs, Conv3DA
 from loopwright.ops.families.conv.conv import CONV2D, conv, conv1d, conv2d, conv3d
 from loopwright.ops.families.conv.transpose import conv2d_transpose, conv_transpose
 from loopwright.te import var as dimension
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 SMALL = ((2, 3, 5, 6), (4, 3, 3, 3))

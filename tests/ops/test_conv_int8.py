@@ -1,19 +1,14 @@
 """Convolutions of 8-bit integers against numpy in float64, which is exact here: signs, windows, groups, layouts."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
 from loopwright.graph.node import Constant
 from loopwright.ops import nn
 from loopwright.ops.definition.implementation import outputs_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 HOST = lw.resolve_target("native")
 RUNNABLE = [t for t in ("native", "x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]

@@ -2,11 +2,10 @@
 what is fused with them, symbolic extents, and their code."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
@@ -14,9 +13,6 @@ from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 # x, weight, the layouts of x, the weight and the result; strides, padding, dilation, groups

@@ -1,11 +1,10 @@
 """Convolutions on blocked channels: values against slow numpy, what is chosen, the code of the inner loop."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright.compiler.selection.select import select_implementation
@@ -16,9 +15,6 @@ from loopwright.ops.families.conv.attrs import Conv2DAttrs
 from loopwright.ops.families.conv.border import Border
 from loopwright.ops.families.conv.conv import conv, conv2d
 from loopwright.ops.families.conv.nchwc import ChannelTile, channel_tile
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 TARGET = "x86-64-v3"

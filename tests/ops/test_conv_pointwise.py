@@ -2,11 +2,10 @@
 of the inner loop."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright.compiler.layout.layout_planning import plan_layouts
@@ -14,9 +13,6 @@ from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv, conv2d
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 TARGET = "x86-64-v3"

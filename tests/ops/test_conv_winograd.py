@@ -1,12 +1,11 @@
 """Winograd convolutions: the transforms are exact, values agree with slow numpy, and the planner chooses by shape."""
 
-import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
@@ -20,9 +19,6 @@ from loopwright.ops.families.conv.winograd import winograd_conv2d
 from loopwright.ops.families.conv.winograd_blocking import Products
 from loopwright.ops.families.conv.winograd_transform import SIZES, transforms
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes, winograd_uses
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 AVX512, AVX2, BASELINE = (lw.resolve_target(name) for name in ("x86-64-v4", "x86-64-v3", "x86-64"))

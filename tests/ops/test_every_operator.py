@@ -2,12 +2,11 @@
 the naive loop nest and by its own schedule. An operator or an implementation without a case here is a failure."""
 
 import math
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
@@ -22,9 +21,6 @@ from loopwright.ops.families.matmul.quarters import Planes
 from loopwright.ops.families.norm import batch_norm
 from loopwright.ops.families.resample import resample
 from loopwright.ops.families.split_part import split_evenly
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
 MATRIX_TARGETS = {

@@ -1,10 +1,8 @@
 """Pools: types, misuse, values against slow numpy; auto_pad and ceil_mode as in onnx."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +11,6 @@ from loopwright.graph.types import tensor_type
 from loopwright.ops.families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from loopwright.ops.families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from loopwright.te import var as dimension
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 # x, window, strides, padding, dilations, ceil_mode

@@ -1,12 +1,11 @@
 """Products of quarters, as Strassen does them: the tables are exact, values those of numpy, the planner weighs them."""
 
 import itertools
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
@@ -17,9 +16,6 @@ from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.families.matmul.quarters import LEFT, PRODUCTS, RESULT, RIGHT, Planes, Quartered
 from loopwright.schedules.register_tile import RegisterTile
-
-sys.path.insert(0, str(Path(__file__).parent))
-import windows
 
 rng = np.random.default_rng(0)
 FAST, AVX2, BASELINE = (lw.resolve_target(name) for name in ("x86-64-v4", "x86-64-v3", "x86-64"))

@@ -1,11 +1,9 @@
 """Operators on symbolic extents: the interpreter agrees with numpy on the schedules that are chosen without knowing
 them, or the operator says what it must know. One operator stands for all that share a type relation."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from test_every_operator import CASES, exact, same
 
 import loopwright as lw
 from loopwright import te
@@ -16,9 +14,6 @@ from loopwright.compiler.passes.constraints import settle_dimensions
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import TupleType
 from loopwright.ops.definition.registry import get_op
-
-sys.path.insert(0, str(Path(__file__).parent))
-from test_every_operator import CASES, exact, same
 
 TARGET = lw.resolve_target("x86-64-v3")
 NEED_NUMBERS = {
