@@ -42,7 +42,7 @@ from .checks import Checks
 from .contraction import Contraction, contraction
 from .dot2 import dot2, pair
 from .dot4 import dot4
-from .facts import Division, Facts
+from .facts import Division, IndexFacts
 from .memory import MemoryEmitter
 from .types import (
     call_intrinsic,
@@ -65,7 +65,7 @@ class ExprEmitter:
         self.builder = builder
         self.target = target
         self.options = options
-        self.facts = Facts()
+        self.facts = IndexFacts()
         self.variables: dict[Var, llvm_ir.Value] = {}
         self.memory = MemoryEmitter(builder, self.facts, self.value)
         self.checks: Checks | None = None

@@ -41,7 +41,7 @@ class Division:
     b_non_negative: bool
 
 
-class Facts:
+class IndexFacts:
     """Known signs and divisors of index variables, filled as the emitter enters their scopes."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from ..base.dtype import INDEX, DType
 from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
-from .facts import Facts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
+from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lanes import Splat
 from .types import (
     I1,
@@ -48,7 +48,9 @@ class Slots:
 class MemoryEmitter:
     """Emits accesses. ``value_of`` emits an index expression; ``pointers`` maps ``buffer.data`` to its address."""
 
-    def __init__(self, builder: llvm_ir.IRBuilder, facts: Facts, value_of: Callable[[Expr], llvm_ir.Value]) -> None:
+    def __init__(
+        self, builder: llvm_ir.IRBuilder, facts: IndexFacts, value_of: Callable[[Expr], llvm_ir.Value]
+    ) -> None:
         self.builder = builder
         self.facts = facts
         self.pointers: dict[Var, llvm_ir.Value | Slots] = {}

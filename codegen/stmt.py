@@ -22,7 +22,7 @@ from ..ir.stmt import (
     If,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     Seq,
     Stmt,
     Store,
@@ -104,7 +104,7 @@ class StmtEmitter:
                     self._leave_if(self.builder.not_(self.exprs.value(condition)), number)
             case Evaluate(value):
                 self.exprs.value(value)
-            case Prefetch(buffer, indices, to_write):
+            case PrefetchStmt(buffer, indices, to_write):
                 self.exprs.memory.prefetch(buffer, indices, to_write)
             case CallExtern():
                 emit_extern_call(self.exprs, self.allocator, stmt)

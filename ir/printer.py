@@ -40,7 +40,7 @@ from .stmt import (
     IRModule,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -223,7 +223,7 @@ class Printer:
                 return [f"{indent}assert {self.expr(condition)}, {message!r}"]
             case Evaluate(value):
                 return [f"{indent}{self.expr(value)}"]
-            case Prefetch(buffer, indices, to_write):
+            case PrefetchStmt(buffer, indices, to_write):
                 return [f"{indent}prefetch({self.access(buffer, indices, None)}{', to_write' if to_write else ''})"]
             case CallExtern(function, args):
                 given = [self.region(a) if isinstance(a, Region) else self.expr(a) for a in args]

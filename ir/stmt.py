@@ -9,7 +9,7 @@
            | Seq(stmts)
            | Assert(condition, message)              a false condition ends the kernel with an error
            | Evaluate(value)
-           | Prefetch(buffer, indices, to_write)     fetch an element's cache line, for a store if to_write; it
+           | PrefetchStmt(buffer, indices, to_write)     fetch an element's cache line, for a store if to_write; it
                                                      touches nothing, so that the indices may be out of bounds
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
            thread pool
@@ -128,7 +128,7 @@ class Evaluate(StmtNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Prefetch(StmtNode):
+class PrefetchStmt(StmtNode):
     buffer: Buffer
     indices: tuple[Expr, ...]
     to_write: bool = False
@@ -183,7 +183,7 @@ class CallExtern(StmtNode):
 
 
 Stmt: TypeAlias = (
-    For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | Prefetch | Launch | CallExtern
+    For | While | If | Store | Allocate | LetStmt | Seq | Assert | Evaluate | PrefetchStmt | Launch | CallExtern
 )
 
 

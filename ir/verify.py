@@ -34,7 +34,7 @@ from .stmt import (
     IRModule,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -161,7 +161,7 @@ class _Verifier:
                 self._condition(condition)
             case Evaluate(value):
                 self._expr(value)
-            case Prefetch(buffer, indices):
+            case PrefetchStmt(buffer, indices):
                 self._reachable(buffer)
                 for part in (*buffer.layout, *indices):
                     self._expr(part)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from .buffer import Buffer
 from .expr import Axis, Expr, ExprNode, Load, Reduce, TensorRead, Var
 from .extern import Region
-from .stmt import CallExtern, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from .stmt import CallExtern, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
@@ -208,7 +208,7 @@ def buffers_accessed(root: Node) -> tuple[Buffer, ...]:
     """Buffers loaded from, stored to, prefetched or passed on, in order of appearance."""
     found: dict[Buffer, None] = {}
     for node in walk(root):
-        if isinstance(node, (Load, Store, Prefetch)):
+        if isinstance(node, (Load, Store, PrefetchStmt)):
             found[node.buffer] = None
         elif isinstance(node, Launch):
             found.update((a, None) for a in node.args if isinstance(a, Buffer))

@@ -18,7 +18,7 @@ from ..ir.constants import const, const_int
 from ..ir.expr import Expr
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc, Stmt
-from .nest.views import Placement, on_memory
+from .nest.views import StridedView, on_memory
 
 TRIALS = 4
 TOLERANCE = 64
@@ -32,7 +32,7 @@ class _Trial:
     """Memory for each view, filled at random, and where in it the view's elements lie."""
 
     memories: tuple[Buffer, ...]
-    placements: Mapping[Buffer, Placement]
+    placements: Mapping[Buffer, StridedView]
     arrays: tuple[Array, ...]
     positions: tuple[Array, ...]
 
@@ -70,7 +70,7 @@ def _make_trial(rng: np.random.Generator, views: Sequence[Buffer], compact: bool
         reached = offset + (grid * np.array(strides, int)[:, None]).sum(0)
         memory = make_buffer(view.name, (int(reached.max()) + 1 + int(not compact),), view.dtype)
         memories.append(memory)
-        placements[view] = Placement(memory, tuple(_index(s) for s in strides), _index(offset))
+        placements[view] = StridedView(memory, tuple(_index(s) for s in strides), _index(offset))
         arrays.append(_random(rng, view.dtype, const_int(memory.shape[0]) or 0))
         positions.append(reached)
     return _Trial(tuple(memories), placements, tuple(arrays), tuple(positions))

@@ -12,7 +12,7 @@ from ..base.errors import InternalError
 from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.expr import Expr, Load, Var
-from ..ir.stmt import Allocate, CallExtern, If, Prefetch, PrimFunc, Stmt, Store
+from ..ir.stmt import Allocate, CallExtern, If, PrefetchStmt, PrimFunc, Stmt, Store
 from ..ir.visit import Node, rewrite, with_views
 from ..te.tensor import Tensor
 from .pipeline import lower, realized_function, run_passes
@@ -63,8 +63,8 @@ def _on_buffers(body: Stmt, memory: Mapping[Var, Buffer]) -> Stmt:
                 return Load(new, indices, mask)
             case Store(buffer, indices, value, mask, origin) if (new := moved(buffer)) is not buffer:
                 return Store(new, indices, value, mask, origin)
-            case Prefetch(buffer, indices, to_write) if (new := moved(buffer)) is not buffer:
-                return Prefetch(new, indices, to_write)
+            case PrefetchStmt(buffer, indices, to_write) if (new := moved(buffer)) is not buffer:
+                return PrefetchStmt(new, indices, to_write)
             case CallExtern():
                 return with_views(node, moved)
             case Allocate(buffer) if buffer.data in memory:

@@ -1,7 +1,7 @@
 """What a kernel expects of its arguments: checks arrays against parameter buffers, and fills the argument slots.
 
 The checks of a call depend on the types, shapes and strides of its arrays, then on their addresses. What follows from
-the former is worked out once and remembered as a ``Layout``.
+the former is worked out once and remembered as a ``ArgumentLayout``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_LAYOUTS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ArgumentLayout:
     """What the shapes of one set of arrays come to.
 
     ``dims`` are the symbolic dimensions in order of their slots. ``spans`` are the bytes that each array reaches over,
@@ -55,7 +55,7 @@ class Arguments:
         written = {buffer.data for buffer in func.outputs}
         self.written = tuple(buffer.data in written for buffer in self.buffers)
         self._alignments = tuple(buffer.alignment for buffer in self.buffers)
-        self._layouts: dict[Any, Layout] = {}
+        self._layouts: dict[Any, ArgumentLayout] = {}
         self._check_parameters()
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Resolver:
         self.values: dict[Var, int] = {}
         self.sources: dict[Var, str] = {}
 
-    def layout(self) -> Layout:
+    def layout(self) -> ArgumentLayout:
         arguments, arrays = self.arguments, self.arrays
         for k, (buffer, array) in enumerate(zip(arguments.buffers, arrays, strict=True)):
             self._check_type(k, buffer, array)
@@ -144,7 +144,7 @@ class Resolver:
             self._check_shape(k, buffer, array)
             self._check_strides(k, buffer, array)
             spans.append(_span(array))
-        return Layout(tuple(self.values[dim] for dim in arguments.dims), tuple(spans), self._apart())
+        return ArgumentLayout(tuple(self.values[dim] for dim in arguments.dims), tuple(spans), self._apart())
 
     def _check_type(self, k: int, buffer: Buffer, array: Array) -> None:
         error, wanted = self.arguments.error, buffer.dtype.to_numpy()

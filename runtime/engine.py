@@ -32,7 +32,7 @@ from .functions.externs import find_externs
 from .functions.symbols import function_symbols, model_symbols
 from .library import Library
 from .loaded_model import LoadedModel
-from .measure.compare import Comparison, Steps, collect_steps, compare_steps
+from .measure.compare import Comparison, SteppedRun, collect_steps, compare_steps
 from .measure.measure_profile import measure_profile
 from .measure.profile import Profile
 from .memory_budget import MemoryBudget
@@ -264,12 +264,14 @@ class Engine:
         """Copies of the values of the imported model, by name, that fused functions leave in memory."""
         return self._look(self._signature.input_arrays(inputs), collect_steps)
 
-    def _look(self, arrays: Sequence[Array], look: Callable[[Steps], Result]) -> Result:
+    def _look(self, arrays: Sequence[Array], look: Callable[[SteppedRun], Result]) -> Result:
         """What ``look`` gives for the steps of a run on these inputs."""
         dims = bind(self.library.model, [array.shape for array in arrays])
 
         def run(executor: Executor) -> Result:
-            return executor.by_steps(arrays, lambda calls, slots: look(Steps(self.library.model, dims, calls, slots)))
+            return executor.by_steps(
+                arrays, lambda calls, slots: look(SteppedRun(self.library.model, dims, calls, slots))
+            )
 
         return self._ready().use(run)
 

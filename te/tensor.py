@@ -57,8 +57,8 @@ def _type_text(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
 
 
-class OpBase:
-    """Base of all operations: how they are printed."""
+class OperationBase:
+    """The base class of all operations. It says how they are printed."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class OpBase:
         return one_line(f"{self}: {listed(map(_type_text, self.outputs))}")
 
 
-class _WithoutLoops(OpBase):
+class _WithoutLoops(OperationBase):
     """An operation that a schedule has no loops of."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class PlaceholderOp(_WithoutLoops):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ComputeOp(OpBase):
+class ComputeOp(OperationBase):
     """``outputs[k][axis] = body[k]``, for all values of the axes. A body is free of reductions, or is one itself.
 
     If there are several bodies they are outputs 0, 1, … of one reduction, or all free of reductions.
@@ -164,7 +164,7 @@ class StateOp(_WithoutLoops):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ScanOp(OpBase):
+class ScanOp(OperationBase):
     """``outputs[k][t]`` is ``init[k][t]`` in the first steps; from there on ``update[k][t]``, for ascending t.
 
     ``state[k]`` is what the update reads ``outputs[k]`` as. ``scan_axis`` runs over the steps that are updates.

@@ -35,7 +35,7 @@ from ...ir.expr import (
 )
 from ...ir.visit import children
 from ..contraction import Contraction, contraction
-from ..facts import Division, Facts, add, as_ramp
+from ..facts import Division, IndexFacts, add, as_ramp
 from .casts import convert, narrowed, widened
 from .integers import floor_divide, min_max, shift
 from .intrinsics import emit_intrinsic, fma
@@ -50,13 +50,13 @@ _MIRRORED: dict[str, CompareOp] = {">": "<", ">=": "<="}
 Read = Callable[[Load | TensorRead], Value]
 
 
-class ExprEmitter:
+class MlirExprEmitter:
     """Writes expressions. ``variables`` holds the value of each variable in scope; ``contract`` lets sums take products
     in as fma. Mutable: what has been written in the scopes at hand."""
 
     def __init__(self, writer: Writer, read: Read, *, contract: bool) -> None:
         self.writer = writer
-        self.facts = Facts()
+        self.facts = IndexFacts()
         self.variables: dict[Var, Value] = {}
         self._read = read
         self._contract = contract

@@ -29,7 +29,7 @@ from ...ir.stmt import (
     IRModule,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -40,8 +40,8 @@ from ..abi import symbolic_dims
 from ..allocation import heap_alignment, place, span
 from ..extern_functions import extern_functions
 from ..facts import VarFacts
-from .expr import ExprEmitter
-from .memory import MemoryEmitter, allocated_type, flat_type, is_compact, memref_type
+from .expr import MlirExprEmitter
+from .memory import MlirMemoryEmitter, allocated_type, flat_type, is_compact, memref_type
 from .registers import Registers, Slot, Slots
 from .text import Helpers, Place, Value, Writer, memory_type, module_text, quoted, type_of
 
@@ -70,8 +70,8 @@ class _FunctionEmitter:
         self.func = func
         self.module = module
         self.w = Writer(helpers)
-        self.exprs = ExprEmitter(self.w, self._read, contract=contract)
-        self.memory = MemoryEmitter(self.w, self.exprs.value)
+        self.exprs = MlirExprEmitter(self.w, self._read, contract=contract)
+        self.memory = MlirMemoryEmitter(self.w, self.exprs.value)
         self.registers = Registers(func.body)
         self.slots: dict[Slot, Value] = {}
         self._stack: Place
@@ -155,7 +155,7 @@ class _FunctionEmitter:
                     self.w.line(f"cf.assert {self.exprs.value(condition).name}, {quoted(message)}")
             case Evaluate(value):
                 self.exprs.value(value)
-            case Prefetch(buffer, indices, to_write):
+            case PrefetchStmt(buffer, indices, to_write):
                 if buffer.data not in self.registers.arrays:
                     self.memory.prefetch(buffer, indices, to_write=to_write)
             case For() | While() | If() | CallExtern() | Launch():

@@ -22,7 +22,7 @@ from .text import Place, Value, Writer, memory_type, shaped
 
 
 @dataclass(slots=True)
-class Memory:
+class MlirMemory:
     """The memory behind an address: the memref that it was declared as, and where a flat one can be made of it.
 
     Mutable: the flat memref is made when first asked for.
@@ -34,17 +34,17 @@ class Memory:
     flat: Value | None = field(default=None)
 
 
-class MemoryEmitter:
+class MlirMemoryEmitter:
     """Writes accesses; ``value_of`` writes an index. Mutable: ``declare`` says what memory there is."""
 
     def __init__(self, writer: Writer, value_of: Callable[[Expr], Value]) -> None:
         self.writer = writer
         self._value_of = value_of
-        self._memories: dict[Var, Memory] = {}
+        self._memories: dict[Var, MlirMemory] = {}
 
     def declare(self, buffer: Buffer, declared: Value, *, flat: bool) -> None:
         """From here on ``declared`` is the memory of the buffer: a memref of its shape, or a ``flat`` one."""
-        memory = Memory(buffer, declared, self.writer.place())
+        memory = MlirMemory(buffer, declared, self.writer.place())
         memory.flat = declared if flat else None
         self._memories[buffer.data] = memory
 
@@ -68,7 +68,7 @@ class MemoryEmitter:
         form = f"to offset: [0], sizes: [{sizes}], strides: [{strides}]"
         return w.op(f"memref.reinterpret_cast {flat.name} {form} : {flat.type} to {kind}", kind, buffer.name)
 
-    def _flattened(self, memory: Memory) -> Value:
+    def _flattened(self, memory: MlirMemory) -> Value:
         w, declared, buffer = self.writer, memory.declared, memory.buffer
         to, hint = flat_type(buffer), f"{buffer.name}_flat"
         if buffer.ndim > 1:

@@ -24,7 +24,7 @@ from ...ir.stmt import (
     If,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     Seq,
     Stmt,
     Store,
@@ -121,7 +121,7 @@ class Registers:
                 return Effects(self._reads((condition,)))
             case Evaluate(value):
                 return Effects(self._reads((value,)))
-            case Prefetch(_, indices):
+            case PrefetchStmt(_, indices):
                 return Effects(self._reads(indices))
             case CallExtern(_, args):
                 scalars = (part for a in args for part in (a.parts if isinstance(a, Region) else (a,)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...base.errors import MlirError
 from ...codegen.facts import VarFacts
-from ...codegen.mlir.expr import ExprEmitter
+from ...codegen.mlir.expr import MlirExprEmitter
 from ...codegen.mlir.text import Helpers, Value, Writer, module_text, shaped, type_of
 from ...ir.constants import const_int
 from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorBase, TensorRead, Var
@@ -61,7 +61,7 @@ class _LinalgEmitter:
         self.inputs = [t for t in tensors if isinstance(t.op, PlaceholderOp)]
         self.outputs = [t for t in tensors if not isinstance(t.op, PlaceholderOp)]
         self.w = Writer(helpers)
-        self.exprs = ExprEmitter(self.w, self._read, contract=False)
+        self.exprs = MlirExprEmitter(self.w, self._read, contract=False)
         self.values: dict[TensorBase, Value] = {}
         self._operands: dict[Expr, Value] = {}
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...base.errors import InterpretError, RuntimeArgumentError
 from ..stmt import IRModule, PrimFunc
 from .arguments import bind_arguments
-from .run import Program
+from .run import TranslatedModule
 
 __all__ = ["interpret"]
 
@@ -29,7 +29,7 @@ def interpret(func: PrimFunc | IRModule) -> Callable[..., None]:
         raise RuntimeArgumentError(f"interpret takes what lower gives, found {func!r}")
     module = func if isinstance(func, IRModule) else IRModule((func,))
     entry = module.entry
-    compiled = Program(module).function(entry.name)
+    compiled = TranslatedModule(module).function(entry.name)
     assert compiled is not None
 
     def run(*arrays: object) -> None:

@@ -21,7 +21,7 @@ from ..stmt import (
     IRModule,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -37,23 +37,23 @@ from .memory import Memory, RaceTracker
 Action: TypeAlias = Callable[[Frame], None]
 
 
-class Program:
+class TranslatedModule:
     """The functions of a module, translated."""
 
     def __init__(self, module: IRModule) -> None:
         self._sources = {func.name: func for func in module.functions}
-        self._done: dict[str, CompiledFunction] = {}
+        self._done: dict[str, TranslatedFunction] = {}
 
-    def function(self, name: str) -> CompiledFunction | None:
+    def function(self, name: str) -> TranslatedFunction | None:
         if name not in self._done and name in self._sources:
-            self._done[name] = CompiledFunction(self, self._sources[name])
+            self._done[name] = TranslatedFunction(self, self._sources[name])
         return self._done.get(name)
 
 
-class CompiledFunction:
+class TranslatedFunction:
     """A function ready to run: ``call`` takes the values of its parameters (a Memory for each buffer) and variables."""
 
-    def __init__(self, program: Program, func: PrimFunc) -> None:
+    def __init__(self, program: TranslatedModule, func: PrimFunc) -> None:
         self.func = func
         self._compiler = _StmtCompiler(program, func)
         self._body = self._compiler.stmt(func.body)
@@ -75,7 +75,7 @@ class CompiledFunction:
 
 
 class _StmtCompiler(ExprCompiler):
-    def __init__(self, program: Program, func: PrimFunc) -> None:
+    def __init__(self, program: TranslatedModule, func: PrimFunc) -> None:
         super().__init__(func)
         self._program = program
         self.param_slots = [
@@ -105,7 +105,7 @@ class _StmtCompiler(ExprCompiler):
                 return self._assert(stmt)
             case Evaluate(value):
                 return self._evaluate(value)
-            case Prefetch():
+            case PrefetchStmt():
                 return _sequence([])
             case Launch():
                 return self._launch(stmt)

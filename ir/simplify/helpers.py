@@ -44,12 +44,12 @@ def all_ones(x: Expr) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Split:
+class DivMod:
     quotient: Expr
     rest: Expr
 
 
-def split(x: Expr, y: Expr) -> Split | None:
+def split(x: Expr, y: Expr) -> DivMod | None:
     """``x == quotient * y + rest``, where some term of x is a multiple of y, a constant above 1 or a product."""
     form, divisor = linear_of(x), _divisor(y)
     if divisor is None or (not divisor.factors and divisor.coefficient <= 1):
@@ -65,7 +65,7 @@ def split(x: Expr, y: Expr) -> Split | None:
         rest.accumulate(term.coefficient - count * divisor.coefficient, term.factors)
     if quotient.is_constant and quotient.constant == 0:
         return None
-    return Split(expr_of(quotient, x.dtype.lanes), expr_of(rest, x.dtype.lanes))
+    return DivMod(expr_of(quotient, x.dtype.lanes), expr_of(rest, x.dtype.lanes))
 
 
 def _divisor(y: Expr) -> Term | None:
@@ -153,14 +153,14 @@ def common_part(x: Expr, y: Expr) -> Common | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference:
+class BalancedDifference:
     factor: int
     a: Expr
     b: Expr
     constant: int
 
 
-def balanced(x: Expr, y: Expr) -> Difference | None:
+def balanced(x: Expr, y: Expr) -> BalancedDifference | None:
     """``x - y == factor * (a - b) + constant`` and factor > 0; None if x and y stand like this already.
 
     The terms of a and b have positive coefficients, without a common factor, and a has some.
@@ -176,10 +176,10 @@ def balanced(x: Expr, y: Expr) -> Difference | None:
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if factor == 1 and _same(a, left) and _same(b.shifted(-form.constant), right):
         return None
-    return Difference(factor, expr_of(a, lanes), expr_of(b, lanes), form.constant)
+    return BalancedDifference(factor, expr_of(a, lanes), expr_of(b, lanes), form.constant)
 
 
-def flipped(x: Expr, y: Expr) -> Difference | None:
+def flipped(x: Expr, y: Expr) -> BalancedDifference | None:
     """``y - x == factor * (a - b) + constant`` and factor > 0, where ``x - y`` has no positive term."""
     form = linear_of(y).plus(linear_of(x), -1)
     return balanced(y, x) if form.terms and all(t.coefficient > 0 for t in form.terms.values()) else None

@@ -21,7 +21,7 @@ from ..stmt import (
     If,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     Seq,
     Stmt,
     Store,
@@ -58,7 +58,7 @@ class StatementVisitor(VisitorState):
                 return self._assert(stmt, facts)
             case Evaluate():
                 return self._evaluate(stmt, facts)
-            case Prefetch():
+            case PrefetchStmt():
                 return self._prefetch(stmt, facts)
             case Launch():
                 return self._launch(stmt, facts)
@@ -182,11 +182,11 @@ class StatementVisitor(VisitorState):
             return NOTHING
         return stmt if value is stmt.value else Evaluate(value)
 
-    def _prefetch(self, stmt: Prefetch, facts: Facts) -> Visit:
+    def _prefetch(self, stmt: PrefetchStmt, facts: Facts) -> Visit:
         indices = yield from visit_all(stmt.indices, facts)
         buffer = self.buffer(stmt.buffer)
         same = buffer is stmt.buffer and all(a is b for a, b in zip(indices, stmt.indices, strict=True))
-        return stmt if same else Prefetch(buffer, indices, stmt.to_write)
+        return stmt if same else PrefetchStmt(buffer, indices, stmt.to_write)
 
     def _launch(self, stmt: Launch, facts: Facts) -> Visit:
         extent = cast(Expr, (yield stmt.extent, facts))

@@ -18,7 +18,7 @@ from ...ir.simplify import simplify
 from ...ir.visit import free_vars, tensor_reads, walk
 from ...te.tensor import ComputeOp
 from ..state import After, FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
-from .inference import Inference, Region
+from .inference import ElementBox, Inference
 from .loops import StageLoops
 from .nesting import is_inside
 
@@ -55,7 +55,7 @@ class Span:
         return replace(self, limits=tuple(dict.fromkeys((*self.limits, *limits))))
 
 
-def region_after(state: ScheduleState, known: Inference, stage: Stage, place: After) -> Region:
+def region_after(state: ScheduleState, known: Inference, stage: Stage, place: After) -> ElementBox:
     """What a stage computes in an iteration of the loop that it is placed after."""
     spans = finished(state, known, stage, place)
     if spans is None:
@@ -65,7 +65,7 @@ def region_after(state: ScheduleState, known: Inference, stage: Stage, place: Af
             f"Name a loop of a stage that {stage.name} reads: {sources}.",
             [place.loop],
         )
-    return Region(
+    return ElementBox(
         tuple(s.low for s in spans), tuple(s.extent for s in spans), tuple(() if s.whole else s.limits for s in spans)
     )
 

@@ -15,7 +15,7 @@ from .nesting import Reads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Region:
+class ElementBox:
     """Per dimension, the first element, how many there are, and ends that none of them reaches: nests are guarded.
 
     Of a stage this is what is computed where it is placed, of memory what it has room for.
@@ -32,10 +32,10 @@ class Region:
         return self.lows[dim] is ZERO and self.extents[dim] is extent
 
 
-def whole(stage: Stage) -> Region:
+def whole(stage: Stage) -> ElementBox:
     """All elements of a stage."""
     shape = stage.tensors[0].shape
-    return Region((ZERO,) * len(shape), shape)
+    return ElementBox((ZERO,) * len(shape), shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +52,8 @@ class Inference:
     reads: Reads
     homes: Mapping[str, tuple[str, str]]
     loops: Mapping[str, StageLoops]
-    regions: Mapping[str, Region]
-    memory: Mapping[str, Region]
+    regions: Mapping[str, ElementBox]
+    memory: Mapping[str, ElementBox]
     unguarded: Mapping[str, frozenset[str]]
     facts: Facts
 

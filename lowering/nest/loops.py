@@ -18,7 +18,7 @@ from .rounding import axis_behind, made_of, rounded_axes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class Predicate:
     """A condition under which an iteration counts: a split that does not divide its loop makes one.
 
     ``tail`` says what becomes of the condition. ``full`` holds in no iteration in which ``condition`` fails, and does
@@ -30,7 +30,7 @@ class Guard:
     tail: Tail = "guard"
     full: Expr | None = None
 
-    def with_values(self, values: Mapping[Var, Expr]) -> Guard:
+    def with_values(self, values: Mapping[Var, Expr]) -> Predicate:
         """The guard where these values stand for variables."""
         full = None if self.full is None else substitute(self.full, values)
         return replace(self, condition=substitute(self.condition, values), full=full)
@@ -43,7 +43,7 @@ class StageLoops:
     extents: Mapping[str, Expr]
     vars: Mapping[str, Var]
     values: Mapping[str, Expr]
-    guards: tuple[Guard, ...]
+    guards: tuple[Predicate, ...]
 
     def at(self, axes: Mapping[Var, Expr]) -> StageLoops:
         """The loops where extents depend on axes, at these values of the axes."""
@@ -71,7 +71,7 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr], unguarded: Collecti
     extents = _extents(stage, given)
     variables = {leaf: index_var(stage.loops[leaf].name) for leaf in stage.leaves}
     values: dict[str, Expr] = {**variables}
-    guards: list[Guard] = []
+    guards: list[Predicate] = []
     for relation in reversed(stage.relations):
         match relation:
             case SplitRelation(parent, outer, inner):
@@ -93,7 +93,7 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr], unguarded: Collecti
                 assert_never(relation)
     for axis in sorted(rounded_axes(stage)):
         if stage.loops[axis].reduce and axis not in unguarded and extents[axis] is not given[axis]:
-            guards.append(Guard(values[axis] < given[axis], reduce=True))
+            guards.append(Predicate(values[axis] < given[axis], reduce=True))
     return StageLoops(extents, variables, values, tuple(guards))
 
 
@@ -161,7 +161,7 @@ def _tile_width(factor: int, whole: Expr, tail: Tail) -> Expr:
 
 def _tail(
     stage: Stage, relation: SplitRelation, extents: Mapping[str, Expr], values: Mapping[str, Expr]
-) -> tuple[Expr, Guard | None]:
+) -> tuple[Expr, Predicate | None]:
     """Where the tiles of a split begin that does not divide its loop, and what guards them."""
     whole, width = extents[relation.parent], extents[relation.inner]
     outer, inner = values[relation.outer], values[relation.inner]
@@ -171,11 +171,11 @@ def _tail(
         full = None
         if relation.tail == "peel":
             full = outer < whole // (width if const_int(width) is not None else maximum(width, ONE))
-        return start, Guard(start + inner < whole, reduce, relation.tail, full)
+        return start, Predicate(start + inner < whole, reduce, relation.tail, full)
     start = minimum(start, simplify(whole - width))
     if const_int(whole) is not None or relation.nparts is not None:
         return start, None  # a tile is no wider than the whole
-    return maximum(start, ZERO), Guard(inner < whole, reduce=False, tail="shift", full=whole >= width)
+    return maximum(start, ZERO), Predicate(inner < whole, reduce=False, tail="shift", full=whole >= width)
 
 
 def _divides(inner: Expr, outer: Expr, whole: Expr) -> bool:

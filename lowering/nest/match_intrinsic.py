@@ -27,9 +27,9 @@ from ..passes.linear import affine_in, difference
 from ..state import Stage
 from ..tensor_intrinsic import TensorIntrinsic, intrinsic_named
 from .inference import Inference
-from .loops import Guard
+from .loops import Predicate
 from .stage_code import StageCode
-from .views import Placement, on_memory
+from .views import StridedView, on_memory
 
 _COMMUTATIVE = ("+", "*", "min", "max", "&", "|", "^", "==", "!=", "and", "or")
 
@@ -41,7 +41,7 @@ class MismatchError(LoopwrightError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class IntrinsicMatch:
     """The code in place of a stage's loops from number ``depth`` on.
 
     Where ``full`` does not hold, some iterations of the loops do not count, and the loops must stay; ``full_box`` is
@@ -79,7 +79,7 @@ class _Tile:
         return [axis for axis in self.variables if axis.kind == kind]
 
 
-def find_match(code: StageCode, stage: Stage, guards: Sequence[Guard]) -> Match:
+def find_match(code: StageCode, stage: Stage, guards: Sequence[Predicate]) -> IntrinsicMatch:
     """The intrinsic of a tensorized stage, put in place. ``guards`` are those inside the loops to replace.
 
     Raises ``MismatchError``.
@@ -91,7 +91,7 @@ def find_match(code: StageCode, stage: Stage, guards: Sequence[Guard]) -> Match:
         raise
 
 
-def _find_match(code: StageCode, stage: Stage, guards: Sequence[Guard]) -> Match:
+def _find_match(code: StageCode, stage: Stage, guards: Sequence[Predicate]) -> IntrinsicMatch:
     assert stage.tensorized is not None
     intrinsic = intrinsic_named(stage.tensorized.intrinsic)
     tile = _tile(code.known, stage, stage.tensorized_leaves)
@@ -102,7 +102,7 @@ def _find_match(code: StageCode, stage: Stage, guards: Sequence[Guard]) -> Match
         placements = _Unifier(tile, values).placements(intrinsic, found)
         if placements is not None:
             reset = _reset(intrinsic, tile, stage)
-            return Match(
+            return IntrinsicMatch(
                 len(stage.leaves) - len(stage.tensorized_leaves),
                 on_memory(intrinsic.update, placements),
                 _full_tile(tile, guards),
@@ -165,7 +165,7 @@ def _base_and_size(name: str, value: Expr, loops: Mapping[Var, int]) -> tuple[Ex
     return base, size
 
 
-def _full_tile(tile: _Tile, guards: Sequence[Guard]) -> Expr:
+def _full_tile(tile: _Tile, guards: Sequence[Predicate]) -> Expr:
     """The condition that all iterations of the loops to replace count."""
     conditions = []
     for part in (part for guard in guards for part in conjuncts(guard.condition)):
@@ -204,9 +204,9 @@ class _Unifier:
 
     tile: _Tile
     values: Mapping[Var, Expr]
-    placed: dict[Buffer, Placement] = field(default_factory=dict)
+    placed: dict[Buffer, StridedView] = field(default_factory=dict)
 
-    def placements(self, intrinsic: TensorIntrinsic, found: Store) -> dict[Buffer, Placement] | None:
+    def placements(self, intrinsic: TensorIntrinsic, found: Store) -> dict[Buffer, StridedView] | None:
         """Where the intrinsic's views lie if the statements are the same."""
         declared = intrinsic.declared
         element = tuple(substitute(i, self.values) for i in declared.indices)
@@ -239,7 +239,7 @@ class _Unifier:
 
     def _place(self, view: Buffer, own: tuple[Expr, ...], memory: Buffer, indices: tuple[Expr, ...]) -> bool:
         """Lay the view where the found access goes; false if that moves otherwise, or the view lies elsewhere."""
-        flat = Placement(flat_view(memory), buffer_strides(memory), memory.elem_offset)
+        flat = StridedView(flat_view(memory), buffer_strides(memory), memory.elem_offset)
         address = self._by_variable(simplify(flat.position(indices)[0], self.tile.facts))
         if address is None or memory.dtype is not view.dtype:
             return False
@@ -253,7 +253,7 @@ class _Unifier:
             strides.append(steps[0] if steps else ONE)
         if moves:
             return False
-        placement = Placement(flat.memory, tuple(strides), offset)
+        placement = StridedView(flat.memory, tuple(strides), offset)
         known = self.placed.setdefault(view, placement)
         pairs = zip((*known.strides, known.offset), (*strides, offset), strict=True)
         return known.memory.data is memory.data and all(difference(a, b) == 0 for a, b in pairs)

@@ -16,7 +16,7 @@ from ...ir.visit import free_vars, substitute, tensor_reads
 from ...te.tensor import ExternOp
 from ..passes.guards import conjuncts
 from ..state import At, ScheduleState, Stage
-from .inference import Inference, Region, whole
+from .inference import ElementBox, Inference, whole
 from .nesting import enclosing_loops
 from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions
 
@@ -24,7 +24,7 @@ Box = list["Range | None"]
 """The bounds of each index; None where there are none."""
 
 
-def needed(state: ScheduleState, stage: Stage, place: At, known: Inference, ends: tuple[Expr, ...]) -> Region:
+def needed(state: ScheduleState, stage: Stage, place: At, known: Inference, ends: tuple[Expr, ...]) -> ElementBox:
     """The box of the stage's elements that one iteration of the loop it is placed at reads, before these ends.
 
     Its size is the same in all iterations, and it may reach beyond the tensor: what lies outside is not computed.
@@ -53,7 +53,7 @@ def needed(state: ScheduleState, stage: Stage, place: At, known: Inference, ends
             for r, extent in zip(box, ends, strict=True)
         ]
     found = [side for side in sides if side is not None]
-    return Region(tuple(low for low, _ in found), tuple(extent for _, extent in found))
+    return ElementBox(tuple(low for low, _ in found), tuple(extent for _, extent in found))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

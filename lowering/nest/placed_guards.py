@@ -20,7 +20,7 @@ from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..state import After, At, Before, ScheduleState, Stage
 from .inference import Inference
-from .loops import Guard
+from .loops import Predicate
 from .stage_code import StageCode
 
 
@@ -29,7 +29,7 @@ class PlacedGuard:
     """A guard that stands inside ``depth`` loops. Stages computed in the innermost of these are guarded too, unless the
     guard reads them."""
 
-    guard: Guard
+    guard: Predicate
     depth: int
     reads_attached: bool
 
@@ -45,7 +45,7 @@ class NestPlan:
     init_depth: int | None
     init_vars: Mapping[Var, Var]
 
-    def at(self, depth: int, reads_attached: bool) -> list[Guard]:
+    def at(self, depth: int, reads_attached: bool) -> list[Predicate]:
         """The guards to put at a depth; those of the terms, if further out than the identity, come after it."""
         return [
             p.guard
@@ -53,12 +53,12 @@ class NestPlan:
             if p.depth == depth and p.reads_attached is reads_attached and not self._after_init(p)
         ]
 
-    def of_terms(self) -> list[Guard]:
+    def of_terms(self) -> list[Predicate]:
         """What chooses terms by the spatial axes alone must not keep the identity from being stored: it stands after
         it."""
         return [p.guard for p in self.guards if self._after_init(p)]
 
-    def of_init(self) -> list[Guard]:
+    def of_init(self) -> list[Predicate]:
         """The guards of elements that stand inside the place where the identity is stored."""
         inside = [p.guard for p in self.guards if not p.guard.reduce and p.depth > (self.init_depth or 0)]
         return [guard.with_values(self.init_vars) for guard in inside]
@@ -78,7 +78,7 @@ def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: St
     return NestPlan(placed, depth, {var: Var(f"{var.name}_init") for var in spatial})
 
 
-def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
+def guarded(guards: Sequence[Predicate], body: Stmt) -> Stmt:
     """The body under the guards; those that read memory stand inside the others: ``and`` may evaluate both sides.
 
     The conditions of tails that are not mere guards stand alone, around the others.
@@ -92,7 +92,7 @@ def guarded(guards: Sequence[Guard], body: Stmt) -> Stmt:
     return body
 
 
-def _loop_guards(known: Inference, code: StageCode, stage: Stage) -> list[Guard]:
+def _loop_guards(known: Inference, code: StageCode, stage: Stage) -> list[Predicate]:
     """The guards of splits; where a loop is ragged they read memory."""
     return [
         replace(g, condition=code.resolve(g.condition, {}), full=None if g.full is None else code.resolve(g.full, {}))
@@ -100,12 +100,13 @@ def _loop_guards(known: Inference, code: StageCode, stage: Stage) -> list[Guard]
     ]
 
 
-def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
+def _domain_guards(known: Inference, stage: Stage) -> list[Predicate]:
     """A box that bound inference found may reach beyond the tensor, or its ends: what lies outside is not computed."""
     if isinstance(stage.place, Before):
         time = stage.compute.axis[0]
         whole = known.regions[stage.place.stage].extents[0]
-        return [Guard(known.axis_values(stage)[time.var] < whole, reduce=False)]  # there may be fewer steps than firsts
+        # There may be fewer steps than first ones.
+        return [Predicate(known.axis_values(stage)[time.var] < whole, reduce=False)]
     if not isinstance(stage.place, (At, After)):
         return []
     values, region = known.axis_values(stage), known.regions[stage.name]
@@ -116,11 +117,13 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Guard]:
             value = values[axis.var]
             last = () if first_loops[axis.var] in known.unguarded[stage.name] else (axis.extent,)
             ends = dict.fromkeys((*last, *region.limits_of(dim)))
-            guards += [Guard(condition, reduce=False) for condition in (value >= ZERO, *(value < end for end in ends))]
+            guards += [
+                Predicate(condition, reduce=False) for condition in (value >= ZERO, *(value < end for end in ends))
+            ]
     return guards
 
 
-def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Guard]:
+def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Predicate]:
     """Which terms count: a guard for each part of the condition, so that each stands as far out as it may by itself.
 
     A condition that reads memory stays whole, since one part of it may say whether the other may be read. Parts are
@@ -131,16 +134,16 @@ def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[G
         return []
     condition: Expr = code.resolve(reduction.condition, known.axis_values(stage))
     if buffers_accessed(condition):
-        return [Guard(condition, reduce=True)]
+        return [Predicate(condition, reduce=True)]
     loops, facts = known.loops[stage.name], known.facts
     for leaf in stage.leaves:
         facts = facts.with_range(loops.vars[leaf], ZERO, loops.extents[leaf])
     parts = conjuncts(simplify(condition, facts))
-    return [Guard(part, reduce=True) for part in parts if part is not TRUE]
+    return [Predicate(part, reduce=True) for part in parts if part is not TRUE]
 
 
 def _place(
-    state: ScheduleState, known: Inference, buffers: Mapping[Tensor, Buffer], stage: Stage, guard: Guard
+    state: ScheduleState, known: Inference, buffers: Mapping[Tensor, Buffer], stage: Stage, guard: Predicate
 ) -> PlacedGuard:
     """As far outside as its variables, and the stages computed in these loops that it reads, allow."""
     variables, read_buffers = set(free_vars(guard.condition)), set(buffers_accessed(guard.condition))

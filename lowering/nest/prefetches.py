@@ -11,7 +11,7 @@ from ...ir.expr import Binary, Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
-from ...ir.stmt import For, Prefetch, Stmt, seq
+from ...ir.stmt import For, PrefetchStmt, Stmt, seq
 from ...ir.visit import substitute, tensor_reads, walk
 from ...te.tensor import Tensor
 from ..passes.linear import difference
@@ -140,7 +140,7 @@ def _fetch(buffer: Buffer, box: Box, to_write: bool) -> tuple[Stmt, int]:
         var = index_var(f"{buffer.name}_ahead")
         loops.append((var, extent))
         indices.append(low + var * step)
-    stmt: Stmt = Prefetch(buffer, tuple(indices), to_write)
+    stmt: Stmt = PrefetchStmt(buffer, tuple(indices), to_write)
     few = count <= WRITTEN_OUT and all(const_int(extent) is not None for _, extent in loops)
     for var, extent in reversed(loops):
         stmt = For(var, ZERO, extent, "unrolled" if few else "serial", stmt)

@@ -15,7 +15,7 @@ from ...ir.stmt import Allocate, For, If, Stmt, seq
 from ...te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
 from ..state import ScheduleState, Stage, once
 from .inference import Inference
-from .match_intrinsic import Match, find_match
+from .match_intrinsic import IntrinsicMatch, find_match
 from .nesting import Nesting
 from .placed_guards import NestPlan, guarded, plan_nest
 from .prefetches import prefetch_statements
@@ -136,14 +136,14 @@ class _NestBuilder:
             prefetch_statements(self.code, stage, prefetch) for prefetch in stage.prefetches if prefetch.loop == leaf
         ]
 
-    def _match(self, stage: Stage, plan: NestPlan) -> Match | None:
+    def _match(self, stage: Stage, plan: NestPlan) -> IntrinsicMatch | None:
         """The code in place of the stage's inner loops, if an intrinsic takes it."""
         if stage.tensorized is None:
             return None
         depth = len(stage.leaves) - len(stage.tensorized_leaves)
         return find_match(self.code, stage, [p.guard for p in plan.guards if p.depth > depth])
 
-    def _init(self, stage: Stage, reduction: Reduce, plan: NestPlan, match: Match | None) -> Stmt:
+    def _init(self, stage: Stage, reduction: Reduce, plan: NestPlan, match: IntrinsicMatch | None) -> Stmt:
         """Store the reduction's identity, in loops of its own over the spatial leaves inside its place.
 
         Where that place is inside other reduction loops, it is stored in the first of their iterations only.

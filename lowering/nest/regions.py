@@ -16,7 +16,7 @@ from ..state import After, At, Inlined, ScheduleState, Stage, once
 from .beyond_ends import ends_read, unguarded_axes
 from .fences import fence_shared, fenced
 from .finished import finished, region_after
-from .inference import Inference, Region, whole
+from .inference import ElementBox, Inference, whole
 from .loops import StageLoops, derive_loops
 from .needed import needed
 from .nesting import Reads, homes, reads_of
@@ -30,8 +30,8 @@ def infer(state: ScheduleState) -> Inference:
     bodies = inline_bodies(state)
     reads = who_reads(state)
     loops: dict[str, StageLoops] = {}
-    regions: dict[str, Region] = {}
-    memory: dict[str, Region] = {}
+    regions: dict[str, ElementBox] = {}
+    memory: dict[str, ElementBox] = {}
     unguarded: dict[str, frozenset[str]] = {}
     known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, unguarded, _dimension_facts(state))
 
@@ -58,7 +58,7 @@ def infer(state: ScheduleState) -> Inference:
     return known
 
 
-def _memory(state: ScheduleState, known: Inference, stage: Stage) -> Region:
+def _memory(state: ScheduleState, known: Inference, stage: Stage) -> ElementBox:
     """The elements that the memory of a stage has room for, where it lives."""
     home = known.homes.get(stage.name)
     if isinstance(stage.place, At) or (home is None and not isinstance(stage.place, After)):
@@ -66,10 +66,10 @@ def _memory(state: ScheduleState, known: Inference, stage: Stage) -> Region:
     if home is None:
         return whole(stage)
     spans = finished(state, known, stage, After(*home))
-    return whole(stage) if spans is None else Region(tuple(s.low for s in spans), tuple(s.extent for s in spans))
+    return whole(stage) if spans is None else ElementBox(tuple(s.low for s in spans), tuple(s.extent for s in spans))
 
 
-def _computed(stage: Stage, region: Region, loops: StageLoops) -> Region:
+def _computed(stage: Stage, region: ElementBox, loops: StageLoops) -> ElementBox:
     """A region as far as the loops of the stage go, some of which may be rounded up."""
     if not rounded_axes(stage):
         return region
@@ -100,7 +100,7 @@ def _known_extents(_: ScheduleState) -> dict[str, Mapping[str, Expr]]:
 
 
 def _stage_loops(
-    stage: Stage, region: Region, bodies: tuple[Expr, ...], unguarded: Collection[str] = frozenset()
+    stage: Stage, region: ElementBox, bodies: tuple[Expr, ...], unguarded: Collection[str] = frozenset()
 ) -> StageLoops:
     reduced = {axis.var: axis.extent for body in bodies if isinstance(body, Reduce) for axis in body.axes}
     of_region = iter(region.extents)
@@ -178,7 +178,7 @@ def _dimension_facts(state: ScheduleState) -> Facts:
     return facts
 
 
-def _region(state: ScheduleState, stage: Stage, known: Inference, ends: tuple[Expr, ...]) -> Region:
+def _region(state: ScheduleState, stage: Stage, known: Inference, ends: tuple[Expr, ...]) -> ElementBox:
     """What of a stage is computed where it is placed, of elements before these ends. Externs and scans are always
     computed whole."""
     if not isinstance(stage.op, ComputeOp):
@@ -189,10 +189,10 @@ def _region(state: ScheduleState, stage: Stage, known: Inference, ends: tuple[Ex
         case After() as place:
             return region_after(state, known, stage, place)
         case _:
-            return Region((ZERO,) * len(ends), ends)
+            return ElementBox((ZERO,) * len(ends), ends)
 
 
-def _at_steps(region: Region, steps: Steps, known: Inference) -> Region:
+def _at_steps(region: ElementBox, steps: Steps, known: Inference) -> ElementBox:
     """The part of a region that is of the steps of a scan which there are in an iteration of its time loop."""
     (now,) = known.axis_values(steps.scan).values()
     back = const(steps.back, "index")

@@ -33,11 +33,10 @@ from ...ir.visit import (
 )
 from ..passes.context import inside_loop
 from ..passes.copying import fresh_copy
-from ..passes.guards import Guard as SolvedGuard
-from ..passes.guards import conditions_in, guard_of
+from ..passes.guards import Guard, conditions_in, guard_of
 from ..passes.loop_partition import KEPT_WHOLE
 from ..passes.loop_ranges import split_range, with_loop_body, with_range, without
-from .loops import Guard
+from .loops import Predicate
 
 MAX_COPIES = 8
 """Most copies of loops that the tails of one stage may make; conditions beyond that stay where they are."""
@@ -51,7 +50,7 @@ Cuts = Mapping[Expr, Expr]
 """For each condition of a tail, another one: where that holds, the condition does. FALSE where that is nowhere."""
 
 
-def cut_tails(nest: Stmt, guards: Sequence[Guard], facts: Facts, loop_of: dict[Var, str]) -> Stmt:
+def cut_tails(nest: Stmt, guards: Sequence[Predicate], facts: Facts, loop_of: dict[Var, str]) -> Stmt:
     """The nest with the conditions of peeled and shifted tails gone from the full tiles; ``loop_of`` learns the ids of
     the loops that are copied. What depends on memory stays: the second of two loops would ask for it after stores."""
     cuts = {g.condition: g.full for g in guards if g.full is not None and not reads_memory(g.full)}
@@ -156,7 +155,7 @@ class _Cutter:
         loop = _shortened(loop, place)
         return self._copy(with_loop_body(loop, self.stmt(loop.body, place.inside(loop))))
 
-    def _choose_in(self, loop: For, guards: Sequence[SolvedGuard], place: _Place) -> Stmt:
+    def _choose_in(self, loop: For, guards: Sequence[Guard], place: _Place) -> Stmt:
         """The loop, whose iterations choose by a test where no range can be cut."""
         inside = place.inside(loop)
         tests: dict[Expr, list[Expr]] = {}
@@ -227,7 +226,7 @@ def _is_exact(full: Expr, inner: Sequence[For]) -> bool:
     return not {nested.var for nested in inner}.intersection(free_vars(full))
 
 
-def _solvable(loop: For, place: _Place) -> list[SolvedGuard]:
+def _solvable(loop: For, place: _Place) -> list[Guard]:
     """What the conditions ask of the loop: that tiles be full, or else that the condition hold in all loops inside."""
     found = []
     for condition, inner in _conditions(loop, place):

@@ -16,7 +16,7 @@ from ..passes.folding import add, multiply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class StridedView:
     """Where the elements of a view lie: in one-dimensional ``memory``, from ``offset`` on, at ``strides``."""
 
     memory: Buffer
@@ -30,7 +30,7 @@ class Placement:
         return (position,)
 
 
-def on_memory(stmt: Stmt, placements: Mapping[Buffer, Placement]) -> Stmt:
+def on_memory(stmt: Stmt, placements: Mapping[Buffer, StridedView]) -> Stmt:
     """A copy of the statement, its variables fresh, that accesses the memory in place of the views.
 
     Strides and offset of a view are variables, which the statement may use as values too.
@@ -57,7 +57,7 @@ def on_memory(stmt: Stmt, placements: Mapping[Buffer, Placement]) -> Stmt:
     return rewrite(fresh_copy(stmt, {}), visit)
 
 
-def _placed(region: Region, placements: Mapping[Buffer, Placement]) -> Region:
+def _placed(region: Region, placements: Mapping[Buffer, StridedView]) -> Region:
     placement = placements.get(region.buffer)
     if placement is None:
         return region

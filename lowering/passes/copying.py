@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...ir.buffer import Buffer
 from ...ir.expr import Expr, Load, Var
-from ...ir.stmt import Allocate, CallExtern, Prefetch, Stmt, Store
+from ...ir.stmt import Allocate, CallExtern, PrefetchStmt, Stmt, Store
 from ...ir.visit import Node, bound_vars, rewrite, walk, with_views
 
 
@@ -35,8 +35,8 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
                 return Load(new, indices, mask)
             case Store(buffer) if (new := view(buffer)) is not buffer:
                 return replace(node, buffer=new)
-            case Prefetch(buffer, indices, to_write) if (new := view(buffer)) is not buffer:
-                return Prefetch(new, indices, to_write)
+            case PrefetchStmt(buffer, indices, to_write) if (new := view(buffer)) is not buffer:
+                return PrefetchStmt(new, indices, to_write)
             case CallExtern():
                 return with_views(node, view)
             case Allocate(buffer, body) if (new := view(buffer)) is not buffer:

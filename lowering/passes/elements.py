@@ -15,7 +15,7 @@ from ...ir.constants import const_int
 from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
-from ...ir.stmt import Allocate, CallExtern, For, If, Launch, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.stmt import Allocate, CallExtern, For, If, Launch, PrefetchStmt, Seq, Stmt, StmtNode, Store, While
 from ...ir.visit import Node, bound_vars, buffers_accessed, children, walk
 from .context import inside_loop
 
@@ -138,7 +138,7 @@ class _Search:
             case Store(_, indices, value, mask):
                 self._expressions(*indices, value, *(() if mask is None else (mask,)))
                 self._access(stmt, always)
-            case Prefetch(buffer, indices):
+            case PrefetchStmt(buffer, indices):
                 self._expressions(*indices)
                 self.excluded.add(buffer.data)
             case CallExtern():

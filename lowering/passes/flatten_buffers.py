@@ -18,7 +18,7 @@ from ...ir.extern import Region
 from ...ir.facts import entry_facts
 from ...ir.makers import maximum
 from ...ir.simplify import simplify
-from ...ir.stmt import Allocate, CallExtern, Prefetch, PrimFunc, Store
+from ...ir.stmt import Allocate, CallExtern, PrefetchStmt, PrimFunc, Store
 from ...ir.visit import Node, rewrite, walk, with_body
 from .folding import add, multiply, subtract
 
@@ -56,8 +56,8 @@ class _Flattener:
                 return Load(flat, (_flat_index(buffer, indices),), mask)
             case Store(buffer, indices, value, mask) if (flat := self.view(buffer)) is not buffer:
                 return Store(flat, (_flat_index(buffer, indices),), value, mask, node.origin)
-            case Prefetch(buffer, indices, to_write) if (flat := self.view(buffer)) is not buffer:
-                return Prefetch(flat, (_flat_index(buffer, indices),), to_write)
+            case PrefetchStmt(buffer, indices, to_write) if (flat := self.view(buffer)) is not buffer:
+                return PrefetchStmt(flat, (_flat_index(buffer, indices),), to_write)
             case CallExtern(function, args):
                 return CallExtern(function, tuple(self.region(a) if isinstance(a, Region) else a for a in args))
             case Allocate(buffer, body) if (flat := self.view(buffer)) is not buffer:

@@ -8,19 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...ir.expr import Load, Var
-from ...ir.stmt import Allocate, CallExtern, For, Prefetch, Seq, Stmt, StmtNode, Store, While
+from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, Seq, Stmt, StmtNode, Store, While
 from ...ir.visit import children, walk
 
 
 @dataclass(slots=True)
-class Span:
+class LiveRange:
     """Points in time, both included; statements are numbered in the order in which they stand."""
 
     start: int
     end: int
 
 
-def live_spans(body: Stmt) -> dict[Var, Span]:
+def live_ranges(body: Stmt) -> dict[Var, LiveRange]:
     """The spans by ``buffer.data``, of memory that is allocated inside and accessed at all.
 
     An access in a loop counts for the whole loop, if the memory is allocated outside of it: it is kept from one
@@ -28,9 +28,9 @@ def live_spans(body: Stmt) -> dict[Var, Span]:
     """
     clock = _Clock()
     clock.visit(body)
-    spans: dict[Var, Span] = {}
+    spans: dict[Var, LiveRange] = {}
     for data, uses in clock.uses.items():
-        spans[data] = Span(min(u.start for u in uses), max(u.end for u in uses))
+        spans[data] = LiveRange(min(u.start for u in uses), max(u.end for u in uses))
     return spans
 
 
@@ -39,9 +39,9 @@ class _Clock:
     """Walks a program and records what is used when. ``loops`` are the spans of the loops around, outermost first."""
 
     now: int = 0
-    loops: list[Span] = field(default_factory=list)
+    loops: list[LiveRange] = field(default_factory=list)
     depth_of: dict[Var, int] = field(default_factory=dict)
-    uses: dict[Var, list[Span]] = field(default_factory=dict)
+    uses: dict[Var, list[LiveRange]] = field(default_factory=dict)
 
     def visit(self, stmt: Stmt) -> None:
         self.now += 1
@@ -58,7 +58,7 @@ class _Clock:
                 if isinstance(stmt, Allocate):
                     self.depth_of[stmt.buffer.data] = len(self.loops)
                 self._expressions(stmt)
-                if isinstance(stmt, (Store, Prefetch)):
+                if isinstance(stmt, (Store, PrefetchStmt)):
                     self._use(stmt.buffer.data)
                 elif isinstance(stmt, CallExtern):
                     for region in stmt.regions:
@@ -68,7 +68,7 @@ class _Clock:
                         self.visit(child)
 
     def _loop(self, loop: For | While) -> None:
-        self.loops.append(Span(self.now, self.now))
+        self.loops.append(LiveRange(self.now, self.now))
         self.now += 1
         if isinstance(loop, While):
             self._expressions(loop)
@@ -87,5 +87,5 @@ class _Clock:
         depth = self.depth_of.get(data)
         if depth is None:
             return
-        span = self.loops[depth] if depth < len(self.loops) else Span(self.now, self.now)
+        span = self.loops[depth] if depth < len(self.loops) else LiveRange(self.now, self.now)
         self.uses.setdefault(data, []).append(span)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.expr import Load, Var
-from ...ir.stmt import Allocate, CallExtern, For, IRModule, Launch, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from ...ir.stmt import Allocate, CallExtern, For, IRModule, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, bound_vars, memory_written, rewrite, walk, with_body, with_children
 from .folding import add, subtract
 
@@ -89,7 +89,7 @@ def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
 
 def _own_buffers(node: Node) -> tuple[Buffer, ...]:
     match node:
-        case Load() | Store() | Prefetch() | Allocate():
+        case Load() | Store() | PrefetchStmt() | Allocate():
             return (node.buffer,)
         case CallExtern():
             return tuple(region.buffer for region in node.regions)

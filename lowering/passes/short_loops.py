@@ -11,7 +11,7 @@ import math
 
 from ...ir.constants import const_int
 from ...ir.expr import Call, Load, Var
-from ...ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, Prefetch, PrimFunc, Seq, Stmt, Store
+from ...ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrefetchStmt, PrimFunc, Seq, Stmt, Store
 from ...ir.visit import Node, rewrite, walk, with_body
 
 LEAST_CYCLES = 12 << 10
@@ -52,7 +52,7 @@ def _cycles(stmt: Stmt) -> float:
         case Store(value=value):
             calls = sum(_vectors(node.dtype.storage_bytes) for node in walk(value) if isinstance(node, Call))
             return _vectors(value.dtype.storage_bytes) * CYCLES_A_STORE + calls * CYCLES_A_CALL
-        case Assert() | Evaluate() | Prefetch():
+        case Assert() | Evaluate() | PrefetchStmt():
             return CYCLES_A_STORE
         case _:  # a loop that ends by a condition, or code of somebody else
             return math.inf

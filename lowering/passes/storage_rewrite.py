@@ -14,9 +14,9 @@ from ...base.dtype import INDEX
 from ...ir.buffer import Buffer
 from ...ir.constants import const, const_int, is_const
 from ...ir.expr import Expr, Load, Var
-from ...ir.stmt import Allocate, CallExtern, For, Prefetch, PrimFunc, Stmt, StmtNode, Store
+from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views
-from .liveness import Span, live_spans
+from .liveness import LiveRange, live_ranges
 
 _FEW_BYTES = 256
 
@@ -32,7 +32,7 @@ def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:
     stripped = region.strip(body)
     if not region.hoisted:
         return stripped
-    slots = _assign(region.hoisted, live_spans(body), max_local_bytes)
+    slots = _assign(region.hoisted, live_ranges(body), max_local_bytes)
     result = _replace_views(stripped, {b.data: slot for slot in slots for b in slot.members})
     for slot in reversed(slots):
         result = Allocate(slot.buffer, result)
@@ -88,7 +88,7 @@ class _Slot:
         )
 
 
-def _assign(buffers: list[Buffer], spans: dict[Var, Span], max_local_bytes: int) -> list[_Slot]:
+def _assign(buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes: int) -> list[_Slot]:
     """Linear scan over the spans: a buffer takes the memory of one that is no longer in use, if there is one that fits.
 
     What is never accessed gets no memory.
@@ -141,8 +141,8 @@ def _replace_views(body: Stmt, slots: dict[Var, _Slot]) -> Stmt:
                 return Load(view(buffer), indices, mask)
             case Store(buffer) if buffer.data in memory:
                 return replace(node, buffer=view(buffer))
-            case Prefetch(buffer, indices, to_write) if buffer.data in memory:
-                return Prefetch(view(buffer), indices, to_write)
+            case PrefetchStmt(buffer, indices, to_write) if buffer.data in memory:
+                return PrefetchStmt(view(buffer), indices, to_write)
             case CallExtern():
                 return with_views(node, lambda buffer: view(buffer) if buffer.data in memory else buffer)
             case _:

@@ -25,7 +25,7 @@ from ...ir.stmt import (
     If,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -144,7 +144,7 @@ class _LoopVectorizer:
                 if mask is not None or self.widen.varies(condition):
                     raise self._error(stmt, "it contains a `while` loop that may run differently from lane to lane")
                 return While(condition, self.stmt(body, None))
-            case Assert() | Prefetch() | Launch() | CallExtern():
+            case Assert() | PrefetchStmt() | Launch() | CallExtern():
                 raise self._error(stmt, "it contains a statement that has no vector form")
             case _:
                 assert_never(stmt)

@@ -89,7 +89,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class SteppedRun:
     """A run of a model by steps: ``calls`` has a function for each, to be called in order, ``slots`` the addresses and
     dimensions that are the entry's arguments."""
 
@@ -104,7 +104,7 @@ def tolerance_of(kind: np.dtype[Any]) -> float:
     return TOLERANCE if kind.itemsize >= 4 else NARROW_TOLERANCE
 
 
-def compare_steps(steps: Steps, reference: Mapping[str, Array], tolerance: float | None) -> Comparison:
+def compare_steps(steps: SteppedRun, reference: Mapping[str, Array], tolerance: float | None) -> Comparison:
     """Run the steps, and compare what each leaves with the values of ``reference`` by name.
 
     Raises ``ModelError`` where nothing can be compared, or a value of the reference has another shape.
@@ -130,7 +130,7 @@ def compare_steps(steps: Steps, reference: Mapping[str, Array], tolerance: float
     return Comparison(model.name, tuple(differences), tuple(unknown))
 
 
-def collect_steps(steps: Steps) -> dict[str, Array]:
+def collect_steps(steps: SteppedRun) -> dict[str, Array]:
     """Run the steps; the values that they leave, by name."""
     found = {}
     for step, call in zip(steps.model.steps, steps.calls, strict=True):
@@ -140,7 +140,7 @@ def collect_steps(steps: Steps) -> dict[str, Array]:
     return found
 
 
-def _read(result: StepResult, steps: Steps) -> Array:
+def _read(result: StepResult, steps: SteppedRun) -> Array:
     """A copy of a value, in the layout of the imported model."""
     held, shape = (tuple(evaluate(e, steps.dims) for e in extents) for extents in (result.held, result.shape))
     kind = result.dtype.to_numpy()

@@ -37,7 +37,7 @@ from loopwright.ir.stmt import (
     IRModule,
     Launch,
     LetStmt,
-    Prefetch,
+    PrefetchStmt,
     PrimFunc,
     Seq,
     Stmt,
@@ -150,7 +150,7 @@ ILLEGAL: dict[str, tuple[PrimFunc | IRModule, str]] = {
         "V views memory of float32 as float32x4",
     ),
     "prefetch by another dtype": (
-        func(Prefetch(make_buffer("V", (2,), "float32x4", data=A.data), (ZERO,))),
+        func(PrefetchStmt(make_buffer("V", (2,), "float32x4", data=A.data), (ZERO,))),
         "V views memory of float32 as float32x4",
     ),
     "unbound shape": (

@@ -7,7 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.ir.stmt import For, Prefetch
+from loopwright.ir.stmt import For, PrefetchStmt
 from loopwright.ir.visit import walk
 
 
@@ -125,7 +125,7 @@ def test_reads_a_constant_apart_are_fetched_together():
     s = lw.create_schedule(B)
     outer, _ = s[B].split(B.op.axis[1], factor=4)
     s[B].prefetch(A, outer, 1)
-    fetched = [node for node in walk(lw.lower(s, [A, B]).body) if isinstance(node, Prefetch)]
+    fetched = [node for node in walk(lw.lower(s, [A, B]).body) if isinstance(node, PrefetchStmt)]
     assert len(fetched) == 3  # rows i and i + 1, and the mirrored read
     assert "for A_ahead in unrolled(2):\n            prefetch(A[i + A_ahead, j_outer * 4 + 4])" in str(s)
     assert_right(s, [A, B], lambda a: a[:-2] + a[1:-1] + a[2:, ::-1], [(66, 100)])

@@ -28,7 +28,19 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
-from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, IRModule, LetStmt, Prefetch, PrimFunc, Store, seq
+from loopwright.ir.stmt import (
+    Allocate,
+    Assert,
+    Evaluate,
+    For,
+    If,
+    IRModule,
+    LetStmt,
+    PrefetchStmt,
+    PrimFunc,
+    Store,
+    seq,
+)
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 
 TESTS = Path(__file__).parents[1]
@@ -156,7 +168,7 @@ def accesses():
     first = IfThenElse(Logical("and", i > 1, Unary("not", Load(F, (i,)))), Load(A, (i + 7,)), const(0.5, "float32"))
     body = seq(
         Assert(i < 4, "the loop has four iterations"),
-        Prefetch(A, (i * 4 + 99,)),
+        PrefetchStmt(A, (i * 4 + 99,)),
         Evaluate(Load(P, (i,))),
         Store(T, (i,), Binary("*", Load(T, (i,)), Broadcast(const(2.0, "float32"), 4))),
         Store(B, (Ramp(i * 4 + 16, ONE, 4),), Let(y, kept, Binary("*", y, y)), low),

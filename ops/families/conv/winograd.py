@@ -44,7 +44,7 @@ from ..bilinear import chosen
 from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
 from .layouts import check_blocked
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
-from .winograd_blocking import Blocking, Products
+from .winograd_blocking import Products, WinogradBlocking
 from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
 
 # Attributes and type relation
@@ -156,7 +156,7 @@ class Winograd:
 
     attrs: WinogradAttrs
     tiles: tuple[int, int]  # rows and columns of them
-    blocking: Blocking
+    blocking: WinogradBlocking
     width: int
     lanes: int  # of a vector of filters
     strip: int  # how many places of the result follow each other that a group makes, if the result is in NCHW

@@ -42,7 +42,7 @@ ENOUGH_TASKS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Blocking:
+class WinogradBlocking:
     """``group`` tiles are transformed together; the sums of ``rows`` of them, by the filters of a panel, stay in
     registers; a plane is multiplied by panels ``together``. ``cycles`` is what the products of one image cost."""
 
@@ -76,7 +76,7 @@ class Products:
         """How many vectors the filters of a panel are."""
         return math.ceil(self.width / self.target.lanes(self.dtype))
 
-    def best(self, unit: int = 1) -> Blocking:
+    def best(self, unit: int = 1) -> WinogradBlocking:
         """The way that costs least; of equals, the one with fewer groups, and fewer panels together. A group is a
         multiple of ``unit``, or all tiles."""
         most = max(1, LARGEST_GROUP * self.target.l2_bytes // self._bytes(self.channels))
@@ -96,13 +96,13 @@ class Products:
                 yield together
         yield 1
 
-    def _of(self, group: int, together: int) -> Blocking:
+    def _of(self, group: int, together: int) -> WinogradBlocking:
         rows, steps = min(((r, self._steps(group, r)) for r in self._heights(group)), key=lambda found: found[1])
         panels = self.filters // self.width
         sums = panels * self.planes * self.channels * steps
         far = self._far_bytes(group, panels, together) / BYTES_PER_CYCLE
         cycles = math.ceil(self.tiles / group) * (sums + far + panels * CYCLES_PER_PANEL)
-        return Blocking(group, rows, together, cycles)
+        return WinogradBlocking(group, rows, together, cycles)
 
     def _far_bytes(self, group: int, panels: int, together: int) -> float:
         """What of a group's inputs goes beyond the second cache, which keeps half for them while they are made; and
