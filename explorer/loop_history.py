@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from ..lowering.primitives.caching import CacheRead
 from ..lowering.schedule import Schedule
 from ..lowering.state import Loop, ScheduleState, Stage
-from ..lowering.step import Step
+from ..lowering.step import StageStep, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Recorder:
         named = {(self.loops[key].stage, self.loops[key].name): key for key in self.keys.values()}
         first_fresh = len(self.loops)
         for stage in state.stages:
-            source = stage.name if step is None or stage.name in self.first_stages else step.stage
+            source = step.stage if isinstance(step, StageStep) and stage.name not in self.first_stages else stage.name
             copied = self._copied(state.stage(source), step)
             self.first_stages.setdefault(stage.name, self._made_of_stages(state, source, step))
             for position, loop in enumerate(stage.loops.values()):

@@ -6,10 +6,10 @@ Mutable: ``Schedule.state`` and ``Schedule.trace`` advance with each primitive. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..base.errors import ScheduleError
 from ..base.quantities import count_text
 from ..ir.expr import Axis, Expr
 from ..te.tensor import ComputeOp, Operation, Tensor
+from .decisions import NONE_DECIDED, Decision, DecisionValue, Outputs, V, departures, nearest
 from .index_map import index_map as parse_index_map
 from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of
 from .nest.regions import inline_bodies
@@ -29,6 +30,7 @@ from .primitives import (
     ComputeAt,
     ComputeInline,
     ComputeRoot,
+    Decide,
     Fuse,
     Parallel,
     Prefetch,
@@ -63,11 +65,12 @@ StageLike: TypeAlias = "StageView | Tensor | Operation | str"
 
 class Schedule:
     """How tensors are computed. ``s[tensor]`` or ``s["C"]`` is a stage; ``print(s)`` shows the loop nest, and warns
-    above it of stages that are computed more than twice."""
+    above it of stages that are computed more than twice. ``decided`` are values for its decisions, by name."""
 
-    def __init__(self, state: ScheduleState) -> None:
+    def __init__(self, state: ScheduleState, decided: Mapping[str, DecisionValue] = NONE_DECIDED) -> None:
         self.state = state
         self.trace = Trace(start=state)
+        self.decided = decided
 
     def __getitem__(self, stage: StageLike) -> StageView:
         return StageView(self, self._stage(stage).name)
@@ -132,7 +135,7 @@ class Schedule:
 
     def copy(self) -> Schedule:
         """A schedule in the same state, of the same tensors, which goes its own way from here."""
-        twin = Schedule(self.state)
+        twin = Schedule(self.state, self.decided)
         twin.trace = self.trace
         return twin
 
@@ -140,6 +143,34 @@ class Schedule:
 
     def __deepcopy__(self, memo: object) -> Schedule:
         return self.copy()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided, in order."""
+        return self.state.decisions
+
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """For each decision that did not get the value in ``decided``, as it is not legal here, what it is instead."""
+        return departures(self.decided, self.decisions)
+
+    def decide(
+        self, name: str, legal: Sequence[V], default: V, *, reorders_sum: bool = False, value: V | None = None
+    ) -> V:
+        """Choose a value by its name; gives it. See ``Decide``.
+
+        That is ``value``; else what ``create_schedule`` was given for the name, of which an illegal number becomes the
+        nearest legal one, anything else the default; else the default. Make every decision on every way through a
+        function, with one legal value where there is no choice, so that a record that has the name serves all shapes.
+        """
+        given: object = legal
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise ScheduleError(f"the legal values of decision {name!r} are a sequence, found {given!r}")
+        known = tuple(map(_plain, legal))
+        own = Decision(name, known, _plain(default), _plain(default) if value is None else _plain(value), reorders_sum)
+        taken = nearest(_plain(self.decided[name]), own) if value is None and name in self.decided else own.value
+        self.apply(Decide(name, known, own.default, taken, reorders_sum))
+        return cast(V, taken)
 
     def cache_read(
         self,
@@ -351,10 +382,11 @@ class StageView:
         return loop_id(self._schedule.state, self._stage, loop)
 
 
-def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
+def create_schedule(outputs: Tensor | Sequence[Tensor], decided: Mapping[str, DecisionValue] | None = None) -> Schedule:
     """The naive schedule of one or several tensors: each stage whole, in order, serial; nothing automatic.
 
-    Raises ``ScheduleError`` where an output is not computed.
+    ``decided`` are values for the schedule's decisions, by name; by default those that ``outputs`` come with where a
+    schedule function is given them. Raises ``ScheduleError`` where an output is not computed.
     """
     tensors = (outputs,) if not isinstance(outputs, Sequence) else tuple(outputs)
     if not tensors or not all(isinstance(t, Tensor) for t in tensors):
@@ -363,4 +395,6 @@ def create_schedule(outputs: Tensor | Sequence[Tensor]) -> Schedule:
     for name in state.outputs:
         if state.stage(name).is_input:
             raise ScheduleError(f"{name} is an input: there is nothing to compute")
-    return Schedule(place_scans(state))
+    if decided is None:
+        decided = outputs.decided if isinstance(outputs, Outputs) else NONE_DECIDED
+    return Schedule(place_scans(state), decided)

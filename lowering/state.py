@@ -1,6 +1,6 @@
 """The state of a schedule: an immutable value. Primitives (``primitives/``) map a state and a step to a new state.
 
-    state ::= ScheduleState(stages, outputs)           stages in order of computation, producers first
+    state ::= ScheduleState(stages, outputs, decisions)  stages in order of computation, producers first
     stage ::= Stage(op, loops, relations, leaves, kinds, place, scope, layout, alignments, tensorized,
                     prefetches, notes)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
@@ -26,6 +26,7 @@ from ..ir.buffer import Scope
 from ..ir.expr import Axis
 from ..ir.stmt import LoopKind, Notes
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
+from .decisions import Decision
 from .index_map import IndexMap
 
 
@@ -282,13 +283,14 @@ loops run over; the bodies of computes, and which of them are inlined."""
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScheduleState:
-    """All stages in order of computation, and the names of those whose tensors the caller gets.
+    """All stages in order of computation, the names of those whose tensors the caller gets, and what was decided.
 
     ``answers`` remembers what functions found that are asked ``once``, by what they depend on.
     """
 
     stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
+    decisions: tuple[Decision, ...] = ()
     answers: dict[Aspect, dict[object, object]] = field(
         default_factory=lambda: {aspect: {} for aspect in get_args(Aspect)}, init=False
     )
@@ -297,7 +299,7 @@ class ScheduleState:
         return f"<ScheduleState of {listed(self.outputs, 60)}: stages {listed(s.name for s in self.stages)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ScheduleState, (self.stages, self.outputs)
+        return ScheduleState, (self.stages, self.outputs, self.decisions)
 
     def stage(self, name: str) -> Stage:
         for stage in self.stages:
@@ -320,6 +322,15 @@ class ScheduleState:
         for aspect in get_args(Aspect):
             if _is_same(old, stage, aspect):
                 new.answers[aspect] = self.answers[aspect]
+        return new
+
+    def with_decision(self, decision: Decision) -> ScheduleState:
+        """The state with one more decision, which no answer depends on. Raises ``ScheduleError`` for a second one of a
+        name."""
+        if any(known.name == decision.name for known in self.decisions):
+            raise ScheduleError(f"the schedule decides {decision.name!r} already; give each decision a name of its own")
+        new = replace(self, decisions=(*self.decisions, decision))
+        new.answers.update(self.answers)
         return new
 
     def with_kind(self, stage: Stage, loop: str, kind: LoopKind) -> ScheduleState:

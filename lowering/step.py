@@ -27,20 +27,14 @@ def primitives() -> Mapping[str, type[Step]]:
 class Step:
     """Base of all steps. Fields are stage names, loop ids and plain values, so that a step is a record of JSON.
 
-    The method of ``StageView`` named ``primitive`` (of ``Schedule``, if ``on_schedule``) makes the step: it takes the
-    fields behind ``stage`` in order, those with a default by name; of the field named ``spread`` the items one by one.
-    It gives the loops that the step makes if ``returns_loops``. Traces print as such calls.
+    The method named ``primitive`` makes the step. Traces print as calls of it.
     """
 
     primitive: ClassVar[str]
-    on_schedule: ClassVar[bool] = False
-    returns_loops: ClassVar[bool] = False
-    spread: ClassVar[str] = ""
-
-    stage: str
 
     def __init_subclass__(cls) -> None:
-        _PRIMITIVES[cls.primitive] = cls
+        if "primitive" in vars(cls):
+            _PRIMITIVES[cls.primitive] = cls
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         """The state after this step, after a check that the step itself is legal. Each primitive has its own."""
@@ -58,6 +52,31 @@ class Step:
 
     def call(self, write: Callable[[object], str]) -> str:
         """The call that makes this step, as Python; ``write`` gives the text of a value."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.call(literal)
+
+    def __repr__(self) -> str:
+        return one_line(str(self))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StageStep(Step):
+    """Base of the steps that change a stage, ``stage``.
+
+    The method of ``StageView`` named ``primitive`` (of ``Schedule``, if ``on_schedule``) makes the step: it takes the
+    fields behind ``stage`` in order, those with a default by name; of the field named ``spread`` the items one by one.
+    It gives the loops that the step makes if ``returns_loops``.
+    """
+
+    on_schedule: ClassVar[bool] = False
+    returns_loops: ClassVar[bool] = False
+    spread: ClassVar[str] = ""
+
+    stage: str
+
+    def call(self, write: Callable[[object], str]) -> str:
         given = [write(self.stage)] if self.on_schedule else []
         for f in fields(self)[1:]:
             value = getattr(self, f.name)
@@ -69,12 +88,6 @@ class Step:
                 given.append(f"{f.name}={write(value)}")
         target = "s" if self.on_schedule else f"s[{literal(self.stage)}]"
         return f"{target}.{self.primitive}({', '.join(given)})"
-
-    def __str__(self) -> str:
-        return self.call(literal)
-
-    def __repr__(self) -> str:
-        return one_line(str(self))
 
 
 def _json_value(value: object) -> JsonValue:

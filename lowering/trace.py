@@ -62,7 +62,7 @@ class Trace(Sequence[Step]):
         return "\n".join(map(str, self.steps) if self.start is None else python_lines(self.steps, self.start))
 
     def to_json(self) -> str:
-        """JSON text, one step a line: ``{"version": 1, "steps": [{"primitive": "split", "stage": "C", …}, …]}``."""
+        """JSON text, one step a line: ``{"version": 2, "steps": [{"primitive": "split", "stage": "C", …}, …]}``."""
         return steps_text(self.steps)
 
     @classmethod

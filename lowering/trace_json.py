@@ -12,8 +12,9 @@ from ..base.errors import TraceError
 from ..base.typed_data import NO_VALUE, shown, type_text, typed_value
 from .step import Step, primitives
 
-VERSION = 1
-"""Of the form of the text; it grows when a program that reads the old form would misread the new one."""
+VERSION = 2
+"""Of the form of the text; it grows when a program that reads the old form would misread the new one. In version 1
+there were no decisions."""
 
 
 def steps_text(steps: Iterable[Step]) -> str:
@@ -33,8 +34,8 @@ def read_steps(source: str | bytes | Mapping[str, object]) -> tuple[Step, ...]:
     if not isinstance(data, Mapping):
         raise TraceError(f"a trace is a JSON object with 'version' and 'steps', found {shown(data)}")
     version, steps = data.get("version"), data.get("steps")
-    if version != VERSION or isinstance(version, bool):
-        raise TraceError(f"this loopwright reads version {VERSION} of traces, found version {shown(version)}")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise TraceError(f"this loopwright reads traces up to version {VERSION}, found version {shown(version)}")
     if not isinstance(steps, Sequence) or isinstance(steps, str):
         raise TraceError(f"the 'steps' of a trace are an array, found {shown(steps)}")
     unknown = [str(key) for key in data if key not in ("version", "steps")]

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from .report import literal
 from .state import ScheduleState, Stage
-from .step import Step
+from .step import StageStep, Step
 
 
 def python_lines(steps: Sequence[Step], start: ScheduleState) -> list[str]:
@@ -25,10 +25,9 @@ def python_steps(steps: Sequence[Step], start: ScheduleState) -> list[list[str]]
     for step in steps:
         lines = [names.fetch(stage) for stage in state.stages if names.lack(stage, step)]
         call = step.call(names.write)
-        known = state.stage(step.stage).loops
-        state = step.apply(state)
-        if step.returns_loops:
-            stage = state.stage(step.stage)
+        before, state = state, step.apply(state)
+        if isinstance(step, StageStep) and step.returns_loops:
+            stage, known = state.stage(step.stage), before.stage(step.stage).loops
             call = f"{names.make(stage, [loop for loop in stage.loops if loop not in known])} = {call}"
         found.append([*lines, call])
     return found

@@ -25,7 +25,7 @@ def schedule_around(
 
     It is the function's output if that is the only one and has the anchor's shape; else it is the anchor.
     """
-    schedule = create_schedule(list(outputs))
+    schedule = create_schedule(outputs)
     whole = len(outputs) == 1 and len(outputs[0].shape) == len(anchor.shape)
     fits = whole and all(a is b for a, b in zip(outputs[0].shape, anchor.shape, strict=True))
     main = outputs[0] if fits else anchor

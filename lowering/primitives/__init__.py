@@ -2,6 +2,7 @@
 
 from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
+from .decide import Decide
 from .hints import Annotate, Prefetch
 from .loop_shape import Fuse, Reorder, Split
 from .placement import ComputeAt, ComputeInline, ComputeRoot, ReverseComputeAt
@@ -17,6 +18,7 @@ __all__ = [
     "ComputeAt",
     "ComputeInline",
     "ComputeRoot",
+    "Decide",
     "Fuse",
     "Parallel",
     "Prefetch",

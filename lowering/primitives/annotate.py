@@ -12,7 +12,7 @@ from ..report import literal, schedule_error
 from ..rules.annotations import MOST_ITERATIONS, check_annotated_extents, check_vector_nesting
 from ..rules.loops import require_serial, stage_with_changeable_loops, stage_with_loops
 from ..state import ScheduleState, Stage
-from ..step import Step
+from ..step import StageStep
 
 
 def _refuse_reduction(state: ScheduleState, stage: Stage, loop: str, primitive: str, verb: str) -> None:
@@ -55,7 +55,7 @@ def _factored(state: ScheduleState, stage: Stage, loop: str, primitive: str) -> 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Vectorize(Step):
+class Vectorize(StageStep):
     """Run all iterations of a loop in lock step, as one vector operation.
 
     Preconditions: the loop stands, is serial, runs over a spatial axis, and has a constant extent of at most 256;
@@ -101,7 +101,7 @@ class Vectorize(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unroll(Step):
+class Unroll(StageStep):
     """Write out the iterations of a loop one after the other.
 
     Preconditions: the loop stands, is serial, and has a constant extent of at most 4096.
@@ -125,7 +125,7 @@ class Unroll(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Parallel(Step):
+class Parallel(StageStep):
     """Spread the iterations of a loop over threads.
 
     Preconditions: the loop stands, is serial, runs over a spatial axis, is not inside a vectorized loop, and is not the

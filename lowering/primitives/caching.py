@@ -19,7 +19,7 @@ from ..nest.scans import scan_of, starting_place
 from ..report import literal, schedule_error
 from ..rules.placement import check_placements
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
-from ..step import Step
+from ..step import StageStep
 from .storage import check_scope
 
 NOT_FINITE: Mapping[str, float] = {name: float(name) for name in ("inf", "-inf", "nan")}
@@ -35,7 +35,7 @@ def _same_axes(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CacheRead(Step):
+class CacheRead(StageStep):
     """Copy a tensor into a stage of its own, which the named readers read instead.
 
     Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it, ``pad`` what it holds
@@ -122,7 +122,7 @@ class CacheRead(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CacheWrite(Step):
+class CacheWrite(StageStep):
     """Compute a stage in memory of its own, and copy the result into its tensor.
 
     Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation.

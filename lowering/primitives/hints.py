@@ -9,7 +9,7 @@ from typing import ClassVar
 from ..report import schedule_error
 from ..rules.loops import stage_with_changeable_loops
 from ..state import PrefetchAt, ScheduleState
-from ..step import Step
+from ..step import StageStep
 
 MAX_DISTANCE = 1 << 20
 """Most iterations that a prefetch may be ahead."""
@@ -21,7 +21,7 @@ KEYS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Prefetch(Step):
+class Prefetch(StageStep):
     """Fetch into the cache, in each iteration of a loop, what an iteration further on reads of a tensor, or stores.
 
     Arguments: ``tensor``, the stage that computes it, perhaps this one; ``distance``, how many iterations ahead. One
@@ -67,7 +67,7 @@ class Prefetch(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Annotate(Step):
+class Annotate(StageStep):
     """Write a note at a loop: one that we understand, or one for tools of your own.
 
     Arguments: ``key`` and ``value``. ``"partition"`` False keeps a loop whole, where else it would be split into a part

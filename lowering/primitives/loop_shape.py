@@ -17,7 +17,7 @@ from ..rules.loops import require_serial, require_unattached, stage_with_changea
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
-from ..step import Step
+from ..step import StageStep
 
 
 def _with_loops(stage: Stage, made: Mapping[str, Loop], relation: Relation, leaves: tuple[str, ...]) -> Stage:
@@ -34,7 +34,7 @@ def _new_loop(stage: Stage, offset: int, name: str, reduce: bool) -> Loop:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Split(Step):
+class Split(StageStep):
     """Split a loop in two, ``loop = outer * extent(inner) + inner``.
 
     Arguments: ``factor``, the extent of the inner loop, or ``nparts``, that of the outer: a positive integer.
@@ -124,7 +124,7 @@ class Split(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Fuse(Step):
+class Fuse(StageStep):
     """Make one loop of two that stand directly inside each other, ``fused = outer * extent(inner) + inner``.
 
     Preconditions: both stand and are serial, the inner directly inside the outer, both over spatial axes or both over
@@ -177,7 +177,7 @@ class Fuse(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reorder(Step):
+class Reorder(StageStep):
     """Put loops into the given order, outermost first, in the places that they hold together.
 
     Preconditions: all stand, no stage is computed at a loop whose enclosing loops would change, and no parallel loop

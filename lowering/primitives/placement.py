@@ -13,7 +13,7 @@ from ..rules.annotations import check_annotated_extents
 from ..rules.loops import stage_with_changeable_loops, stage_with_loops
 from ..rules.placement import call_inside, check_placements, loop_around_readers, placed_by, readers
 from ..state import After, At, Inlined, Root, ScheduleState, Stage
-from ..step import Step
+from ..step import StageStep
 
 
 def _refuse_output(state: ScheduleState, stage: Stage, verb: str) -> None:
@@ -84,7 +84,7 @@ def _advise_reader(state: ScheduleState, reader: Stage, step: ComputeAt) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ComputeAt(Step):
+class ComputeAt(StageStep):
     """Compute a stage inside a loop of another: in each iteration just the part that the iteration reads.
 
     Preconditions: the loop stands, every stage that reads this one runs inside that loop, the stage is no output and no
@@ -130,7 +130,7 @@ class ComputeAt(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReverseComputeAt(Step):
+class ReverseComputeAt(StageStep):
     """Compute a stage inside a loop of its producer: in each iteration the part whose producers it has finished.
 
     So a tile of a product gets its bias and activation while it is in registers or cache (epilogue fusion). The stage
@@ -169,7 +169,7 @@ class ReverseComputeAt(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ComputeInline(Step):
+class ComputeInline(StageStep):
     """Compute a stage's elements where they are read; it gets no memory and no loops.
 
     Preconditions: the stage is no input, no output, no reduction, and no stage is computed inside it.
@@ -214,7 +214,7 @@ class ComputeInline(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ComputeRoot(Step):
+class ComputeRoot(StageStep):
     """Compute a stage whole, before the stages that read it: takes back compute_at and compute_inline.
 
     Preconditions: the stage is no input, and it reads no stage that is computed in the loops it would leave.

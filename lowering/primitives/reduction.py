@@ -21,11 +21,11 @@ from ..rules.loops import require_serial, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
-from ..step import Step
+from ..step import StageStep
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RFactor(Step):
+class RFactor(StageStep):
     """Make a reduction loop an axis of a new stage, which folds the terms along the other reduction loops; the stage
     then folds the new one's elements along that axis, which can be vectorized or run in parallel in the new stage.
 

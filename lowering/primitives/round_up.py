@@ -15,11 +15,11 @@ from ..rules.loops import require_serial, require_unattached, stage_with_changea
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..state import Loop, RoundUpRelation, ScheduleState
-from ..step import Step
+from ..step import StageStep
 
 
 @dataclass(frozen=True, slots=True)
-class RoundUp(Step):
+class RoundUp(StageStep):
     """Let a loop run on beyond its end, so that its tiles are full and no condition is left of it.
 
     Arguments: ``factor``, of which the new extent is the next multiple, or ``to``, the new extent itself, at least that

@@ -16,7 +16,7 @@ from ..index_map import index_map
 from ..nest.scans import scan_of
 from ..report import schedule_error
 from ..state import Inlined, ScheduleState, Stage, StrideAlignment
-from ..step import Step
+from ..step import StageStep
 
 MAX_ALIGNMENT = 4096
 """Largest factor of ``storage_align``, in elements."""
@@ -62,7 +62,7 @@ def _laid_out_by_loops(state: ScheduleState, name: str, verb: str) -> Stage:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SetScope(Step):
+class SetScope(StageStep):
     """Say in which kind of memory a stage's elements are kept.
 
     Arguments: ``scope``. ``"global"`` is the heap; ``"local"`` the stack, if the size is constant and at most 16 KiB,
@@ -86,7 +86,7 @@ class SetScope(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StorageAlign(Step):
+class StorageAlign(StageStep):
     """Pad a stage's memory so that the stride of a dimension is a multiple of a factor, plus an offset.
 
     Rows that begin on cache lines, or that do not all fall into the same cache sets. ``dim`` counts the dimensions of
@@ -129,7 +129,7 @@ class StorageAlign(Step):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TransformLayout(Step):
+class TransformLayout(StageStep):
     """Choose where each element of a stage is stored. The loops stay as they are.
 
     Arguments: ``index_map``, a function of the indices or its text, that gives the indices in memory. It is made of the

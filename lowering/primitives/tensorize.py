@@ -10,12 +10,12 @@ from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.ragged import has_ragged_loops
 from ..state import ScheduleState, Tensorized
-from ..step import Step
+from ..step import StageStep
 from ..tensor_intrinsic import intrinsic_named
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tensorize(Step):
+class Tensorize(StageStep):
     """Replace a loop and all loops inside it by the code of an intrinsic.
 
     Arguments: ``intrinsic``, the name under which ``lw.declare_intrinsic`` keeps it.

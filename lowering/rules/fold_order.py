@@ -52,6 +52,13 @@ def check_fold_order(state: ScheduleState, stage_name: str, before: ScheduleStat
 
 def require_order_of_definition(state: ScheduleState) -> None:
     """Refuse a schedule that rounds the results of its float reductions otherwise than their definitions do."""
+    for decision in state.decisions:
+        if decision.reorders_sum and decision.value != decision.default:
+            raise ScheduleError(
+                f"strict precision folds the terms of a float reduction in the order of its definition, but the "
+                f"decision {decision.name!r} changes it where it is {decision.value!r}\nLeave it at "
+                f"{decision.default!r}, or build it with precision='standard'."
+            )
     for stage in state.stages:
         reduction = stage.compute.reduction if stage.is_compute else None
         if reduction is None or not _rounds(reduction.combiner):

@@ -77,6 +77,8 @@ def apply_step(s, step):
         case "prefetch":
             read = [other for other in stages if stage in s.state.consumers(other)] or computed
             view.prefetch(read[y % len(read)].name, loop, number)
+        case "decide":
+            s.decide(("rows", "pack", "")[x % 3], [1, 2, False, "b"][: y % 5], (1, 2, False)[which % 3])
         case "annotate":
             key = ("partition", "mine.note", "mine.other", "partiton")[y % 4]
             view.annotate(loop, key, False if key == "partition" else number)

@@ -67,6 +67,7 @@ def tile(s):
 
 
 GOLDEN = {
+    "decide": (inline, lambda s: s.decide("rows", [1, 2, 4], 2, value=4), INLINED, INLINED),
     "split": (
         inline,
         lambda s: s["C"].split("C#0", factor=4),

@@ -126,6 +126,12 @@ def rfactor(s, A, C, D):
     s[partial].vectorize(s[partial].op.axis[1])
 
 
+def decide(s, A, C, D):
+    s.decide("rows", [1, 2, 4], 2, value=4)
+    s.decide("order", ["C#0", "s"], "s")
+    s.decide("pack", [False, True], True, reorders_sum=True)
+
+
 CASES = [
     split,
     fuse,
@@ -146,6 +152,7 @@ CASES = [
     tensorize,
     prefetch,
     annotate,
+    decide,
     rfactor,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
@@ -228,14 +235,22 @@ def test_the_python_of_a_trace_names_loops_as_the_nest_does():
     assert str(s.trace[0]) == 's["D"].split("D#0", factor=4)'
 
 
+def test_traces_of_the_first_version_are_read_and_replayed():
+    s = made(split)
+    old = s.trace.to_json().replace('"version": 2', '"version": 1')
+    again = fresh(s)
+    again.replay(lw.Trace.from_json(old))
+    assert same_state(again.state, s.state)
+
+
 def test_the_json_of_a_trace_has_one_step_a_line():
     s = made(reorder)
     assert s.trace.to_json().splitlines() == [
-        '{"version": 1, "steps": [',
+        '{"version": 2, "steps": [',
         '  {"primitive": "reorder", "stage": "C", "loops": ["C#2", "C#1", "C#0"]}',
         "]}",
     ]
-    assert lw.create_schedule(matmul()[2]).trace.to_json() == '{"version": 1, "steps": []}\n'
+    assert lw.create_schedule(matmul()[2]).trace.to_json() == '{"version": 2, "steps": []}\n'
 
 
 def test_a_trace_that_is_illegal_for_another_shape_names_the_step_and_changes_nothing():
@@ -301,8 +316,9 @@ def step(**changes):
         ("[" * 100_000, "not the JSON text of a trace"),
         (b"\xff\xfe", "not the JSON text of a trace"),
         ("[]", r"a JSON object with 'version' and 'steps', found \[\]"),
-        ('{"steps": []}', "reads version 1 of traces, found version null"),
-        ('{"version": 2, "steps": []}', "reads version 1 of traces, found version 2"),
+        ('{"steps": []}', "reads traces up to version 2, found version null"),
+        ('{"version": 3, "steps": []}', "reads traces up to version 2, found version 3"),
+        ('{"version": 0, "steps": []}', "reads traces up to version 2, found version 0"),
         ('{"version": true, "steps": []}', "found version true"),
         ('{"version": 1, "steps": "split"}', 'are an array, found "split"'),
         ('{"version": 1, "steps": [], "shape": 3}', "only, found 'shape'"),
