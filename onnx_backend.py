@@ -101,7 +101,7 @@ class LoopwrightBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """CPU only."""
+        """Whether models run on a device: on ``CPU`` only."""
         return device.split(":", 1)[0] == "CPU"
 
 

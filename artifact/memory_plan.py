@@ -17,7 +17,8 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """From the step that writes a value to the last one that reads it, both counted; ``size`` is in bytes."""
+    """The steps during which a value is needed: from the one that writes it to the last one that reads it, both
+    counted; ``size`` is in bytes."""
 
     size: int
     first: int

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class LoopwrightError(Exception):
-    """Base of all errors that loopwright raises on purpose."""
+    """The base class of all errors that loopwright raises on purpose."""
 
 
 class ExpressionError(LoopwrightError, TypeError):

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 def inputs_of_file(path: Path) -> list[ModelInput]:
-    """Those of an ONNX model; its weights are not read."""
+    """The inputs of an ONNX model; its weights are not read."""
     proto, _ = load_model(path, mapped=True)
     return inputs_of_graph(proto.graph)
 

@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def exits_silently() -> Iterator[None]:
-    """In this context ctrl-c ends the process at once, with nothing to tell: an exception would come out in the middle
+    """A context in which Ctrl-C ends the process at once, without a message: an exception would come out in the middle
     of an import, where libraries print it or turn it into another. Python's own handler is put back at the end; any
     other stays."""
     replaced = signal.getsignal(signal.SIGINT) is signal.default_int_handler

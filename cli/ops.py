@@ -155,7 +155,7 @@ def _onnx_table() -> Iterator[str]:
 
 
 def _implementations(target: Target) -> dict[Op, dict[str, int]]:
-    """For each operator, its implementations and their priorities, in order of registration.
+    """The implementations of each operator and their priorities, in order of registration.
 
     A strategy may offer some for certain calls only. So calls are made of sample arguments, wherever these fit.
     """

@@ -11,7 +11,8 @@ WIDTH = 140
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most ``limit`` lines, none too wide; of neighbours that differ in numbers only, the first few."""
+    """The text in at most ``limit`` lines, none too wide. Of neighbours that differ in numbers only, the first few are
+    kept."""
     lines = list(_without_runs(text.splitlines()))
     shown = [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines[:limit]]
     return "\n".join([*shown, f"… {len(lines) - limit} more lines"] if len(lines) > limit else shown)

@@ -19,8 +19,8 @@ _WITH_CONSTANT = frozenset({"Add", "Sub", "Mul", "Div"})
 
 
 def weight_extents(graph: GraphProto, ranks: Mapping[str, int]) -> dict[str, dict[int, int]]:
-    """By the names of inputs, the extents of their axes, as far as the first operators with weights that read them
-    tell. ``ranks`` are those of the inputs."""
+    """The extents of the inputs' axes, by the names of inputs, as far as the first operators with weights that read
+    them tell. ``ranks`` are those of the inputs."""
     weights = _weights(graph)
     readers: dict[str, list[NodeProto]] = defaultdict(list)
     for node in graph.node:

@@ -91,5 +91,5 @@ def widen_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value
 
 
 def narrow_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, kind: DType) -> llvm_ir.Value:
-    """Back from ``widen_small``, rounded."""
+    """The value that ``widen_small`` widened, rounded back to its own dtype."""
     return narrow(builder, kind, value, target) if is_small_float(kind) else value

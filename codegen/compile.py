@@ -1,4 +1,5 @@
-"""From an IRModule to machine code: emission, LLVM's passes, an object file's bytes; the cache stands before LLVM."""
+"""Compiles an IRModule to machine code: emission, LLVM's passes, an object file's bytes; the cache stands before
+LLVM."""
 
 from __future__ import annotations
 

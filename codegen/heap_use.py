@@ -18,15 +18,15 @@ from .allocation import heap_bytes, place
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeapUse:
-    """Bytes at the most: ``once``, and for ``each`` thread that runs."""
+    """The most bytes of heap memory that a function uses: ``once``, and for ``each`` thread that runs."""
 
     once: Expr = ZERO
     each: Expr = ZERO
 
 
 def heap_use(func: PrimFunc) -> HeapUse:
-    """That of a function whose parallel loops are still part of it. An allocation whose size depends on more than the
-    function's symbolic dimensions is not counted."""
+    """The heap memory of a function whose parallel loops are still part of it. An allocation whose size depends on more
+    than the function's symbolic dimensions is not counted."""
     found = _use(func.body, set(symbolic_dims(func)))
     return HeapUse(simplify(found.once), simplify(found.each))
 

@@ -133,11 +133,11 @@ class Int:
         return self._make(self.lanes.builder.shl(self.value, self.same(count).value))
 
     def __rshift__(self, count: Int | int) -> Int:
-        """Logical: zeros come in."""
+        """A logical shift: zeros come in from the left."""
         return self._make(self.lanes.builder.lshr(self.value, self.same(count).value))
 
     def _compare(self, op: str, other: Int | int) -> Mask:
-        """Signed."""
+        """A comparison of signed integers, lane by lane."""
         return Mask(self.lanes, self.lanes.builder.icmp_signed(op, self.value, self.same(other).value))
 
     def __lt__(self, other: Int | int) -> Mask:
@@ -265,7 +265,7 @@ class Float:
         return Int(self.lanes, self.lanes.builder.bitcast(self.value, kind), self.bits)
 
     def convert(self, bits: int) -> Float:
-        """To float32 or float64, rounded to nearest."""
+        """The number as float32 or float64, rounded to nearest."""
         if bits == self.bits:
             return self
         kind = self.lanes.type_of(float_type(bits))

@@ -287,9 +287,9 @@ def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value
 
 
 def lanes_behind_mask(buffer: Buffer, index: Expr, condition: Expr) -> tuple[Expr, tuple[int, ...]] | None:
-    """As ``lane_offsets``, of lanes that are no neighbours, so that the mask would make them a gather, if a few vectors
-    span them that may be read all the same: all lanes are inside the buffer, or it is known which ones the mask hides.
-    These are put where one is that it does not hide."""
+    """Lanes as ``lane_offsets`` gives them, for a masked load of elements that are no neighbours, which would be a
+    gather. None unless a few vectors span these elements and may be read whole: all lanes are inside the buffer, or it
+    is known which ones the mask hides. These are put where one is that it does not hide."""
     near, ramp, shown = lane_offsets(index), as_ramp(index), known_lanes(condition)
     if near is None or (ramp is not None and const_int(ramp[1]) in (-1, 0, 1)):
         return None
@@ -312,7 +312,7 @@ def _few_vectors_span(offsets: Sequence[int]) -> bool:
 
 
 def shuffled_lanes(index: Expr, masked: bool) -> tuple[Expr, tuple[int, ...]] | None:
-    """As ``lane_offsets``, if the lanes are loaded as the few vectors that span them, and shuffled."""
+    """Lanes as ``lane_offsets`` gives them, if they are loaded as the few vectors that span them, and shuffled."""
     near = lane_offsets(index) if not masked and as_ramp(index) is None else None
     return near if near is not None and _few_vectors_span(near[1]) else None
 

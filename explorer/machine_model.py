@@ -28,8 +28,8 @@ MOST_LOOPS = 12
 
 
 def predictions(report: VectorReport, nest: Nest, target: Target) -> tuple[LoopPrediction, ...]:
-    """Those for the innermost loops of a report, without copies for borders: first the loop that takes the most cycles
-    in all iterations. Only the code of x86-64 is read."""
+    """The predictions for the innermost loops of a report, without copies for borders: first the loop that takes the
+    most cycles in all iterations. Only the code of x86-64 is read."""
     loops = [loop for loop in report.code if loop.innermost and not loop.tail and loop.origin]
     work = [(loop, loop_work(loop.instructions)) for loop in loops]
     work.sort(key=lambda item: -_iterations(nest, item[0].origin) * max(b.cycles for b in bounds(item[1], target)))

@@ -1,4 +1,4 @@
-"""From a document to the page: one HTML file with all in it, which asks nothing of any network.
+"""Writes a document as a page: one HTML file that has everything in it, and loads nothing from any network.
 
 Names and texts come from models and users: they reach the page as packed JSON only, whose letters and digits cannot end
 the script around them, and ``assets/`` sets them as text, never as markup. The page's policy lets no other script run.

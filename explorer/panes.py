@@ -1,4 +1,4 @@
-"""From the stages of a schedule to the panes of the page: each line knows those of another pane that it comes from.
+"""Makes the panes of the page from the stages of a schedule: each line knows those of another pane that it comes from.
 
 computes ← nest without steps ← nest after each step; below the last of these: the trace, and each pass;
 below the lowered module: LLVM IR and assembly; below the nest, what a machine model says of its loops

@@ -1,4 +1,4 @@
-"""From model files to graphs: ONNX, in all its operator versions."""
+"""Makes graphs of model files: of ONNX, in all its operator versions."""
 
 from .importer import from_onnx
 

@@ -30,7 +30,7 @@ Axes: TypeAlias = int | tuple[int, ...] | None
 
 
 class ArrayOperators(Operators["Value", "Node"]):
-    """Base of all nodes. What is not a tensor refuses all of it with a ``TypeInferenceError``.
+    """The base class of all nodes. What is not a tensor refuses all of it with a ``TypeInferenceError``.
 
     Operands have the dtype that numpy's promotion gives (NEP 50), in which constants (Python's numbers, and arrays)
     count by their kind only: ``x * 2``, ``x + np.ones(3)`` and ``x @ w`` have the dtype of a float32 ``x``.

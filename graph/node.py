@@ -38,7 +38,7 @@ class OpBase:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class NodeBase(ArrayOperators):
-    """Base of all nodes."""
+    """The base class of all nodes."""
 
     type: Type = field(init=False)
 

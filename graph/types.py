@@ -31,7 +31,7 @@ from ..ir.simplify import simplify
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, repr=False)
 class TypeNode(metaclass=Interned):
-    """Base of all types."""
+    """The base class of all types."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))

@@ -67,7 +67,7 @@ def rewrite(root: Node, fn: Callable[[Node], Node | None]) -> Node:
 
 
 def users(root: Node) -> Mapping[Node, tuple[Node, ...]]:
-    """For each node, the nodes that use it, in order; one that uses it twice stands twice."""
+    """The nodes that use each node, in order; one that uses it twice stands twice."""
     found: dict[Node, list[Node]] = {}
     for node in post_order(root):
         found.setdefault(node, [])

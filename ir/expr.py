@@ -65,7 +65,7 @@ MAX_LANES = 256
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ExprNode(Operand, metaclass=Interned):
-    """Base of all expression nodes. ``dtype`` is derived by each node from its operands.
+    """The base class of all expression nodes. ``dtype`` is derived by each node from its operands.
 
     ``normal_form`` is not there until ``linear_of`` puts it there.
     """

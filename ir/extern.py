@@ -148,7 +148,7 @@ class Region:
 
     @property
     def bounds(self) -> tuple[tuple[Expr, Expr], ...]:
-        """For each dimension of the buffer the first index of the region, and the one behind the last."""
+        """The first index of the region in each dimension of the buffer, and the one behind the last."""
         if self.strides is None:
             return tuple((low, low + count) for low, count in zip(self.begin, self.extents, strict=True))
         low = high = self.begin[0]

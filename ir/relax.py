@@ -45,7 +45,7 @@ def relax(e: Expr, ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Rang
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Between what variables run, and all that is known where they do: made once, it bounds many expressions."""
+    """The ranges of variables, and all that is known where they hold. Made once, it bounds many expressions."""
 
     ranges: Mapping[Var, Range]
     facts: Facts

@@ -64,7 +64,7 @@ def _is_even(value: np.float64) -> bool:
 
 
 def _odd_float32(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """To float32; where that is inexact, towards the neighbour whose last bit is 1."""
+    """The values as float32, rounded to odd: where that is inexact, to the neighbour whose last bit is 1."""
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
         values = _sticky(values)
     exact = values.astype(np.float64)

@@ -48,7 +48,7 @@ PLAIN_TAIL = ("tail", "plain")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StmtNode:
-    """Base of all statements."""
+    """The base class of all statements."""
 
     def __str__(self) -> str:
         from .printer import stmt_text  # the printer knows all nodes

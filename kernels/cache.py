@@ -23,7 +23,8 @@ class _Entry:
 
 
 class SpecializationCache:
-    """At most ``capacity`` specialisations: those asked for last. ``name`` is that of the function, for errors."""
+    """A cache of at most ``capacity`` specialisations, those asked for last. ``name`` is that of the function, for
+    errors."""
 
     def __init__(self, name: str, capacity: int) -> None:
         self._name = name

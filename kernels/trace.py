@@ -1,4 +1,5 @@
-"""From a function of tensors and its arguments to a kernel: call it once, schedule what it returns, compile."""
+"""Makes a kernel of a function of tensors and its arguments: calls it once, schedules what it returns, and compiles
+that."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def specialize(
 
 @contextmanager
 def _naming(call: str) -> Iterator[None]:
-    """In the block, mistakes in what is computed or scheduled are told with the kernel and its arguments."""
+    """A context in which errors in what is computed or scheduled name the kernel and its arguments."""
     try:
         yield
     except (ExpressionError, TypeInferenceError, ScheduleError) as error:

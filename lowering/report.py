@@ -44,7 +44,7 @@ def schedule_error(state: ScheduleState, problem: str, advice: str, loops: Itera
 
 
 def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleError:
-    """For a loop id that is not a leaf: says what became of it."""
+    """The error for a loop that no longer stands, which says what became of it."""
     if loop not in stage.loops:
         known = ", ".join(_names_and_ids(stage, stage.leaves)) or "none"
         return schedule_error(

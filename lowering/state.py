@@ -136,7 +136,7 @@ class Tensorized:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchAt:
-    """In each iteration of a loop, what the one ``distance`` later reads of a stage's tensors is fetched."""
+    """A prefetch: each iteration of a loop fetches what the one ``distance`` later reads of a stage's tensors."""
 
     tensor: str
     loop: str

@@ -25,7 +25,8 @@ def primitives() -> Mapping[str, type[Step]]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Step:
-    """Base of all steps. Fields are stage names, loop ids and plain values, so that a step is a record of JSON.
+    """The base class of all steps. Fields are stage names, loop ids and plain values, so that a step is a record of
+    JSON.
 
     The method named ``primitive`` makes the step. Traces print as calls of it.
     """

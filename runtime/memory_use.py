@@ -17,9 +17,10 @@ from .dimensions import check_shape, make_plan
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes. ``weights`` are held once, whatever the number of executors; ``code``, as object files, once for each set
-    of threads that it is linked to. ``arena`` are the intermediates of all executors, ``outputs`` the new arrays of as
-    many runs at once, ``kernels`` what these take while they run, such as panels that they pack.
+    """The memory of an engine, in bytes. ``weights`` are held once, whatever the number of executors; ``code``, as
+    object files, once for each set of threads that it is linked to. ``arena`` are the intermediates of all executors,
+    ``outputs`` the new arrays of as many runs at once, ``kernels`` what these take while they run, such as panels that
+    they pack.
     """
 
     weights: int
@@ -56,8 +57,8 @@ class Loading:
 def memory_use(
     model: CompiledModel, loadings: Sequence[Loading], shapes: Mapping[str, Sequence[int]] | None
 ) -> MemoryUse:
-    """For inputs of these shapes, which a model without symbolic dimensions has no need of. ``loadings`` are those of
-    each executor."""
+    """The memory that an engine takes for inputs of these shapes, which a model without symbolic dimensions has no need
+    of. ``loadings`` are those of each executor."""
     executors = len(loadings)
     plan = make_plan(model, _input_shapes(model, {} if shapes is None else shapes))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)

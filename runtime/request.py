@@ -19,7 +19,8 @@ Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], Outputs]
 
 
 class Request:
-    """Made by ``engine.request()``. Phases out of order are a ``RuntimeArgumentError``, which says what to call."""
+    """One run of an engine in phases, made by ``engine.request()``. Phases out of order raise ``RuntimeArgumentError``,
+    which says what to call."""
 
     def __init__(self, signature: Signature, run: Run) -> None:
         self._name = signature.name

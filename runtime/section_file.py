@@ -53,7 +53,7 @@ def write_sections(path: Path, content: object, sections: Sequence[Section]) -> 
 
 
 def _bytes_of(section: Section) -> memoryview:
-    """Not copied, unless an array is not contiguous."""
+    """The bytes of a section, without a copy unless its array is not contiguous."""
     if isinstance(section, bytes):
         return memoryview(section)
     return np.ascontiguousarray(section).reshape(-1).view(np.uint8).data

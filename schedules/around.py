@@ -40,8 +40,8 @@ def schedule_around(
 def schedule_around_sums(
     anchor: Tensor, sums: Tensor, outputs: Sequence[Tensor], keep: Sequence[Tensor], target: Target
 ) -> tuple[Schedule, Tensor, Tensor]:
-    """As ``schedule_around``, of an anchor that is made of ``sums``, or is them; gives the schedule, the tensor that
-    sums and the one to tile, for which a tile of sums is computed at a time.
+    """Schedule what is fused around an anchor that is made of ``sums``, or is them, as ``schedule_around`` does; gives
+    the schedule, the tensor that sums and the one to tile, for which a tile of sums is computed at a time.
 
     The sums are written to memory of their own, and then copied, only where they are to be tiled themselves: as the
     function's output, or for what has another shape.

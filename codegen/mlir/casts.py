@@ -19,7 +19,7 @@ def widened(w: Writer, value: Value, kind: DType) -> Value:
 
 
 def narrowed(w: Writer, value: Value, kind: DType) -> Value:
-    """Back from ``widened``, rounded."""
+    """The value that ``widened`` widened, rounded back to its own dtype."""
     return w.convert("arith.truncf", value, type_of(kind)) if is_small_float(kind) else value
 
 

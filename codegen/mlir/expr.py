@@ -107,7 +107,7 @@ class MlirExprEmitter:
         return None
 
     def _last_change(self, node: Expr) -> int:
-        """When what the expression reads was stored into."""
+        """The time at which memory that the expression reads was last stored to."""
         read = self._memory_of(node)
         return max(self._changed.get(data, 0) for data in (None, *read)) if read else 0
 

@@ -295,7 +295,7 @@ class _FunctionEmitter:
             self._end(given)
 
     def _carried(self, slots: Sequence[Slot]) -> tuple[list[Value], list[Value], str]:
-        """For slots that a region hands on: its arguments, its results, and what stands before its operation."""
+        """What a region needs to hand these slots on: its arguments, its results, and the text before its operation."""
         arrays = [self.registers.array(slot) for slot in slots]
         types = [type_of(array.kind) for array in arrays]
         if not slots:
@@ -318,7 +318,7 @@ class _FunctionEmitter:
         return f"scf.yield {names} : {_types(values)}" if values else "scf.yield"
 
     def _after(self, stored: Slots, carried: Sequence[Slot], results: Sequence[Value]) -> None:
-        """Behind a region: what it stored without handing it on is out of sight."""
+        """Take note that a region has ended: what it stored without handing it on cannot be seen behind it."""
         for slot in stored:
             self.slots.pop(slot, None)
         self.slots.update(zip(carried, results, strict=True))

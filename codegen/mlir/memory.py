@@ -43,7 +43,7 @@ class MlirMemoryEmitter:
         self._memories: dict[Var, MlirMemory] = {}
 
     def declare(self, buffer: Buffer, declared: Value, *, flat: bool) -> None:
-        """From here on ``declared`` is the memory of the buffer: a memref of its shape, or a ``flat`` one."""
+        """Let ``declared`` be the memory of the buffer from here on: a memref of its shape, or a ``flat`` one."""
         memory = MlirMemory(buffer, declared, self.writer.place())
         memory.flat = declared if flat else None
         self._memories[buffer.data] = memory

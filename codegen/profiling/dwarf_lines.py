@@ -20,7 +20,8 @@ _COPY, _ADVANCE, _ADVANCE_LINE, _CONST_ADVANCE, _FIXED_ADVANCE = 1, 2, 3, 8, 9
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """From a place in a section of code on, up to the next row's, instructions are of this line; 0 if of none."""
+    """A row of a line table: instructions from ``place`` in a section of code up to the next row's are of this line, or
+    of none if it is 0."""
 
     section: int
     place: int

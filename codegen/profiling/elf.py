@@ -63,7 +63,8 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """At ``offset`` of a section belongs the address of the symbol, plus ``addend``, in a form that ``kind`` says."""
+    """An address that a linker fills in: that of the symbol plus ``addend``, at ``offset`` of a section, in the form
+    that ``kind`` says."""
 
     offset: int
     kind: int

@@ -41,7 +41,8 @@ def _tanh_segments() -> Segments:
 
 
 def tanh(x: Float) -> Float:
-    """By segments; else 1 - 2 / (e^2|x| + 1) where that exceeds 0.55, so that the error of e^x hardly counts."""
+    """tanh(x), by a table of segments; or 1 - 2 / (e^2|x| + 1) where that exceeds 0.55, so that the error of e^x hardly
+    counts."""
     if avx512.has_tables(x):
         return by_segments(x.abs(), _tanh_segments()).copysign(x)
     z = x * x

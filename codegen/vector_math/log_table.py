@@ -89,7 +89,7 @@ def _logarithm(x: Float, base: Base) -> Float:
 
 
 def log10(x: Float, octave: tuple[float, float]) -> Float:
-    """With log 2, the ``octave``, in two parts: as one float32 it is off by 0.8 of its last bits."""
+    """log₁₀(x), with log 2, the ``octave``, in two parts: as one float32 it is off by 0.8 of its last bits."""
     k, m = avx512.split_exponent(x)
     reciprocal, minus_log = _look_up(m, _table(_TEN))
     high, low = octave

@@ -48,7 +48,8 @@ def sqrt(x: Float) -> Float:
 
 
 def rsqrt(x: Float) -> Float:
-    """For float32 with AVX-512 an estimate and a step of Newton's, which take less time than a root or a quotient."""
+    """1 / sqrt(x). For float32 with AVX-512 it is an estimate and a step of Newton's method, which take less time than
+    a root and a quotient."""
     if x.bits == 64 or not avx512.available(x):
         return 1.0 / x.sqrt()
     estimate = avx512.reciprocal_root(x)

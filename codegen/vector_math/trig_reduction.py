@@ -135,7 +135,8 @@ def _halves(x: Float) -> list[Float]:
 
 
 def _window_32(x: Float) -> tuple[Float, list[Float]]:
-    """For 24-bit numbers below 2^128: ``x`` times 2^(-26 k), and chunks k to k + 4; those before k drop out."""
+    """The window for numbers of 24 bits below 2^128: ``x`` times 2^(-26 k), and chunks k to k + 4; those before k drop
+    out."""
     scaled = x
     chunks = [x.same(c) for c in _CHUNKS[:5]]
     for k in (1, 2, 3):

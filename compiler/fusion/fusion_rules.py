@@ -1,4 +1,4 @@
-"""When calls may share a function, by the patterns of their operators; and in words, why they may not.
+"""Says when calls may share a function, by the patterns of their operators, and why others may not.
 
 A call may join its post-dominator, the *sink*, with all calls on the paths between them:
 

@@ -93,7 +93,8 @@ def _join_prologues(
     sets: _Sets,
     unfused: Collection[str],
 ) -> None:
-    """Before all else, so that nothing that costs more than moving rows is computed as they are read."""
+    """Join calls that only move rows with what reads them. This comes before all else, so that nothing that costs more
+    is computed as rows are read."""
     for node in reversed(calls):
         sink = _sink(node, dominator)
         if sink is None or used_by[node] != (sink,) or asked_alone((node, sink), unfused):

@@ -1,1 +1,1 @@
-"""In which layouts values are held: weighed by what implementations and transforms cost."""
+"""Chooses the layouts in which values are held, by what implementations and transforms cost."""

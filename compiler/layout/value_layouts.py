@@ -30,7 +30,7 @@ def placeholder(node: Node, layout: OperandLayout) -> Node:
 
 
 def placeholder_of_rank(node: Node, layout: ResultLayout, rank: int) -> Node:
-    """As ``placeholder``, with leading axes of extent 1 where the value has fewer than ``rank``."""
+    """A ``placeholder`` with leading axes of extent 1 where the value has fewer than ``rank``."""
     kind = tensor_of(node)
     missing = rank - kind.ndim
     if layout is None and missing:

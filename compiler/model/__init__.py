@@ -1,1 +1,2 @@
-"""From a planned graph to a compiled model: functions lowered and compiled by workers, cached, and placed in memory."""
+"""Makes a compiled model of a planned graph: functions are lowered and compiled by workers, cached, and placed in
+memory."""

@@ -22,8 +22,8 @@ REASON = "an alternative, which engines may measure"
 
 
 def alternatives_of(function: Function, settings: CompileSettings) -> tuple[CompileSettings, ...]:
-    """For each other implementation the settings whose records have a function compiled by it; none for symbolic
-    shapes, which go by priority."""
+    """The settings whose records have a function compiled by another implementation, for each of these; none for
+    symbolic shapes, which go by priority."""
     if packed_choice(function) is not None:
         return ()
     choice = choose(function, settings)

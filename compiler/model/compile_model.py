@@ -1,4 +1,4 @@
-"""From a graph to a compiled model: passes, fusion, one native function a group, the arena, and the entry point."""
+"""Compiles a graph to a model: passes, fusion, one native function a group, the arena, and the entry point."""
 
 from __future__ import annotations
 

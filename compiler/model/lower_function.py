@@ -1,5 +1,6 @@
-"""From a closed function to its loop nest: computes of the calls chained, the anchor's schedule applied, lowered; once
-for each of the kernels that its anchor may need. Where a schedule is refused, the next implementation is taken.
+"""Lowers a closed function to its loop nest: the computes of its calls are chained, and the anchor's schedule is
+applied and lowered, once for each of the kernels that its anchor may need. Where a schedule is refused, the next
+implementation is taken.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _check_known(function: Function, units: Sequence[Unit]) -> None:
 
 
 def _lifetimes(units: Sequence[Unit], views: Mapping[Value, View]) -> dict[Value, tuple[int, int]]:
-    """Of each value that has memory of its own, the first step that writes to it, and the last one that reads it."""
+    """The first step that writes to each value with memory of its own, and the last one that reads it."""
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
     for number, unit in enumerate(units):

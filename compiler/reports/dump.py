@@ -55,7 +55,7 @@ def unit_stage(
     settings: CompileSettings,
     wanted: str | None = None,
 ) -> list[StageText]:
-    """Of each fused function, or of the one called ``wanted``, what it computes, as the nest of its unscheduled
+    """A stage of each fused function, or of the one called ``wanted``: what it computes, as the nest of its unscheduled
     computes with the steps of its schedule, or in MLIR; or its loop nest in MLIR."""
     found = _units_named(graph, wanted)
     return [StageText(n, symbol, _unit_text(unit.function, stage, symbol, settings)) for n, symbol, unit in found]
@@ -80,7 +80,7 @@ def function_schedules(graph: Function, settings: CompileSettings, wanted: str) 
 
 
 def model_stage(model: CompiledModel, stage: Stage, wanted: str | None = None) -> list[StageText]:
-    """Of each function of a compiled model, or of the one called ``wanted``, its loop nest, LLVM IR or assembly."""
+    """The loop nest, LLVM IR or assembly of each function of a compiled model, or of the one called ``wanted``."""
     texts: dict[str, Callable[[CompiledFunction], str]] = {
         "loop": lambda function: function.loop_ir or _NO_CODE,
         "llvm": lambda function: function.llvm_ir or _NO_CODE,

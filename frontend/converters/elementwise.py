@@ -104,7 +104,8 @@ def aligned_at(x: Node, rank: int, axis: int) -> Node:
 
 
 def _legacy_broadcast(make: Binary) -> Callable[[OnnxNode], Node]:
-    """Before version 7 the second input broadcasts only if ``broadcast`` says so, aligned at ``axis`` of the first."""
+    """The converter for versions below 7, where the second input broadcasts only if ``broadcast`` says so, aligned at
+    ``axis`` of the first."""
 
     def convert(node: OnnxNode) -> Node:
         a, b = node[0], node[1]

@@ -160,7 +160,8 @@ def _qlinear_conv(node: OnnxNode) -> Node:
 
 
 def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_zero: Node | None) -> Node:
-    """In int32, of x less its zero point and of weight less its, of all or of each filter. Pads are real zeros."""
+    """The convolution in int32 of x less its zero point by the weight less its own, which is one for all filters or one
+    for each. Pads are real zeros."""
     weight, w_zero = _signed(weight, w_zero)
     rank, groups = tensor_of(x).ndim, node.integer("group", 1)
     options = window_of(node)

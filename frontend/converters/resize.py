@@ -41,7 +41,8 @@ def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
 
 @converter("Resize", 10)
 def _resize_10(node: OnnxNode) -> Node:
-    """Like Upsample, but it may shrink; then the nearest element is that above, as implementations have it."""
+    """Resize as version 10 has it: Upsample that may also shrink, and then takes the element above as the nearest, as
+    other implementations do."""
     scales = _floats(node, 1, "scales") or ()
     axes = _scaled(node, range(node.rank), scales)
     mode: Any = node.string("mode", "nearest")

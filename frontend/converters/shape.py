@@ -114,7 +114,7 @@ def _split_13(node: OnnxNode) -> Sequence[Node]:
 
 
 def _split(node: OnnxNode, sections: Sequence[int] | None) -> Sequence[Node]:
-    """Without given extents all parts are equal; since version 18 the last may be smaller."""
+    """The parts of a Split. Without given extents all are equal; since version 18 the last may be smaller."""
     axis = normalize_axis(node.integer("axis", 0), node.rank)
     count = len(node.proto.output)
     parts = node.integer("num_outputs", count) if sections is None else len(sections)

@@ -56,7 +56,8 @@ def not_equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def not_bool(a: Expr, facts: Facts) -> Expr | None:
-    """Of ordered comparisons of floats ``not`` stays: NaN makes both ``x < y`` and ``x >= y`` false."""
+    """Rules of ``not``. It stays in front of ordered comparisons of floats: NaN makes both ``x < y`` and ``x >= y``
+    false."""
     match a:
         case Const(False): return TRUE
         case Const(True): return FALSE

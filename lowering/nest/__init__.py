@@ -1,1 +1,1 @@
-"""From a schedule's state to its loop nest: which loops, which part of each stage, where, under which conditions."""
+"""Makes the loop nest of a schedule's state: which loops, which part of each stage, where, under which conditions."""

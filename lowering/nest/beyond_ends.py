@@ -41,7 +41,7 @@ class ReadBeyond:
 
 
 def ends_read(state: ScheduleState, known: Inference, stage: Stage) -> tuple[Expr, ...]:
-    """As far as a stage is read along each dimension: to the end of its tensor, or beyond it."""
+    """How far a stage is read along each dimension: to the end of its tensor, or beyond it."""
     ends = list(stage.tensors[0].shape)
     for found in reads_beyond(state, known, stage):
         if found.bounds is not None:
@@ -105,7 +105,7 @@ def _within(bounds: Range, extent: Expr, ranges: LoopRanges) -> bool:
 
 
 def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: set[Var]) -> LoopRanges:
-    """Between what the loops around a stage's body run, and its axes, which guards keep within their ends."""
+    """The ranges of the loops around a stage's body, and of its axes, which guards keep within their ends."""
     loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
     ranges = loop_ranges(known, loops, set())
     varying, ragged = dict(ranges.varying.ranges), dict(ranges.ragged)

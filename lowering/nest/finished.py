@@ -128,7 +128,7 @@ def _computed(stage: Stage, known: Inference, loop: str) -> list[Span]:
 
 
 def _loop_spans(stage: Stage, loops: StageLoops, outside: frozenset[str]) -> dict[str, Span | None]:
-    """For each loop, past and present, what of it runs while those ``outside`` stand still; None if that has gaps."""
+    """The part of each loop, past and present, that runs while those ``outside`` stand still; None if that has gaps."""
     spans: dict[str, Span | None] = {}
     for leaf in stage.leaves:
         still = leaf in outside and const_int(loops.extents[leaf]) != 1
@@ -216,7 +216,7 @@ def _agree(a: Mapping[Var, Span], b: Mapping[Var, Span]) -> bool:
 
 
 def _spans_of_axes(known: Inference, stage: Stage, read: TensorRead, spans: Sequence[Span]) -> dict[Var, Span]:
-    """For the axes by which a read goes along dimensions of which an iteration finishes a part: which part of them."""
+    """The parts of the axes by which a read goes along dimensions of which an iteration finishes only a part."""
     found: dict[Var, Span] = {}
     for dim, (index, span) in enumerate(zip(read.indices, spans, strict=True)):
         if span.whole:

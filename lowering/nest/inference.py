@@ -16,7 +16,8 @@ from .nesting import Reads
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ElementBox:
-    """Per dimension, the first element, how many there are, and ends that none of them reaches: nests are guarded.
+    """A box of elements: per dimension, the first element, how many there are, and limits that guards keep all of them
+    below.
 
     Of a stage this is what is computed where it is placed, of memory what it has room for.
     """

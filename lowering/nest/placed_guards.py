@@ -145,7 +145,8 @@ def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[P
 def _place(
     state: ScheduleState, known: Inference, buffers: Mapping[Tensor, Buffer], stage: Stage, guard: Predicate
 ) -> PlacedGuard:
-    """As far outside as its variables, and the stages computed in these loops that it reads, allow."""
+    """The position of a guard: as far outside as its variables, and the stages computed in these loops that it reads,
+    allow."""
     variables, read_buffers = set(free_vars(guard.condition)), set(buffers_accessed(guard.condition))
     loop_vars = known.loops[stage.name].vars
     depth = read = 0

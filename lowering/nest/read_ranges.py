@@ -1,4 +1,4 @@
-"""Between what the indices of reads run, while loops do and where conditions allow. Part of bound inference."""
+"""The ranges that the indices of reads cover while loops run and where conditions hold. Part of bound inference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .inference import Inference
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopRanges:
-    """Between what the variables of loops run; those of ragged loops are None where that is not known.
+    """The ranges of loop variables; those of ragged loops are None where they are not known.
 
     ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
     for what is read inside of it only.

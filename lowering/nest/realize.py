@@ -1,4 +1,4 @@
-"""From a schedule's state to its loop nest: the first lowering pass, and what ``print(schedule)`` shows."""
+"""Builds the loop nest of a schedule's state: the first lowering pass, and what ``print(schedule)`` shows."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _places_that_read(state: ScheduleState) -> Counter[Tensor]:
 
 @once("bodies")
 def who_reads(state: ScheduleState) -> Reads:
-    """For each stage, which stages it reads once inlined ones are put in."""
+    """The stages that each stage reads once inlined ones are put in."""
     return reads_of(state, inline_bodies(state))
 
 

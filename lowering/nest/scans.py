@@ -19,7 +19,7 @@ from ..state import At, Before, Place, Root, ScheduleState, Stage
 
 
 def shared_memory(state: ScheduleState) -> dict[Tensor, Tensor]:
-    """For each tensor that is part of a scan's output, that output."""
+    """The scan's output that each tensor is a part of, for tensors that are part of one."""
     return {
         part: output
         for scan in state.stages
@@ -69,7 +69,8 @@ class Steps:
 
 
 def steps_of(state: ScheduleState, bodies: Mapping[str, Sequence[Expr]]) -> dict[str, Steps]:
-    """For each stage that depends on the state of a scan, what its readers ask for; others do not exist yet.
+    """The time steps that readers ask for of each stage that depends on the state of a scan; later ones do not exist
+    yet.
 
     Bound inference must not widen them, as it may widen boxes of stages that can be computed anywhere.
     """

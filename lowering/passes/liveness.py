@@ -1,4 +1,4 @@
-"""When memory is in use: for each allocation of a piece of program, the span from its first access to its last.
+"""Live ranges of memory: for each allocation of a piece of program, the range from its first access to its last.
 
 Part of ``storage_rewrite``: analysis only.
 """

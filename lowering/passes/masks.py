@@ -1,4 +1,4 @@
-"""When is a vector mask true in some lane? A scalar condition says so, for what must not run for no lane at all."""
+"""Makes the scalar condition that a vector mask is true in some lane, for what must not run where no lane is on."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Widener:
         return self._expr(value, mask)
 
     def assign(self, var: Var, value: Expr) -> None:
-        """From here on, ``var`` has this value (a scalar, or one for each lane)."""
+        """Let ``var`` have this value (a scalar, or one for each lane) from here on."""
         self._values[var] = value
         self.varies.add(var)
 

@@ -39,7 +39,7 @@ def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
 
 
 def _check_loops(stage: Stage, known: Inference, before: ScheduleState) -> None:
-    """Inside a tile there is no room: its end is where the next tile begins."""
+    """Refuse a loop inside a tile: there is no room behind it, since its end is where the next tile begins."""
     extents = known.loops[stage.name].extents
     for relation, loop in rounded_loops(stage):
         made = simplify(reduce(mul, (extents[part] for part in relation.made)))

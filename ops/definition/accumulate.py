@@ -1,4 +1,4 @@
-"""Of which dtype sums of products are, and in which they are kept: shared by the operators that sum many terms."""
+"""The dtypes of sums of products, and of what they are kept in; shared by the operators that sum many products."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def real(value: object, name: str) -> float:
 
 
 def flag(value: object, name: str) -> bool:
-    """Yes or no: a bool, or a number in its place."""
+    """A flag that is given as a bool, or as a number in its place."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise TypeInferenceError(f"{name} must be True or False, found {value!r}")
     return bool(value)

@@ -51,7 +51,8 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Attrs:
-    """Base of all attributes classes. Making one checks each field; ``TypeInferenceError`` names the field.
+    """The base class of all classes of attributes. Making one checks each field; ``TypeInferenceError`` names the
+    field.
 
     Lists become tuples, numpy's numbers Python's.
     """

@@ -29,7 +29,7 @@ def foreign_digest(*functions: object) -> str:
 
 
 def _digest(module: str) -> str:
-    """Of the module's file, and of those beside and below it if it is in a package.
+    """A digest of the module's file, and of those beside and below it if it is in a package.
 
     What has no file, as in a session at a prompt, is like nothing else: no other process shares what it compiles.
     """

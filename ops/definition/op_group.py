@@ -11,7 +11,7 @@ from ...base.errors import InternalError
 
 
 class OpGroup(StrEnum):
-    """In the order in which they are shown."""
+    """The groups that documentation puts operators in, in the order in which they are shown."""
 
     ELEMENTWISE = "elementwise"
     REDUCTIONS = "reductions"

@@ -262,7 +262,7 @@ def _every(x: Node, axis: int, indices: Integers, step: int) -> Node:
 
 
 def _kernel(extent: int, source: Floats, scale: float, how: Interpolation) -> tuple[Integers, Floats]:
-    """For each element of the result the indices that it is made from, which may lie outside, and their weights."""
+    """The indices that each element of the result is made from, which may lie outside, and their weights."""
     base = np.ceil(source).astype(np.int64) - 1
     ratio = (source - base)[:, None]
     shrink = min(scale, 1.0) if how.antialias else 1.0

@@ -28,7 +28,7 @@ def _itself(x: Node) -> Node:
 
 
 def _floor_divide(a: Node, b: Node) -> Node:
-    """Of floats as numpy computes it: the remainder, which is exact, is taken off first."""
+    """The floor quotient of floats as numpy computes it: the remainder, which is exact, is taken off first."""
     quotient = binary.divide(binary.subtract(a, binary.mod(a, b)), b)
     return unary.round(quotient) if tensor_of(a).dtype.is_float else quotient
 

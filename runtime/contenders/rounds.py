@@ -38,7 +38,7 @@ Facts: TypeAlias = dict[str, Any]
 
 
 def serve(prepare: Callable[[str], tuple[Run, Facts]]) -> None:
-    """In a contender: answer each line of stdin by a line of JSON, until stdin ends.
+    """Answer each line of stdin by a line of JSON, until stdin ends. A contender runs this.
 
     ``load …`` prepares what follows: ``prepare`` gives what to call, and facts for the asker, or raises. ``go <calls>``
     measures it, the first time after calls that warm up: the seconds that one call takes, the mean over a round.

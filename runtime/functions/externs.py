@@ -17,8 +17,8 @@ from .packed_functions import NATIVE, PackedFunction, get_func
 
 @dataclass(frozen=True, slots=True)
 class Externs:
-    """By the symbols of the functions that call them: ``hosts`` are functions of Python, ``natives`` the addresses of
-    functions of ctypes."""
+    """The functions from outside, by the symbols of those that call them: ``hosts`` are functions of Python,
+    ``natives`` the addresses of functions of ctypes."""
 
     hosts: Mapping[str, HostCall]
     natives: Mapping[str, int]

@@ -67,7 +67,7 @@ class HostCall:
         return self._completed.get(thread, 0)
 
     def forget_threads(self) -> None:
-        """In a forked child: the threads that were inside are not there."""
+        """Forget the threads that are inside; a forked child does not have them."""
         self._errors.clear()
 
     def _run(self, context: int, args: int) -> int:

@@ -49,7 +49,8 @@ def measure_rates(target: Target, threads: int) -> MachineRates:
 
 
 def _sums(target: Target) -> int:
-    """As many accumulators as hide the latency of an fma on two units, and leave registers for its factors."""
+    """The number of accumulators: as many as hide the latency of an fma on two units, and leave registers for its
+    factors."""
     return target.vector_registers - 4
 
 

@@ -74,7 +74,7 @@ class FunctionProfile(BriefRepr):
 
     @property
     def gbps(self) -> float:
-        """Bytes of inputs and outputs, each once, in 10⁹ a second."""
+        """The bytes of inputs and outputs, each counted once, in 10⁹ bytes a second."""
         return self._rate(self.traffic) / 1e9
 
     @property
@@ -158,8 +158,8 @@ class Profile:
         return "\n".join(lines)
 
     def table(self, width: int) -> Table:
-        """For rich to print: a row a function, one for what the engine does around them, and their sum. There are
-        implementations where the ``width`` has room for them."""
+        """A table that rich prints: a row a function, one for what the engine does around them, and their sum.
+        Implementations are shown where the ``width`` has room for them."""
         from ...base.table import Name, lines_of, number_table
 
         table = number_table((), ("time", "share", "GFLOP/s", "GB/s", "roof"), ("bound",))

@@ -41,8 +41,8 @@ class TacticCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ChosenTactics:
-    """By the symbols of functions: the names of the tactics of those that had a choice, and what stands for those that
-    are not the model's own code: functions of Python, or other compiled code."""
+    """What was chosen, by the symbols of functions: the names of the tactics of those that had a choice, and what
+    stands for those that are not the model's own code: functions of Python, or other compiled code."""
 
     names: Mapping[str, str]
     hosts: Mapping[str, HostCall]

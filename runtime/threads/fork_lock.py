@@ -8,8 +8,8 @@ import weakref
 
 
 class ForkLock:
-    """For ``with lock.held``. What it guards must be whole between any two statements, since a child may begin in the
-    midst of them; that child gives back a lock that nobody knows any more.
+    """A lock that survives a fork, used as ``with lock.held``. What it guards must be whole between any two statements,
+    since a child may begin in the midst of them; that child gives back a lock that nobody knows any more.
 
     The lock itself is entered, with no function of Python around it: a KeyboardInterrupt that came in there would find
     it taken, with nobody to give it back.

@@ -107,7 +107,8 @@ class Blocks:
         return te.compute(tensor_argument(result, "result").shape, element, name="attention")
 
     def _tiles(self, block: tuple[Expr, ...], size: Expr) -> tuple[Expr | int, ...]:
-        """Of what is transposed, for each block: tiles along a head's size, tiles of queries, elements of a tile."""
+        """The shape of what is transposed for each block: tiles along a head's size, tiles of queries, elements of a
+        tile."""
         return (*block, simplify((size + (self.lanes - 1)) // self.lanes), self.vectors, self.lanes * self.lanes)
 
     def _scores(self, attrs: AttentionAttrs, inputs: Tensors, shape: Extents, tile: tuple[Expr, ...]) -> Tensor:
@@ -239,7 +240,8 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
 
 
 def _blocks(queries: int, keys: int, value_size: int, masked: bool, target: Target, kind: DType) -> Blocks:
-    """As wide as leaves the fewest lanes empty; scores take half of the second cache at most, weights of the first."""
+    """Blocks as wide as leaves the fewest lanes empty; scores take half of the second cache at most, weights of the
+    first."""
     lanes = target.lanes(kind)
     line = lanes * kind.storage_bytes
     fitting = [v for v in WIDTHS if keys * v * line <= target.l2_bytes // 2] or [WIDTHS[-1]]

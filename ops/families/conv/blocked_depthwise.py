@@ -96,7 +96,8 @@ class BlockedDepthwise:
 
     @property
     def tile(self) -> ChannelTile:
-        """As many places as leave registers to an unrolled row of the window, and its x; half of all at least."""
+        """The positions of a tile: as many as leave registers to an unrolled row of the window and its x, and at least
+        half of all registers."""
         registers = self.target.vector_registers // self.vectors
         kept = 2 * (self.window[-1] - 1) if self.unrolled else 0
         rows, columns = (1, *self.outputs)[-2:]

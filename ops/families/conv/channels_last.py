@@ -175,7 +175,7 @@ class ChannelsLast:
 
     @property
     def _weights_stay_cached(self) -> bool:
-        """Else tiles of all outputs follow each other for one panel."""
+        """Whether the weights stay in the cache; else tiles of all outputs follow each other for one panel."""
         elements = math.prod(self.window) * self.channels * self.filters
         return elements * self.result.dtype.storage_bytes <= self.target.l2_bytes // 2
 

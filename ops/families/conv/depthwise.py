@@ -63,7 +63,8 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
 
 
 def axes_of_rows(call: Call) -> int | None:
-    """Of x in N, C, …, whose channels are apart: they may lie anywhere."""
+    """How many axes a row has, of x in N, C, …: the spatial ones. Its channels are computed apart, so that rows may lie
+    anywhere."""
     attrs: ConvAttrs = call.attrs
     x, weight = (tensor_of(argument) for argument in call.args)
     plain = attrs.data is attrs.out is Layout(f"NC{spatial_axes(attrs.rank)}") and x.dtype.is_float

@@ -88,7 +88,7 @@ def filter_vector_uses(problem: ConvProblem, given: Held | None) -> Iterator[Lay
 
 @dataclass(frozen=True, slots=True)
 class FilledPanels:
-    """From weights [K, C, window…] to panels of ``width`` filters, [panels, C, window…, width]; 0 beyond the last."""
+    """Packs weights [K, C, window…] in panels of ``width`` filters, [panels, C, window…, width]; 0 beyond the last."""
 
     width: int
 
@@ -242,7 +242,8 @@ class FilterVectors:
         return math.ceil(places / (chunks * whole)) * whole
 
     def _schedule_sums(self, stage: StageView, anchor: UnblockedStages) -> None:
-        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
+        longer."""
         n, block, *outer, place, lane = stage.loops[: anchor.sums.ndim]
         terms = stage.loops[anchor.sums.ndim :]
         across, column = stage.split(place, factor=self.tile.columns)

@@ -90,7 +90,7 @@ def blocked_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse
 
 
 def _panel(problem: ConvProblem, block: int) -> int:
-    """As many blocks of filters as a tile has: side by side, its weights are one stream."""
+    """The width of a panel: as many blocks of filters as a tile has, so that its weights are one stream."""
     if problem.outputs is None:
         return 1
     made = Blocked(
@@ -312,7 +312,8 @@ class Blocked:
         return schedule
 
     def _schedule_sums(self, stage: StageView, anchor: ConvStages) -> None:
-        """Places outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
+        longer."""
         n, block, *outer, row, column, lane = stage.loops[: anchor.sums.ndim]
         terms = stage.loops[anchor.sums.ndim :]
         stage.reorder(n, *outer, *terms, row, column, block, lane)

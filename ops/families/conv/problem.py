@@ -118,7 +118,7 @@ class ConvProblem:
 
     @property
     def filters(self) -> int:
-        """Those of all groups, without what fills up the last block of the weight."""
+        """The filters of all groups, without what fills up the last block of the weight."""
         return const_int(self._extents_of_result["C"]) or 0
 
     @property

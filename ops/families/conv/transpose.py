@@ -136,7 +136,8 @@ class PhasedStages(Stages):
 
 @dataclass(frozen=True, slots=True)
 class Phased:
-    """For known extents: a convolution of stride 1 for each of the phases that outputs fall into.
+    """A transposed convolution of known extents, as a convolution of stride 1 for each of the phases that outputs fall
+    into.
 
     Output o is s·m + phase - pad. The taps that reach a phase are those with r·dilation = phase + s·shift, which read
     x at m - shift. All spatial axes are flattened, as in ``flat.py``.

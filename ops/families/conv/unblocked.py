@@ -1,4 +1,5 @@
-"""From sums with channels in vectors to a result in N, C, …: squares of places and channels, transposed in registers.
+"""Writes sums whose channels are in vectors to a result in N, C, …: squares of positions and channels are transposed in
+registers.
 
 Some rows of the sums wait in the second cache, and are written channel by channel: long pieces of few channels at a
 time are what memory is quick with. Here are the stages that follow the sums, and how they are scheduled.

@@ -46,7 +46,8 @@ class Transforms:
 
 @cache
 def transforms(outputs: int) -> Transforms:
-    """Those of F(outputs, 3). Exact: Σⱼ Aᵀ[i, j] · G[j, k] · Bᵀ[j, l] is 1 where l = i + k, and 0 elsewhere."""
+    """The transforms of F(outputs, 3). Exact: Σⱼ Aᵀ[i, j] · G[j, k] · Bᵀ[j, l] is 1 where l = i + k, and 0
+    elsewhere."""
     points = (Fraction(0), *(sign * p for p in _MAGNITUDES[outputs] for sign in (1, -1)))
     to_outputs = [[p**i for p in points] + [Fraction(i == outputs - 1)] for i in range(outputs)]
     to_filters = [[p**k / _spread(p, points) for k in range(TAPS)] for p in points]

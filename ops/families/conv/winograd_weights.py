@@ -27,7 +27,7 @@ PANEL_BLOCKS = (2, 1)
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlanes:
-    """From weights [K, C, 3, 3] to the planes that ``nn.winograd_conv2d`` takes, in panels of ``width`` filters.
+    """Transforms weights [K, C, 3, 3] to the planes that ``nn.winograd_conv2d`` takes, in panels of ``width`` filters.
 
     Computed in double precision, and rounded once.
     """
