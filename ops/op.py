@@ -5,7 +5,7 @@
 *Operators*: ``register_op`` adds one, with an ``OpPattern`` and, if it has attributes, a subclass of ``Attrs`` whose
 fields are made by ``attr``. ``get_op`` finds one by its name. Type relations use ``tensor_argument``, ``same_dtype``,
 ``broadcast_shapes``, ``normalize_axis`` and ``normalize_axes``; functions that make calls use ``axis_of``, ``axes_of``
-and ``per_axis``. The rules of layouts and memory give ``LayoutUse`` of ``Held`` and ``Packed`` arguments,
+and ``per_axis``. The rules of layouts and memory give ``LayoutCandidate`` of ``ValueLayout`` and ``Packed`` arguments,
 ``RunOfArgument`` and ``RunsOfResult``; ``same_layout`` and ``follow_axes`` are the usual ones of layouts.
 
 *Strategies*: ``register_strategy`` adds a function that makes an ``OpStrategy`` for a call, under conditions that are
@@ -30,7 +30,7 @@ from .definition.arguments import axes_of, axis_of, per_axis
 from .definition.attrs import Attrs, all_non_negative, all_positive, attr, one_of, optional, positive
 from .definition.condition import Clause, clause, of_terms
 from .definition.implementation import Stages, outputs_of, wrap_compute, wrap_schedule
-from .definition.layout_rule import Held, LayoutUse, Packed, follow_axes, same_layout
+from .definition.layout_rule import LayoutCandidate, Packed, ValueLayout, follow_axes, same_layout
 from .definition.memory_view import RunOfArgument, RunsOfResult
 from .definition.pattern_schedules import broadcast_schedule, injective_schedule, reduce_schedule, schedule_default
 from .definition.registry import Op, OpPattern, get_op, register_op
@@ -50,8 +50,7 @@ __all__ = [
     "Attrs",
     "Call",
     "Clause",
-    "Held",
-    "LayoutUse",
+    "LayoutCandidate",
     "Op",
     "OpPattern",
     "OpStrategy",
@@ -66,6 +65,7 @@ __all__ = [
     "TupleGet",
     "TupleType",
     "Type",
+    "ValueLayout",
     "all_non_negative",
     "all_positive",
     "attr",

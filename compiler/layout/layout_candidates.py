@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...base.errors import LoopwrightError
 from ...graph.node import Call, Constant, ImportedValue, Node, tensor_of
-from ...ops.definition.layout_rule import LayoutUse, Packed
+from ...ops.definition.layout_rule import LayoutCandidate, Packed
 from ...ops.definition.registry import op_of
 from ..selection.workload import workload_of
 from ..settings import CompileSettings
@@ -17,52 +17,53 @@ from .value_layouts import ResultLayout, placeholder
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutCandidate:
-    """The layouts in which a call takes its arguments and gives its result, and what the call then costs, in cycles."""
+class CostedCandidate:
+    """The layouts in which a call can take its arguments and give its result, and what the call then costs, in
+    cycles."""
 
-    use: LayoutUse
+    layouts: LayoutCandidate
     cost: float
 
     def __str__(self) -> str:
         """``(arguments) → result: cycles``, with ``-`` for what stays as it is."""
-        held = ", ".join("-" if layout is None else str(layout) for layout in self.use.arguments)
-        op = "" if self.use.op is None else self.use.op.name
-        return f"{op}({held}) → {'-' if self.use.result is None else self.use.result}: {self.cost:.0f}"
+        held = ", ".join("-" if layout is None else str(layout) for layout in self.layouts.arguments)
+        op = "" if self.layouts.op is None else self.layouts.op.name
+        return f"{op}({held}) → {'-' if self.layouts.result is None else self.layouts.result}: {self.cost:.0f}"
 
 
 def layout_candidates(
     call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts
-) -> tuple[LayoutCandidate, ...]:
+) -> tuple[CostedCandidate, ...]:
     """The candidates of a call whose arguments are each available in some layouts; first the call as it is."""
-    as_it_is = LayoutCandidate(unchanged_use(call), costs.of_call(call))
+    as_it_is = CostedCandidate(unchanged_candidate(call), costs.of_call(call))
     op = op_of(call)
     if op.layout_rule is None or _is_tuned(call, costs.settings):
         return (as_it_is,)
     given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
-    found: list[LayoutCandidate] = []
-    for use in op.layout_uses(call, given, costs.settings.target):
-        if _suits(call, use):
-            args = [placeholder(a, layout) for a, layout in zip(call.args, use.arguments, strict=True)]
-            found.append(LayoutCandidate(use, costs.of_call(call_in_layouts(call, use, args))))
+    found: list[CostedCandidate] = []
+    for candidate in op.layout_candidates(call, given, costs.settings.target):
+        if _suits(call, candidate):
+            args = [placeholder(a, layout) for a, layout in zip(call.args, candidate.arguments, strict=True)]
+            found.append(CostedCandidate(candidate, costs.of_call(call_in_layouts(call, candidate, args))))
     return (as_it_is, *(candidate for candidate in found if candidate.cost < math.inf))
 
 
-def unchanged_use(call: Call) -> LayoutUse:
+def unchanged_candidate(call: Call) -> LayoutCandidate:
     """The layouts of a call that stays as it is."""
-    return LayoutUse((None,) * len(call.args), call.attrs, None)
+    return LayoutCandidate((None,) * len(call.args), call.attrs, None)
 
 
-def call_in_layouts(call: Call, use: LayoutUse, args: Sequence[Node]) -> Call:
-    """The call made in other layouts, of arguments that are held as the use says.
+def call_in_layouts(call: Call, candidate: LayoutCandidate, args: Sequence[Node]) -> Call:
+    """The call made in other layouts, of arguments that are held as the candidate says.
 
     Raises ``LoopwrightError`` if the result is not held so: then the operator's rule is wrong.
     """
-    op = op_of(call) if use.op is None else use.op
-    made = replace(op(*args, attrs=use.attrs, origin=call.origin), value=_value_in_layout(call, use.result))
-    expected = call.type if use.result is None else use.result.type_of(tensor_of(call))
+    op = op_of(call) if candidate.op is None else candidate.op
+    made = replace(op(*args, attrs=candidate.attrs, origin=call.origin), value=_value_in_layout(call, candidate.result))
+    expected = call.type if candidate.result is None else candidate.result.type_of(tensor_of(call))
     if made.type is not expected:
         raise LoopwrightError(
-            f"the layout rule of {call.op.name} says that its result is {expected} in layout {use.result}, "
+            f"the layout rule of {call.op.name} says that its result is {expected} in layout {candidate.result}, "
             f"but {op.name} gives {made.type}"
         )
     return made
@@ -73,9 +74,9 @@ def _is_tuned(call: Call, settings: CompileSettings) -> bool:
     return workload is not None and bool(settings.records.lookup(workload, settings.target))
 
 
-def _suits(call: Call, use: LayoutUse) -> bool:
-    """Whether the types of arguments and result can be held as the use says."""
-    held = zip((*use.arguments, use.result), (*call.args, call), strict=True)
+def _suits(call: Call, candidate: LayoutCandidate) -> bool:
+    """Whether the types of arguments and result can be held as the candidate says."""
+    held = zip((*candidate.arguments, candidate.result), (*call.args, call), strict=True)
     return all(
         isinstance(node, Constant) if isinstance(layout, Packed) else layout is None or layout.suits(node.type)
         for layout, node in held

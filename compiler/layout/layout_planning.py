@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
 from ..settings import CompileSettings
-from .layout_candidates import LayoutCandidate
+from .layout_candidates import CostedCandidate
 from .layout_costs import LayoutCosts
 from .layout_rewriting import rewrite_layouts
 from .layout_search import assign_layouts
@@ -29,8 +29,8 @@ class LayoutChoice:
     """What was chosen for a call that had several ``candidates``, the first of which is the call as it is."""
 
     call: Call
-    chosen: LayoutCandidate
-    candidates: tuple[LayoutCandidate, ...]
+    chosen: CostedCandidate
+    candidates: tuple[CostedCandidate, ...]
 
     def __str__(self) -> str:
         origin = f" ({', '.join(self.call.origin)})" if self.call.origin else ""

@@ -12,7 +12,7 @@ from ...graph.visit import inputs, with_inputs
 from ...ops.definition.layout_rule import Packed
 from ...ops.families.layout_transform import layout_transform
 from ...ops.families.reshape import expand_dims
-from .layout_candidates import call_in_layouts, unchanged_use
+from .layout_candidates import call_in_layouts, unchanged_candidate
 from .layout_search import LayoutAssignment
 from .value_layouts import OperandLayout, ResultLayout, transforms_between
 
@@ -29,10 +29,10 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
 
     for node in order:
         if isinstance(node, Call):
-            use = assignment.chosen[node].use
-            args = tuple(operand(a, layout) for a, layout in zip(node.args, use.arguments, strict=True))
-            unchanged = use == unchanged_use(node)
-            made[node] = with_inputs(node, args) if unchanged else call_in_layouts(node, use, args)
+            candidate = assignment.chosen[node].layouts
+            args = tuple(operand(a, layout) for a, layout in zip(node.args, candidate.arguments, strict=True))
+            unchanged = candidate == unchanged_candidate(node)
+            made[node] = with_inputs(node, args) if unchanged else call_in_layouts(node, candidate, args)
         else:
             made[node] = with_inputs(node, tuple(operand(used, None) for used in inputs(node)))
     return operand(result, None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ...graph.node import Call, Node
 from ...graph.visit import inputs, users
-from .layout_candidates import LayoutCandidate, layout_candidates
+from .layout_candidates import CostedCandidate, layout_candidates
 from .layout_costs import LayoutCosts
 from .value_layouts import OperandLayout, ResultLayout
 
@@ -23,8 +23,8 @@ class LayoutAssignment:
     """What the search found: the candidates of each call, the one that was ``chosen``, the layout that each value is
     held in, the layouts in which its users ``need`` it, and the ``cost`` of all calls and transforms, in cycles."""
 
-    candidates: Mapping[Node, tuple[LayoutCandidate, ...]]
-    chosen: Mapping[Node, LayoutCandidate]
+    candidates: Mapping[Node, tuple[CostedCandidate, ...]]
+    chosen: Mapping[Node, CostedCandidate]
     layouts: Mapping[Node, ResultLayout]
     needed: Mapping[Node, Mapping[OperandLayout, None]]
     cost: float
@@ -35,7 +35,7 @@ def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> L
     table = _CostTable(costs, {node: len(by) for node, by in users(result).items()})
     for node in order:
         table.enter(node)
-    chosen: dict[Node, LayoutCandidate] = {}
+    chosen: dict[Node, CostedCandidate] = {}
     layouts: dict[Node, ResultLayout] = {}
     needed: dict[Node, dict[OperandLayout, None]] = {result: {None: None}}
     for node in reversed(order):
@@ -43,7 +43,7 @@ def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> L
         operands: Sequence[tuple[Node, OperandLayout]] = [(used, None) for used in inputs(node)]
         if isinstance(node, Call):
             chosen[node] = table.best_candidate(node, layouts[node])
-            operands = list(zip(node.args, chosen[node].use.arguments, strict=True))
+            operands = list(zip(node.args, chosen[node].layouts.arguments, strict=True))
         for operand, layout in operands:
             needed.setdefault(operand, {})[layout] = None
     transforms = (costs.of_transform(node, layouts[node], n) for node, uses in needed.items() for n in uses)
@@ -58,7 +58,7 @@ class _CostTable:
 
     costs: LayoutCosts
     uses: Mapping[Node, int]
-    candidates: dict[Node, tuple[LayoutCandidate, ...]] = field(default_factory=dict)
+    candidates: dict[Node, tuple[CostedCandidate, ...]] = field(default_factory=dict)
     least: dict[Node, dict[ResultLayout, float]] = field(default_factory=dict)
 
     def enter(self, node: Node) -> None:
@@ -70,8 +70,8 @@ class _CostTable:
         least: dict[ResultLayout, float] = {}
         for candidate in self.candidates[node]:
             cost = self._total(node, candidate)
-            if candidate.use.result not in least or cost < least[candidate.use.result]:
-                least[candidate.use.result] = cost
+            if candidate.layouts.result not in least or cost < least[candidate.layouts.result]:
+                least[candidate.layouts.result] = cost
         self.least[node] = least
 
     def best_layout(self, node: Node, needed: Mapping[OperandLayout, None]) -> ResultLayout:
@@ -82,14 +82,14 @@ class _CostTable:
 
         return min(self.least[node], key=cost)
 
-    def best_candidate(self, call: Call, layout: ResultLayout) -> LayoutCandidate:
+    def best_candidate(self, call: Call, layout: ResultLayout) -> CostedCandidate:
         """The cheapest candidate whose result is held in a layout."""
-        fitting = (candidate for candidate in self.candidates[call] if candidate.use.result == layout)
+        fitting = (candidate for candidate in self.candidates[call] if candidate.layouts.result == layout)
         return min(fitting, key=lambda candidate: self._total(call, candidate))
 
-    def _total(self, call: Call, candidate: LayoutCandidate) -> float:
+    def _total(self, call: Call, candidate: CostedCandidate) -> float:
         """What a call costs with all that it needs."""
-        arguments = zip(call.args, candidate.use.arguments, strict=True)
+        arguments = zip(call.args, candidate.layouts.arguments, strict=True)
         return candidate.cost + sum(self._operand_cost(a, layout) for a, layout in arguments)
 
     def _operand_cost(self, node: Node, needed: OperandLayout) -> float:

@@ -9,11 +9,11 @@ from ...graph.layout import Layout
 from ...graph.node import Node, Var, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import ONE
-from ...ops.definition.layout_rule import Held, Packed
+from ...ops.definition.layout_rule import Packed, ValueLayout
 
-ResultLayout: TypeAlias = Held | None
+ResultLayout: TypeAlias = ValueLayout | None
 """How a value is held; None: as the graph has it."""
-OperandLayout: TypeAlias = Held | Packed | None
+OperandLayout: TypeAlias = ValueLayout | Packed | None
 """How a value is passed to a call; only a constant can be packed."""
 
 
@@ -25,7 +25,7 @@ def placeholder(node: Node, layout: OperandLayout) -> Node:
             return node
         case Packed():
             return Var("x", layout.type)
-        case Held():
+        case ValueLayout():
             return Var("x", layout.type_of(tensor_of(node)))
 
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """How a value is held: its axes are those of ``primal``, in order, but in memory it is of layout ``layout``."""
+class ValueLayout:
+    """The layout in which a value is held: its axes are those of ``primal``, in order, but in memory it is of layout
+    ``layout``."""
 
     primal: Layout
     layout: Layout
@@ -80,49 +81,50 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutUse:
-    """A way to make a call: how each argument is held (None: as it is), the attributes that the operator then has, and
-    how its result is held. ``op`` is another operator that is called instead, such as one for packed weights."""
+class LayoutCandidate:
+    """A way to make a call, which the layout planner may choose: the layout of each argument (None: as it is), the
+    attributes that the operator then has, and the layout of its result. ``op`` is another operator that is called
+    instead, such as one for packed weights."""
 
-    arguments: tuple[Held | Packed | None, ...]
+    arguments: tuple[ValueLayout | Packed | None, ...]
     attrs: Any
-    result: Held | None
+    result: ValueLayout | None
     op: Op | None = None
 
 
-LayoutRule: TypeAlias = Callable[[Call, Held | None, Target], Iterable[LayoutUse]]
+LayoutRule: TypeAlias = Callable[[Call, ValueLayout | None, Target], Iterable[LayoutCandidate]]
 """The ways to make a call where one of its arguments is ``given`` in a layout; for None, those that the operator
 proposes by itself. What does not suit the types of arguments or result need not be left out."""
 
 
-def same_layout(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+def same_layout(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
     """The rule of elementwise operators, also broadcasting ones: all are held alike. An argument of one element is as
     it is; one that is spread along an axis in blocks cannot be held so."""
     result = call.type
     if given is None or not isinstance(result, TensorType) or result.ndim != given.primal.ndim:
         return
-    arguments: list[Held | Packed | None] = []
+    arguments: list[ValueLayout | Packed | None] = []
     for argument in call.args:
         kind = argument.type
         if not isinstance(kind, TensorType):
             return
         single = all(extent is ONE for extent in kind.shape)
         arguments.append(None if single else given)
-    yield LayoutUse(tuple(arguments), call.attrs, given)
+    yield LayoutCandidate(tuple(arguments), call.attrs, given)
 
 
-def follow_axes(remap: Callable[[Any, Held], Any | None]) -> LayoutRule:
+def follow_axes(remap: Callable[[Any, ValueLayout], Any | None]) -> LayoutRule:
     """The rule of operators whose attributes name axes, and whose result has the axes of the arguments: ``remap`` gives
     the attributes for arguments held in a layout, None if there are none such."""
 
-    def rule(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+    def rule(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
         if given is None or any(
             not isinstance(a.type, TensorType) or a.type.ndim != given.primal.ndim for a in call.args
         ):
             return
         attrs = remap(call.attrs, given)
         if attrs is not None:
-            yield LayoutUse((given,) * len(call.args), attrs, given)
+            yield LayoutCandidate((given,) * len(call.args), attrs, given)
 
     return rule
 
@@ -131,14 +133,14 @@ def follow_layout(primal: Callable[[Call], Layout]) -> LayoutRule:
     """The rule of operators with one argument whose attribute ``layout`` is that of argument and result; ``primal``
     gives what it means by default."""
 
-    def rule(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+    def rule(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
         if given is not None and given.primal is primal(call) and call.attrs.layout in ("", str(given.primal)):
-            yield LayoutUse((given,), replace(call.attrs, layout=str(given.layout)), given)
+            yield LayoutCandidate((given,), replace(call.attrs, layout=str(given.layout)), given)
 
     return rule
 
 
-def moved_axes(axes: Sequence[int], given: Held) -> tuple[int, ...] | None:
+def moved_axes(axes: Sequence[int], given: ValueLayout) -> tuple[int, ...] | None:
     """Where axes stand in memory, ascending; None if one is cut into blocks."""
     moved = [given.moved_axis(axis) for axis in axes]
     found = [axis for axis in moved if axis is not None]

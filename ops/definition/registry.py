@@ -22,7 +22,7 @@ from ...ir.expr import Expr
 from .attrs import Attrs
 from .foreign_code import note
 from .generic import where
-from .layout_rule import Held, LayoutRule, LayoutUse
+from .layout_rule import LayoutCandidate, LayoutRule, ValueLayout
 from .memory_view import MemoryRule, MemoryView
 
 
@@ -119,7 +119,9 @@ class Op(OpBase):
             raise TypeInferenceError(f"{relation} should give a type, as tensor_type makes it, but it gives {result!r}")
         return folded(result)
 
-    def layout_uses(self, call: Call, given: Iterable[Held | None], target: Target) -> tuple[LayoutUse, ...]:
+    def layout_candidates(
+        self, call: Call, given: Iterable[ValueLayout | None], target: Target
+    ) -> tuple[LayoutCandidate, ...]:
         """The other ways to make a call, each once, where one of its arguments can be had in these layouts. Raises
         ``ModelError`` for a rule that fails, as the methods of the other rules do."""
         rule = self.layout_rule

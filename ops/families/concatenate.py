@@ -16,7 +16,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
-from ..definition.layout_rule import Held, follow_axes
+from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.memory_view import RunsOfResult
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -77,7 +77,7 @@ def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tenso
     return te.compute(tensor_argument(result, "result").shape, element, name="concatenate")
 
 
-def _in_layout(attrs: ConcatenateAttrs, given: Held) -> ConcatenateAttrs:
+def _in_layout(attrs: ConcatenateAttrs, given: ValueLayout) -> ConcatenateAttrs:
     """Blocks that divide all tensors follow each other as their elements do."""
     return ConcatenateAttrs(given.layout.position(given.primal.axes[attrs.axis].name))
 

@@ -14,7 +14,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming
 from ..definition.attrs import Attrs, all_non_negative, attr, one_of
-from ..definition.layout_rule import Held, follow_axes
+from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
@@ -51,7 +51,7 @@ def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.pad(inputs[0], attrs.before, attrs.after, attrs.mode, attrs.value)
 
 
-def _in_layout(attrs: PadAttrs, given: Held) -> PadAttrs | None:
+def _in_layout(attrs: PadAttrs, given: ValueLayout) -> PadAttrs | None:
     """What is added to axes that are not cut into blocks goes with them."""
     before, after = [0] * given.layout.ndim, [0] * given.layout.ndim
     for axis, added in enumerate(zip(attrs.before, attrs.after, strict=True)):

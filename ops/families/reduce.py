@@ -28,7 +28,7 @@ from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of, flag
 from ..definition.attrs import Attrs, all_non_negative, attr
 from ..definition.condition import clause, long_rows
-from ..definition.layout_rule import Held, LayoutUse, moved_axes
+from ..definition.layout_rule import LayoutCandidate, ValueLayout, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axes, tensor_argument
@@ -224,7 +224,7 @@ def _register(
     return op
 
 
-def _layouts(call: Call, given: Held | None, target: Target) -> Iterable[LayoutUse]:
+def _layouts(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
     """Axes that are not cut into blocks are reduced where they stand; one that goes leaves the layout, too."""
     x = call.args[0].type
     if given is None or not isinstance(x, TensorType) or x.ndim != given.primal.ndim:
@@ -233,8 +233,10 @@ def _layouts(call: Call, given: Held | None, target: Target) -> Iterable[LayoutU
     if axes is None:
         return
     gone = () if call.attrs.keepdims else [given.primal.axes[axis].name for axis in call.attrs.axes]
-    left = Held(given.primal.without(gone), given.layout.without(gone)) if len(gone) < given.primal.ndim else None
-    yield LayoutUse((given,), ReduceAttrs(axes, call.attrs.keepdims), left)
+    left = (
+        ValueLayout(given.primal.without(gone), given.layout.without(gone)) if len(gone) < given.primal.ndim else None
+    )
+    yield LayoutCandidate((given,), ReduceAttrs(axes, call.attrs.keepdims), left)
 
 
 class ReductionCall(Protocol):

@@ -17,7 +17,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
-from ..definition.layout_rule import Held, follow_axes
+from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -87,7 +87,7 @@ def _compute(attrs: StridedSliceAttrs, inputs: Tensors, result: Type) -> te.Tens
     return te.compute([count for _, count, _ in ranges], element, name="strided_slice")
 
 
-def _in_layout(attrs: StridedSliceAttrs, given: Held) -> StridedSliceAttrs | None:
+def _in_layout(attrs: StridedSliceAttrs, given: ValueLayout) -> StridedSliceAttrs | None:
     """Axes that are sliced must not be cut into blocks."""
     moved = [given.moved_axis(axis) for axis in attrs.axes]
     axes = tuple(axis for axis in moved if axis is not None)

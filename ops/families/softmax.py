@@ -23,7 +23,7 @@ from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
 from ..definition.condition import long_rows
-from ..definition.layout_rule import Held, follow_axes, moved_axes
+from ..definition.layout_rule import ValueLayout, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, normalize_axes, tensor_argument
@@ -91,7 +91,7 @@ def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Ta
     return schedule_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
 
 
-def _in_layout(attrs: SoftmaxAttrs, given: Held) -> SoftmaxAttrs | None:
+def _in_layout(attrs: SoftmaxAttrs, given: ValueLayout) -> SoftmaxAttrs | None:
     axes = moved_axes(attrs.axes, given)
     return None if axes is None else SoftmaxAttrs(axes)
 

@@ -19,7 +19,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr, positive
-from ..definition.layout_rule import Held, follow_axes
+from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.memory_view import RunOfArgument
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
@@ -65,7 +65,7 @@ def _compute(attrs: SplitPartAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     )
 
 
-def _in_layout(attrs: SplitPartAttrs, given: Held) -> SplitPartAttrs | None:
+def _in_layout(attrs: SplitPartAttrs, given: ValueLayout) -> SplitPartAttrs | None:
     """The axis that is cut must not be cut into blocks."""
     axis = given.moved_axis(attrs.axis)
     return None if axis is None else replace(attrs, axis=axis)

@@ -17,7 +17,7 @@ from loopwright.graph.layout import Layout
 from loopwright.graph.node import tensor_of
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.attrs import Attrs, attr
-from loopwright.ops.definition.layout_rule import Held, LayoutUse, Packed
+from loopwright.ops.definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from loopwright.ops.definition.registry import Argument, Op, OpPattern
 from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
 
@@ -269,18 +269,18 @@ TRANSFORM_COST = 1.1 * 64 * 64 + 2000
 
 
 def held(layout):
-    return None if layout == "AB" else Held(Layout("AB"), Layout(layout))
+    return None if layout == "AB" else ValueLayout(Layout("AB"), Layout(layout))
 
 
 def _step_layouts(call, given, target):
     for taken, result in itertools.product(LAYOUTS, LAYOUTS):
         attrs = StepAttrs(call.attrs.number, taken, result, call.attrs.costs)
-        yield LayoutUse((held(taken),), attrs, held(result))
+        yield LayoutCandidate((held(taken),), attrs, held(result))
 
 
 STEP = Op(
     "test.step", "", (Argument("x", ""),), StepAttrs,
-    lambda types, attrs: Held(Layout("AB"), Layout(attrs.given)).type_of(tensor_type((64, 64), "float32")),
+    lambda types, attrs: ValueLayout(Layout("AB"), Layout(attrs.given)).type_of(tensor_type((64, 64), "float32")),
     OpPattern.OPAQUE, layout_rule=_step_layouts,
 )  # fmt: skip
 
@@ -363,7 +363,7 @@ ADD_PACKED_ROW = _add_row_op("test.add_packed_row", "packed_cost")
 
 def _add_row_uses(call, given, target, copies=2):
     packed = Packed(Doubled(copies), tensor_type((2, *call.args[1].type.shape), "float32"))
-    yield LayoutUse((None, packed), call.attrs, None, op=ADD_PACKED_ROW)
+    yield LayoutCandidate((None, packed), call.attrs, None, op=ADD_PACKED_ROW)
 
 
 ADD_ROW = _add_row_op("test.add_row", "cost", _add_row_uses)

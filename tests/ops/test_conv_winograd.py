@@ -18,7 +18,7 @@ from loopwright.ops.families.conv.problem import ConvProblem
 from loopwright.ops.families.conv.winograd import winograd_conv2d
 from loopwright.ops.families.conv.winograd_blocking import Products
 from loopwright.ops.families.conv.winograd_transform import SIZES, transforms
-from loopwright.ops.families.conv.winograd_weights import WinogradPlanes, winograd_uses
+from loopwright.ops.families.conv.winograd_weights import WinogradPlanes, winograd_candidates
 
 rng = np.random.default_rng(0)
 AVX512, AVX2, BASELINE = (lw.resolve_target(name) for name in ("x86-64-v4", "x86-64-v3", "x86-64"))
@@ -176,7 +176,7 @@ def test_the_planner_takes_it_for_large_images_and_many_channels():
 @pytest.mark.parametrize(("channels", "filters", "panels"), [(32, 16, {16}), (16, 32, {16, 32}), (32, 24, {8})])
 def test_panels_are_of_whole_blocks_of_filters(channels, filters, panels):
     x, w = lw.var("x", (1, channels, 8, 8)), lw.const(normal(filters, channels, 3, 3))
-    uses = list(winograd_uses(ConvProblem.of_call(lw.nn.conv2d(x, w, padding=1), AVX512), None))
+    uses = list(winograd_candidates(ConvProblem.of_call(lw.nn.conv2d(x, w, padding=1), AVX512), None))
     assert {use.arguments[1].make.width for use in uses} == panels
     for use in uses:
         assert use.arguments[1].packed(w).type is use.arguments[1].type

@@ -26,7 +26,7 @@ from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS, near_divisor
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
-from ...definition.layout_rule import Held, LayoutUse
+from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from ..window import inside, padded
@@ -54,7 +54,7 @@ def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     )
 
 
-def blocked_depthwise_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def blocked_depthwise_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule of depthwise ones of N, C, … by O, I, …: as many channels in a block as a vector holds, or half
     of it."""
     if not (problem.is_plain and problem.has_plain_kernel and problem.is_of_one_float):
@@ -62,11 +62,11 @@ def blocked_depthwise_uses(problem: ConvProblem, given: Held | None) -> Iterator
     block = channel_block(problem.filters, problem.lanes)
     if block is None or not _has_one_filter_a_channel(problem):
         return
-    held = Held(data_layout(problem.rank), data_layout(problem.rank, block))
+    held = ValueLayout(data_layout(problem.rank), data_layout(problem.rank, block))
     if given in (None, held):
-        weights = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, block))
+        weights = ValueLayout(problem.plain_kernel, kernel_layout(problem.rank, 1, block))
         made = replace(problem.attrs, data_layout=str(held), kernel_layout=str(weights), out_layout=str(held))
-        yield LayoutUse((held, weights), made, held)
+        yield LayoutCandidate((held, weights), made, held)
 
 
 def _has_one_filter_a_channel(problem: ConvProblem) -> bool:

@@ -25,7 +25,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, is_byte, narrowed, product_dtype, widened
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import elements, moved, multiplied
-from ...definition.layout_rule import Held, LayoutUse
+from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
 from ...definition.relations import tensor_argument
@@ -44,17 +44,17 @@ from ..window import (
 )
 from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
-from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_uses
+from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_candidates
 from .channels_last import add_channels_last
 from .depthwise import add_depthwise, axes_of_rows
-from .filter_vectors import add_filter_vectors, filter_vector_uses
+from .filter_vectors import add_filter_vectors, filter_vector_candidates
 from .flat import add_flat
 from .int8 import add_byte_conv, in_words
-from .nchwc import add_blocked, blocked_uses
-from .pointwise import add_packed_pointwise, pointwise_uses
+from .nchwc import add_blocked, blocked_candidates
+from .pointwise import add_packed_pointwise, pointwise_candidates
 from .problem import ConvProblem
-from .strassen import strassen_uses
-from .winograd_weights import winograd_uses
+from .strassen import strassen_candidates
+from .winograd_weights import winograd_candidates
 
 # Type relation
 
@@ -96,14 +96,14 @@ def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
 # Registration
 
 
-def _layout_rule(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
     problem = ConvProblem.of_call(call, target)
-    yield from pointwise_uses(problem, given)
-    yield from blocked_uses(problem, given)
-    yield from blocked_depthwise_uses(problem, given)
-    yield from filter_vector_uses(problem, given)
-    yield from winograd_uses(problem, given)
-    yield from strassen_uses(problem, given)
+    yield from pointwise_candidates(problem, given)
+    yield from blocked_candidates(problem, given)
+    yield from blocked_depthwise_candidates(problem, given)
+    yield from filter_vector_candidates(problem, given)
+    yield from winograd_candidates(problem, given)
+    yield from strassen_candidates(problem, given)
 
 
 def _register(rank: int, attrs: type[ConvAttrs]) -> Op:

@@ -37,7 +37,7 @@ from ....schedules.blocks import MANY_TASKS, evict_each_other
 from ....schedules.fetch_ahead import fetch_ahead
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
-from ...definition.layout_rule import Held, LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from ..window import padded
@@ -67,7 +67,7 @@ def add_filter_vectors(strategy: OpStrategy, problem: ConvProblem) -> None:
         strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
 
 
-def filter_vector_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def filter_vector_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule: x and the result are as they are, only the weights are in panels."""
     attrs, filters, lanes = problem.attrs, problem.filters, problem.lanes
     if not problem.has_plain_kernel or given is not None:
@@ -77,13 +77,13 @@ def filter_vector_uses(problem: ConvProblem, given: Held | None) -> Iterator[Lay
     made = _numbers(problem, sides) if sides else None
     if made is None:
         return
-    weights = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, made.width))
+    weights = ValueLayout(problem.plain_kernel, kernel_layout(problem.rank, 1, made.width))
     if made.filters % made.width == 0:
-        yield LayoutUse((None, weights), replace(attrs, kernel_layout=str(weights)), None)
+        yield LayoutCandidate((None, weights), replace(attrs, kernel_layout=str(weights)), None)
     else:
         pack = FilledPanels(made.width)
         filled = replace(attrs, kernel_layout=str(weights), channels=made.filters)
-        yield LayoutUse((None, Packed(pack, pack.type_of(problem.weight))), filled, None)
+        yield LayoutCandidate((None, Packed(pack, pack.type_of(problem.weight))), filled, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import FULL_RATE
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
-from ...definition.layout_rule import Held, LayoutUse
+from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from ..window import padded
@@ -65,7 +65,7 @@ def add_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=cost)
 
 
-def blocked_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def blocked_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule of convolutions of N, C, … by O, I, …: as many filters in a block as a vector holds, or half of
     it; of x as it is, in the blocks that it has, or in such ones."""
     if not (problem.is_plain and problem.has_plain_kernel and problem.is_of_one_float):
@@ -79,14 +79,14 @@ def blocked_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse
     sizes = [1, channel_block(channels, lanes) or 1] if given is None else [given.layout.factor("C")]
     for size in dict.fromkeys(sizes):
         layout = data_layout(attrs.rank, size)
-        if given not in (None, Held(plain, layout)) or channels % size:
+        if given not in (None, ValueLayout(plain, layout)) or channels % size:
             continue
-        held = None if size == 1 else Held(plain, layout)
-        out = Held(plain, data_layout(attrs.rank, block))
+        held = None if size == 1 else ValueLayout(plain, layout)
+        out = ValueLayout(plain, data_layout(attrs.rank, block))
         width = block * _panel(problem, block)
-        weights = Held(problem.plain_kernel, kernel_layout(attrs.rank, size, width))
+        weights = ValueLayout(problem.plain_kernel, kernel_layout(attrs.rank, size, width))
         made = replace(attrs, data_layout=str(layout), kernel_layout=str(weights), out_layout=str(out))
-        yield LayoutUse((held, weights), made, out)
+        yield LayoutCandidate((held, weights), made, out)
 
 
 def _panel(problem: ConvProblem, block: int) -> int:

@@ -2,7 +2,8 @@
 
 sums[n, k, position] = Σ w[k, c] · x[n, c, position], vectors along the positions. A tile of sums, some filters times
 some vectors, stays in registers while the channels go by; a step loads its vectors, and broadcasts the weights of its
-filters, which stand side by side. ``pointwise_uses`` is the layout rule that has them so; ``flat.py`` serves others.
+filters, which stand side by side. ``pointwise_candidates`` is the layout rule that has them so; ``flat.py`` serves
+others.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ....schedules.product import PACKED_USES
 from ....schedules.register_tile import FULL_RATE, RegisterTile
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
-from ...definition.layout_rule import Held, LayoutUse
+from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
@@ -247,11 +248,11 @@ def add_packed_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     strategy.add_implementation(made.compute, made.schedule, "conv.pointwise_packed", 25, cost=cost)
 
 
-def pointwise_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def pointwise_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule: weights O, I, … in panels of as many filters as a tile has."""
     if given is not None or not problem.has_plain_kernel or not problem.is_of_one_float:
         return
     made = packed_pointwise(problem)
     if made is not None and made.tile.rows > 1:
-        panels = Held(problem.plain_kernel, kernel_layout(problem.rank, 1, made.tile.rows))
-        yield LayoutUse((None, panels), replace(problem.attrs, kernel_layout=str(panels)), None)
+        panels = ValueLayout(problem.plain_kernel, kernel_layout(problem.rank, 1, made.tile.rows))
+        yield LayoutCandidate((None, panels), replace(problem.attrs, kernel_layout=str(panels)), None)

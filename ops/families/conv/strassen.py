@@ -1,8 +1,8 @@
 """``nn.strassen_conv2d``: a convolution by windows of one element, by seven products of quarters.
 
 It is the product of ``matmul/quarters.py`` whose rows are the places of an image, whose terms are the channels, and
-whose columns are the filters. Channels are in blocks, also in the sums. ``strassen_uses`` proposes it to the layout
-planner, which weighs the cost declared here.
+whose columns are the filters. Channels are in blocks, also in the sums. ``strassen_candidates`` proposes it to the
+layout planner, which weighs the cost declared here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.attrs import Attrs, all_positive, attr
 from ...definition.cost import elements_of
-from ...definition.layout_rule import Held, LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy
@@ -173,7 +173,7 @@ def _tile(places: int, blocks: int, lanes: int, kind: DType, target: Target) -> 
 # 6. and 7. Who calls it.
 
 
-def strassen_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def strassen_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule of a 2-D convolution by constant weights of one element: channels and filters in blocks, of
     which there are even numbers."""
     outputs = problem.outputs
@@ -185,14 +185,14 @@ def strassen_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUs
         data = given.layout.factor("C") if given.primal is NCHW and given.layout.is_blocked else None
     if block is None or data is None or filters % (2 * block) or channels % (2 * data):
         return
-    held, out = Held(NCHW, nchw(data)), Held(NCHW, nchw(block))
+    held, out = ValueLayout(NCHW, nchw(data)), ValueLayout(NCHW, nchw(block))
     if given not in (None, held):
         return
     tile = _tile(math.prod(outputs), filters // 2 // block, block, problem.dtype, problem.target)
     make = Planes(tile.columns, transposed=True)
     packed = Packed(make, make.type_of(channels, filters, problem.dtype))
     made = StrassenConvAttrs(strides=problem.attrs.strides, data_layout=str(held), out_layout=str(out))
-    yield LayoutUse((held, packed), made, out, STRASSEN_CONV2D)
+    yield LayoutCandidate((held, packed), made, out, STRASSEN_CONV2D)
 
 
 def _serves(problem: ConvProblem, outputs: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from ....graph.layout import NCHW
 from ....graph.types import TensorType
 from ....ir.constants import const_int
 from ....ir.makers import as_index
-from ...definition.layout_rule import Held, LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from .layouts import channel_block, data_layout
 from .problem import ConvProblem
 from .winograd import WINOGRAD_CONV2D, WinogradAttrs
@@ -53,7 +53,7 @@ class WinogradPlanes:
         return TensorType(tuple(map(as_index, extents)), weight.dtype)
 
 
-def winograd_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUse]:
+def winograd_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule of a 2-D convolution that Winograd's way serves: of 3×3 constant weights, with stride 1 and one
     group. x has its channels in blocks, those in which it is given, or of a vector."""
     if not _serves(problem):
@@ -64,7 +64,7 @@ def winograd_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUs
         data = given.layout.factor("C") if given.layout.is_blocked else data
     if block is None or data is None or channels % data:
         return
-    held, blocked = Held(NCHW, data_layout(2, data)), Held(NCHW, data_layout(2, block))
+    held, blocked = ValueLayout(NCHW, data_layout(2, data)), ValueLayout(NCHW, data_layout(2, block))
     for size in SIZES:
         for width in (block * blocks for blocks in PANEL_BLOCKS):
             if channels <= MOST_CHANNELS[size] and filters % width == 0:
@@ -72,7 +72,9 @@ def winograd_uses(problem: ConvProblem, given: Held | None) -> Iterator[LayoutUs
                 for out in (blocked, None):
                     layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
                     made = WinogradAttrs(size=size, padding=problem.attrs.padding, **layouts)
-                    yield LayoutUse((held, Packed(make, make.type_of(problem.weight))), made, out, WINOGRAD_CONV2D)
+                    yield LayoutCandidate(
+                        (held, Packed(make, make.type_of(problem.weight))), made, out, WINOGRAD_CONV2D
+                    )
 
 
 def _serves(problem: ConvProblem) -> bool:

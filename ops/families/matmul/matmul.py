@@ -17,7 +17,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import OUT_DTYPE, check_contraction, narrowed, product_dtype, widened
 from ...definition.arguments import dtype_name, flag
 from ...definition.attrs import Attrs, attr
-from ...definition.layout_rule import Held, LayoutUse
+from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import broadcast_shapes, tensor_argument
 from ...definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
@@ -26,12 +26,12 @@ from .dots import add_dots
 from .halves import add_halves
 from .int8 import add_bytes
 from .long import add_long
-from .packed import packed_uses
-from .packed_bytes import packed_byte_uses
-from .packed_pairs import packed_pair_uses
+from .packed import packed_candidates
+from .packed_bytes import packed_byte_candidates
+from .packed_pairs import packed_pair_candidates
 from .paneled import add_paneled
 from .panels import MatrixProduct, ProductStages, apart, batch_index, matrix_product
-from .strassen import strassen_uses
+from .strassen import strassen_candidates
 from .streamed import add_streamed
 
 # What all products of matrices have.
@@ -48,17 +48,17 @@ def add_products(strategy: OpStrategy, compute: Compute, product: MatrixProduct 
         add_dots(strategy, product, target)
 
 
-def _uses_of_constant(call: Call, given: Held | None, target: Target) -> Iterator[LayoutUse]:
+def _uses_of_constant(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
     """The layout rule of products: a constant matrix on the right can be packed, as suits dtypes and extents."""
     a, b = call.args
     if given is not None or not isinstance(b, Constant):
         return
     product = matrix_product([a.type, b.type], call.type, call.attrs.transposed)
     if product is not None and product.right.ndim == 2:
-        yield from packed_uses(product, target)
-        yield from strassen_uses(product, target)
-        yield from packed_byte_uses(product, target)
-        yield from packed_pair_uses(product, target)
+        yield from packed_candidates(product, target)
+        yield from strassen_candidates(product, target)
+        yield from packed_byte_candidates(product, target)
+        yield from packed_pair_candidates(product, target)
 
 
 # nn.matmul

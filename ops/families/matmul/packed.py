@@ -1,7 +1,7 @@
 """Products by a constant, which is packed into panels when the model is compiled: ``nn.packed_matmul``.
 
-The layout rule of nn.matmul and nn.dense, ``packed_uses``, has them made so. A panel is as wide as a register tile, and
-has the factors of a term side by side: panels[tile, k, j] = b[k, tile * width + j], 0 beyond the last column.
+The layout rule of nn.matmul and nn.dense, ``packed_candidates``, has them made so. A panel is as wide as a register
+tile, and has the factors of a term side by side: panels[tile, k, j] = b[k, tile * width + j], 0 beyond the last column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
 from ...definition.attrs import Attrs, attr
 from ...definition.implementation import Compute, ScheduleFunction
-from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
@@ -195,7 +195,7 @@ def widens_quickly(kind: DType, target: Target) -> bool:
     return kind is not FLOAT16 or target.arch in ("aarch64", "arm64") or target.has("f16c")
 
 
-def packed_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
+def packed_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
     """The way to multiply by a constant matrix of floats that is packed."""
     kind = product.result.dtype
     if kind.is_float and product.left.dtype is kind and widens_quickly(kind, target):
@@ -208,7 +208,7 @@ def packed_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
         width = blocking.tile.columns
         panels = tensor_type((math.ceil(product.columns / width), product.terms, width), kind)
         arguments = (None, Packed(Panels(width, product.transposed), panels))
-        yield LayoutUse(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)
+        yield LayoutCandidate(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)
 
 
 def packed_matmul(a: Node, panels: Node, columns: int) -> Call:

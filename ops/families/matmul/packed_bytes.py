@@ -26,7 +26,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import is_byte
 from ...definition.attrs import Attrs, attr
 from ...definition.implementation import Compute, ScheduleFunction
-from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
@@ -140,14 +140,14 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
 # 6. and 7. Who calls it.
 
 
-def packed_byte_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
+def packed_byte_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
     """The way to multiply bytes by a constant matrix of bytes that is packed."""
     if is_byte(product.left.dtype) and is_byte(product.right.dtype):
         width = byte_tile(product, target).columns
         shape = (math.ceil(product.columns / width), count_words(product.terms), width)
         arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
         attrs = PackedByteMatmulAttrs(product.columns, str(product.right.dtype))
-        yield LayoutUse(arguments, attrs, None, PACKED_BYTE_MATMUL)
+        yield LayoutCandidate(arguments, attrs, None, PACKED_BYTE_MATMUL)
 
 
 def packed_byte_matmul(a: Node, panels: Node, columns: int, dtype: str) -> Call:

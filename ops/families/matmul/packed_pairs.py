@@ -23,7 +23,7 @@ from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs, attr
-from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
@@ -114,14 +114,14 @@ def _words_of(product: MatrixProduct) -> MatrixProduct:
 # 6. and 7. Who calls it.
 
 
-def packed_pair_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
+def packed_pair_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
     """The way to multiply bfloat16 by a constant matrix that is packed, where the target multiplies pairs."""
     if product.left.dtype is BFLOAT16 and multiplies_pairs(target):
         width = factor_blocking(_words_of(product), target).tile.columns
         shape = (math.ceil(product.columns / width), count_pairs(product.terms), width)
         arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
         attrs = PackedPairMatmulAttrs(product.columns, str(product.result.dtype))
-        yield LayoutUse(arguments, attrs, None, PACKED_PAIR_MATMUL)
+        yield LayoutCandidate(arguments, attrs, None, PACKED_PAIR_MATMUL)
 
 
 def packed_pair_matmul(a: Node, panels: Node, columns: int, out_dtype: str | DType = "bfloat16") -> Call:

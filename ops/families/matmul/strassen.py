@@ -1,7 +1,7 @@
 """``nn.strassen_matmul``: products by a constant, of seven products of quarters (``quarters.py``).
 
-The layout rule of nn.matmul and nn.dense, ``strassen_uses``, proposes it to the layout planner, which weighs the cost
-declared here, where rows are those of one sample: a left factor of rank 2 may have a sample in each row.
+The layout rule of nn.matmul and nn.dense, ``strassen_candidates``, proposes it to the layout planner, which weighs the
+cost declared here, where rows are those of one sample: a left factor of rank 2 may have a sample in each row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ....schedules.register_tile import RegisterTile, register_tile, step_cycles
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs
 from ...definition.cost import elements_of
-from ...definition.layout_rule import LayoutUse, Packed
+from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy
@@ -125,7 +125,7 @@ def _tile(rows: int, columns: int, kind: DType, target: Target, vectors: int | N
 # 6. and 7. Who calls it.
 
 
-def strassen_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]:
+def strassen_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
     """The way to multiply samples by a constant matrix of floats, whose halves fill vectors."""
     left, kind = product.left, product.result.dtype
     rows = 0 if left.ndim < 3 else const_int(left.shape[-2]) or 0
@@ -135,7 +135,7 @@ def strassen_uses(product: MatrixProduct, target: Target) -> Iterator[LayoutUse]
     if product.columns % (2 * width) == 0 and product.terms % (2 * target.lanes(kind)) == 0:
         make = Planes(width, product.transposed)
         packed = Packed(make, make.type_of(product.terms, product.columns, kind))
-        yield LayoutUse((None, packed), None, None, STRASSEN_MATMUL)
+        yield LayoutCandidate((None, packed), None, None, STRASSEN_MATMUL)
 
 
 def strassen_matmul(a: Node, planes: Node) -> Call:
