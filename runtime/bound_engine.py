@@ -10,7 +10,7 @@ from ..base.errors import RuntimeArgumentError
 from .arrays import array_text
 from .executor import Executor
 from .executor_set import ExecutorSet
-from .outputs import Outputs
+from .outputs import RunOutputs
 from .signature import Signature
 from .tensor_specs import TensorSpecs
 
@@ -26,7 +26,7 @@ class BoundEngine:
         signature: Signature,
         executors: ExecutorSet,
         runs: Mapping[Executor, Callable[[], object]],
-        outputs: Outputs,
+        outputs: RunOutputs,
     ) -> None:
         self._executors = executors
         self._run: Callable[[Executor], object] = lambda executor: runs[executor]()
@@ -43,7 +43,7 @@ class BoundEngine:
         """What a call gives."""
         return self._signature.outputs
 
-    def __call__(self) -> Outputs:
+    def __call__(self) -> RunOutputs:
         self._executors.use(self._run)
         return self._outputs
 

@@ -37,7 +37,7 @@ from .measure.measure_profile import measure_profile
 from .measure.profile import Profile
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
-from .outputs import Outputs
+from .outputs import RunOutputs
 from .request import Request
 from .signature import Signature, Values
 from .tactics.choice import Select, TacticChoice
@@ -101,7 +101,7 @@ class Engine:
         self._codes: list[Mapping[str, CompiledFunction]] = [{} for _ in self._configs]
         run_phase = weakref.WeakMethod(self._run_phase)  # the engine goes when its last user does, not in a cycle
 
-        def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> Outputs:
+        def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
             method = run_phase()
             assert method is not None
             return method(inputs, out, threads)
@@ -175,20 +175,20 @@ class Engine:
         """An output of the last run, by name or position. Raises ``RuntimeArgumentError`` if there is none."""
         return self._request.get_output(key)
 
-    def __call__(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Outputs:
+    def __call__(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> RunOutputs:
         """The outputs for inputs given by name, in order, or, of a model that has one, by itself. What ``set_input``
         and ``run`` did stays."""
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return (self._executors or self._ready()).run(arrays, out, context)
 
-    def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[Outputs]:
+    def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[RunOutputs]:
         """Run it on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return self._ready().submit(arrays, out, context)
 
-    async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Outputs:
+    async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> RunOutputs:
         """The outputs, for coroutines: others go on meanwhile."""
         return await asyncio.wrap_future(self.submit(inputs, out, threads))
 
@@ -275,7 +275,7 @@ class Engine:
 
         return self._ready().use(run)
 
-    def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> Outputs:
+    def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
         if self._executors is None:
             raise RuntimeArgumentError(
                 f"{self.library.model.name} is not initialised: call engine.init() before run, which loads the code "

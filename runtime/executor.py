@@ -24,7 +24,7 @@ from .dimensions import MAX_PLANS, Plan, Plans, Shape, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
-from .outputs import Outputs
+from .outputs import RunOutputs
 from .signature import Signature, Values
 from .steps import step_calls, time_steps
 from .threads.thread_pool import PoolLease
@@ -80,7 +80,7 @@ class Executor:
         """The functions of Python that its runs call."""
         return tuple(self._loaded.hosts.values())
 
-    def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> Outputs:
+    def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> RunOutputs:
         """The outputs: new arrays, or those of ``out``. ``context`` is the executor's, if not given."""
         if self._symbolic and [array.shape for array in inputs] != self._shapes:
             self._lay_out([array.shape for array in inputs])
@@ -90,7 +90,7 @@ class Executor:
             self._loaded.fail(code)
         return outputs
 
-    def new_outputs(self, inputs: Sequence[Array]) -> Outputs:
+    def new_outputs(self, inputs: Sequence[Array]) -> RunOutputs:
         """Arrays for the outputs of a run on inputs of these shapes."""
         if [array.shape for array in inputs] != self._shapes:
             self._lay_out([array.shape for array in inputs])
@@ -164,17 +164,19 @@ class Executor:
         finally:
             os.sched_setaffinity(0, before)
 
-    def _fresh(self) -> Outputs:
+    def _fresh(self) -> RunOutputs:
         try:
-            return Outputs([make(shape, kind) for make, shape, kind in self._outputs], self._signature.output_positions)
+            return RunOutputs(
+                [make(shape, kind) for make, shape, kind in self._outputs], self._signature.output_positions
+            )
         except (MemoryError, ValueError):
             shown = ", ".join(str(shape) for _, shape, _ in self._outputs)
             raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
 
-    def _given(self, out: Values, inputs: Sequence[Array]) -> Outputs:
+    def _given(self, out: Values, inputs: Sequence[Array]) -> RunOutputs:
         signature = self._signature
         arrays = signature.output_arrays(out, [shape for _, shape, _ in self._outputs], inputs)
-        return Outputs(arrays, signature.output_positions)
+        return RunOutputs(arrays, signature.output_positions)
 
     def _needed(self, plan: Plan) -> int:
         """The bytes that runs by this plan take beside the weights."""

@@ -17,7 +17,7 @@ from ..base.errors import InternalError
 from .arrays import Array
 from .executor import Executor
 from .functions.host_call import is_inside
-from .outputs import Outputs
+from .outputs import RunOutputs
 from .signature import Values
 from .turns import Turns
 from .waits import waits
@@ -57,7 +57,7 @@ class ExecutorSet:
                     turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
-    def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Outputs:
+    def run(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> RunOutputs:
         """The outputs for checked inputs: as ``use`` does it, with a function call less."""
         if self.hosts:
             return self._use_watched(lambda executor: executor.run(inputs, out, context))
@@ -103,7 +103,7 @@ class ExecutorSet:
                     turns.call_next()
         raise InternalError(f"the executors of {self.name} are gone")
 
-    def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[Outputs]:
+    def submit(self, inputs: Sequence[Array], out: Values | None, context: bytes | None) -> Future[RunOutputs]:
         """A run on a thread of the engine's, of which there are as many as executors. From a function that an engine
         runs, it is made at once, on the function's own thread: what that holds could be what the run waits for."""
         if is_inside():

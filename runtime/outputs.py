@@ -9,7 +9,7 @@ from ..base.errors import RuntimeArgumentError
 from .arrays import Array
 
 
-class Outputs(list[Array]):
+class RunOutputs(list[Array]):
     """The outputs in order: ``outputs[0]``, ``outputs["logits"]``, and ``dict(outputs)`` has all of them by name.
 
     It is a list in every other respect. Names stand for the positions that the outputs had at first, so what changes

@@ -10,11 +10,11 @@ from typing import NoReturn, TypeAlias
 
 from ..base.errors import RuntimeArgumentError
 from .arrays import Array
-from .outputs import Outputs
+from .outputs import RunOutputs
 from .signature import Signature, Values
 from .tensor_specs import TensorSpecs
 
-Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], Outputs]
+Run: TypeAlias = Callable[[Sequence[Array], Values | None, int | None], RunOutputs]
 """Runs the engine on checked inputs, into buffers if given, with so many threads if given."""
 
 
@@ -27,7 +27,7 @@ class Request:
         self._signature = signature
         self._run = run
         self._inputs: dict[int, Array] = {}
-        self._outputs: Outputs | None = None
+        self._outputs: RunOutputs | None = None
 
     @property
     def inputs(self) -> TensorSpecs:
