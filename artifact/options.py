@@ -39,10 +39,10 @@ class CodegenOptions:
     infinities and subnormals count in all three. Only models have their layouts planned, unless ``strict``.
     ``arithmetic`` is what ``arithmetic_of`` says, None what the precision implies: with ``fast``, products may be those
     of Winograd and of Strassen, whose error is a share of the largest number that is summed with others, of other
-    places or rows of a sample, too, and NaN or infinities reach these. ``opt_level`` is LLVM's, 0 to 3. ``cache`` says
-    whether objects are kept on disk. ``debug`` checks each access for bounds and each index division for 0, and fills
-    new memory with ones; the caller's context then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF into
-    the object, whose source is the loop nest.
+    positions or rows of a sample, too, and NaN or infinities reach these. ``opt_level`` is LLVM's, 0 to 3. ``cache``
+    says whether objects are kept on disk. ``debug`` checks each access for bounds and each index division for 0, and
+    fills new memory with ones; the caller's context then holds ``abi.CONTEXT_SLOTS`` slots. ``line_tables`` puts DWARF
+    into the object, whose source is the loop nest.
     """
 
     precision: Precision = "standard"

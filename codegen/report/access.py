@@ -21,7 +21,7 @@ def costly_accesses(placed: PlacedStore) -> Iterator[str]:
     store = placed.store
     if placed.lanes > 1 and not is_contiguous_store(placed):
         stride = _stride(store.buffer, store.indices)
-        how = f"at a stride of {stride}" if stride else "at computed places"
+        how = f"at a stride of {stride}" if stride else "at computed indices"
         yield f"scatter: the lanes go to {store.buffer.name} {how}"
 
 
@@ -37,7 +37,7 @@ def _load_cost(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> 
     if stride == "" and shuffled_lanes(flat_index(buffer, indices), masked) is not None:
         yield f"shuffles: the lanes of {buffer.name} are put together from the vectors that have them"
     elif stride == "":
-        yield f"gather: the lanes of {buffer.name} come from computed places"
+        yield f"gather: the lanes of {buffer.name} come from computed indices"
     elif stride.lstrip("-").isdigit() and abs(int(stride)) <= (1 if masked else MAX_SHUFFLED_STRIDE):
         if abs(int(stride)) > 1:
             yield f"non-unit stride: {buffer.name} is read at a stride of {stride}, by several loads and shuffles"

@@ -245,7 +245,7 @@ class _Reporter:
             return (
                 f"scalar: not vectorized, though its stores to {name} are contiguous: split by {lanes}, vectorize that"
             )
-        how = "at computed places" if step is None else f"at a stride of {step}"
+        how = "at computed indices" if step is None else f"at a stride of {step}"
         return f"scalar: its iterations store to {name} {how}: let the contiguous loop be innermost, and vectorize it"
 
 

@@ -1,4 +1,4 @@
-"""The memory that a piece of program uses at fixed places: elements that could live in registers meanwhile.
+"""The memory that a piece of program uses at fixed addresses: elements that could live in registers meanwhile.
 
 Part of ``promote_registers``: analysis only.
 """
@@ -22,7 +22,7 @@ from .context import inside_loop
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Element(metaclass=Interned):
-    """One place in memory: a value, or a vector of values, that is always accessed as a whole. Equal ones are one."""
+    """One address in memory: a value, or a vector of values, that is always accessed as a whole. Equal ones are one."""
 
     indices: tuple[Expr, ...]
     dtype: DType
@@ -80,7 +80,7 @@ class Uses:
 
 
 def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var, ElementGroup]:
-    """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed places only.
+    """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed addresses only.
 
     Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
     what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
@@ -194,7 +194,7 @@ class _Search:
                 group.always_stored.add(element)
 
     def is_fixed(self, element: Element) -> bool:
-        """Whether the place of an element is the same wherever it is accessed."""
+        """Whether the address of an element is the same wherever it is accessed."""
         places = (*element.indices, *(() if element.mask is None else (element.mask,)))
         return all(_extent(i) is not None for i in element.indices) and not any(
             used.loads or not self.bound.isdisjoint(used.variables) for used in map(self.uses, places)

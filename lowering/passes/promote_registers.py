@@ -1,4 +1,4 @@
-"""Keep in registers what a serial loop loads and stores at the same place again and again.
+"""Keep in registers what a serial loop loads and stores at the same address again and again.
 
 ``for k: C[i] = C[i] + A[k]`` becomes ``r = C[i]``, ``for k: r = r + A[k]``, ``C[i] = r``: the register tile of a matrix
 multiplication, after vectorization and unrolling. The registers are a small buffer of scope "register" with constant
@@ -69,7 +69,7 @@ class _Promoter:
         return whole if unchanged else seq(*done)
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
-        """Memory that is only used at fixed places needs no memory at all."""
+        """Memory that is only used at fixed addresses needs no memory at all."""
         group = find_groups(stmt.body, facts, self.budget, self.uses).get(stmt.buffer.data)
         if group is None or stmt.buffer.scope == "register":
             return self._with_body(stmt, self.stmt(stmt.body, facts))

@@ -1,5 +1,5 @@
 """An implementation of layout_transform between channels in blocks of a vector and channels not in blocks, as from
-NCHW16c to NCHW and back: square tiles of channels and places, transposed in vector registers."""
+NCHW16c to NCHW and back: square tiles of channels and positions, transposed in vector registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..definition.relations import tensor_argument
 
 @dataclass(frozen=True, slots=True)
 class LayoutTiles:
-    """The axis in blocks is number ``axis`` of the plain layout; the axes behind it count as one, the places."""
+    """The axis in blocks is number ``axis`` of the plain layout; the axes behind it count as one, the positions."""
 
     axis: int
     lanes: int
@@ -31,19 +31,19 @@ class LayoutTiles:
         """A tile is read along the innermost axis of x, and written along that of the result."""
         (x,) = inputs
         kind, lanes, split = tensor_argument(result, "result"), self.lanes, self.axis + 1
-        places = kind.shape[split:-1] if self.to_blocks else kind.shape[split:]
-        count = ravel_index([extent - 1 for extent in places], places) + 1
+        positions = kind.shape[split:-1] if self.to_blocks else kind.shape[split:]
+        count = ravel_index([extent - 1 for extent in positions], positions) + 1
         outer = kind.shape[: self.axis]
         blocks = kind.shape[self.axis] if self.to_blocks else kind.shape[self.axis] // lanes
 
         def load(*index: te.Axis) -> Expr:
             *before, block, tile, element = map(as_index, index)
             written, read = element // lanes, element % lanes
-            place, lane = (read, written) if self.to_blocks else (written, read)
-            place = tile * lanes + place
-            at = unravel_index(place, places)
+            position, lane = (read, written) if self.to_blocks else (written, read)
+            position = tile * lanes + position
+            at = unravel_index(position, positions)
             where = (*before, block * lanes + lane, *at) if self.to_blocks else (*before, block, *at, lane)
-            return te.if_then_else(place < count, x[where], te.const(0, x.dtype))
+            return te.if_then_else(position < count, x[where], te.const(0, x.dtype))
 
         shape = (*outer, blocks, (count + (lanes - 1)) // lanes, lanes * lanes)
         rows = te.compute(shape, load, name="layout_transform.rows")
@@ -52,10 +52,10 @@ class LayoutTiles:
         def element(*index: te.Axis) -> Expr:
             *before, channel = (as_index(i) for i in index[:split])
             if self.to_blocks:
-                place, lane = ravel_index([as_index(i) for i in index[split:-1]], places), as_index(index[-1])
-                return tiles[(*before, channel, place // lanes, place % lanes * lanes + lane)]
-            place = ravel_index([as_index(i) for i in index[split:]], places)
-            return tiles[(*before, channel // lanes, place // lanes, channel % lanes * lanes + place % lanes)]
+                position, lane = ravel_index([as_index(i) for i in index[split:-1]], positions), as_index(index[-1])
+                return tiles[(*before, channel, position // lanes, position % lanes * lanes + lane)]
+            position = ravel_index([as_index(i) for i in index[split:]], positions)
+            return tiles[(*before, channel // lanes, position // lanes, channel % lanes * lanes + position % lanes)]
 
         return te.compute(kind.shape, element, name="layout_transform")
 
@@ -65,13 +65,13 @@ class LayoutTiles:
             stages.append(*stages[-1].op.inputs)
         schedule, main = schedule_around(anchor[0], outputs, stages, target)
         stage = schedule[main]
-        outer, places = list(stage.loops[: self.axis + 1]), list(stage.loops[self.axis + 1 :])
+        outer, positions = list(stage.loops[: self.axis + 1]), list(stage.loops[self.axis + 1 :])
         if self.to_blocks:
-            across = places.pop()
-            tile, along = stage.split(stage.fuse(*places), factor=self.lanes)
+            across = positions.pop()
+            tile, along = stage.split(stage.fuse(*positions), factor=self.lanes)
         else:
             outer[-1], along = stage.split(outer[-1], factor=self.lanes)
-            tile, across = stage.split(stage.fuse(*places), factor=self.lanes)
+            tile, across = stage.split(stage.fuse(*positions), factor=self.lanes)
         stage.reorder(*outer, tile, along, across)
         stage.unroll(along)
         stage.vectorize(across)

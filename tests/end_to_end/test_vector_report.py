@@ -163,7 +163,7 @@ def test_gathers_scatters_and_strides_are_named():
     transposed = became(lambda i, j: X[j, i])
     assert transposed.costs == ("gather: the lanes of X come at a stride of 64, one at a time",)
     picked = became(lambda i, j: X[i, te.minimum(te.maximum(te.cast(I[j], "index"), 0), 63)], AVX512, (X, I))
-    assert picked.costs == ("gather: the lanes of X come from computed places",)
+    assert picked.costs == ("gather: the lanes of X come from computed indices",)
     paired = became(lambda i, j: X[i, j // 2 * 4 + j % 2])
     assert paired.costs == ("shuffles: the lanes of X are put together from the vectors that have them",)
     assert became(lambda i, j: X[i, 63 - j]).costs == ()

@@ -43,7 +43,7 @@ EFFICIENCY = 0.9
 
 
 def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where x and the result have their channels in the same blocks, and places are known."""
+    """Offer it where x and the result have their channels in the same blocks, and positions are known."""
     block, outputs = problem.attrs.out.factor("C"), problem.outputs
     blocked = problem.held_in(data_layout(problem.rank, block)) and problem.has_panels_of(block)
     if block == 1 or not blocked or outputs is None or not _has_one_filter_a_channel(problem):
@@ -75,7 +75,7 @@ def _has_one_filter_a_channel(problem: ConvProblem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BlockedDepthwise:
-    """The numbers of a depthwise convolution of blocks of ``block`` channels, to ``outputs`` places."""
+    """The numbers of a depthwise convolution of blocks of ``block`` channels, to ``outputs`` positions."""
 
     attrs: ConvAttrs
     block: int
@@ -118,10 +118,10 @@ class BlockedDepthwise:
 
         def element(n: Axis, k: Axis, *index: Axis) -> Expr:
             *output, c = (as_index(i) for i in index)
-            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
-            rows = [at - pad for at, pad in zip(place[:-1], down, strict=False)]
+            position = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+            rows = [at - pad for at, pad in zip(position[:-1], down, strict=False)]
             valid = inside(rows, x.shape[2 : 1 + rank], down, [False] * len(rows))
-            return te.sum(source[(n, k, *rows, place[-1], c)] * weight[(k, 0, *taps, c)], axis=taps, where=valid)
+            return te.sum(source[(n, k, *rows, position[-1], c)] * weight[(k, 0, *taps, c)], axis=taps, where=valid)
 
         sums = te.compute(kind.shape, element, name="conv.sums")
         return ConvStages(te.compute(kind.shape, lambda *i: sums[i], name="conv"), x, source, weight, sums)

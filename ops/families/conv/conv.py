@@ -146,8 +146,8 @@ def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     def element(*index: Axis) -> Expr:
         n, k, *o = source_index([as_index(i) for i in index], data, attrs.out)
         channel = c if attrs.groups == 1 else k // filters_per_group * extents["I"] + c
-        place = (i * s + tap * d for i, s, tap, d in zip(o, attrs.strides, taps, attrs.dilation, strict=True))
-        value = source[source_index((n, as_index(channel), *place), attrs.data, data)]
+        position = (i * s + tap * d for i, s, tap, d in zip(o, attrs.strides, taps, attrs.dilation, strict=True))
+        value = source[source_index((n, as_index(channel), *position), attrs.data, data)]
         factor = weight[source_index([as_index(i) for i in (k, c, *taps)], attrs.kernel, kernel)]
         return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=[c, *taps])
 

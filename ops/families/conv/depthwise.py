@@ -41,7 +41,8 @@ MOST_UNROLLED = 400
 MANY_TILES = 8
 """So many tiles of an image share the cost of its copy."""
 NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.4
-"""Vectors that are multiplied in a cycle, if a core can do so many: of places side by side, and of places apart."""
+"""Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, and of positions
+apart."""
 
 
 def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -86,7 +87,7 @@ class Depthwise:
     def _taps(self) -> list[Axis]:
         return [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(self.window)]
 
-    def _place(self, o: Sequence[Expr], taps: Sequence[Axis]) -> list[Expr]:
+    def _position(self, o: Sequence[Expr], taps: Sequence[Axis]) -> list[Expr]:
         """Where a tap reads the padded x."""
         a = self.attrs
         return [i * s + tap * d for i, s, tap, d in zip(o, a.strides, taps, a.dilation, strict=True)]
@@ -121,10 +122,10 @@ class Depthwise:
 
         def element(n: Axis, k: Axis, *index: Axis) -> Expr:
             *o, t, j = (as_index(i) for i in index)
-            place = self._place([*o, t * self.lanes + j], taps)
+            position = self._position([*o, t * self.lanes + j], taps)
             factor = weight[source_index((as_index(k), ZERO, *map(as_index, taps)), attrs.kernel, kernel)]
             terms = [taps[-1], *taps[:-1]] if self.by_columns else taps
-            return te.sum(source[(n, as_index(k) // self.multiplier, *place)] * factor, axis=terms)
+            return te.sum(source[(n, as_index(k) // self.multiplier, *position)] * factor, axis=terms)
 
         core = te.compute((*self.result.shape[:-1], tiles, self.lanes), element, name="conv.sums")
 
@@ -143,9 +144,9 @@ class Depthwise:
         ]
 
         def element(n: Axis, c: Axis, *index: Axis) -> Expr:
-            place = [as_index(i) - pad for i, pad in zip(index, a.padding, strict=False)]
-            valid = inside(place, x.shape[2:], a.padding, [True] * len(place))
-            return te.if_then_else(valid, x[(n, c, *place)], te.const(0, x.dtype))
+            position = [as_index(i) - pad for i, pad in zip(index, a.padding, strict=False)]
+            valid = inside(position, x.shape[2:], a.padding, [True] * len(position))
+            return te.if_then_else(valid, x[(n, c, *position)], te.const(0, x.dtype))
 
         return te.compute((*x.shape[:2], *shape), element, name="conv.source")
 
@@ -193,7 +194,7 @@ class Depthwise:
 
         def element(n: Axis, *index: Axis) -> Expr:
             *o, c = (as_index(i) for i in index)
-            return te.sum(source[(n, *self._place(o, taps), c)] * weights[(*taps, c)], axis=taps)
+            return te.sum(source[(n, *self._position(o, taps), c)] * weights[(*taps, c)], axis=taps)
 
         core = te.compute(self.result.shape, element, name="conv.sums")
         return ConvStages(te.compute(self.result.shape, lambda *i: core[i], name="conv"), x, source, weights, core)

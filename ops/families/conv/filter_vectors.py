@@ -1,16 +1,16 @@
 """Convolutions from N, C, … to the same whose vectors are of filters.
 
-As for blocked channels, a vector is of filters, and a tile of sums, places of a row times vectors, stays in registers
-while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their distance
-does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by square, and
-written channel by channel: long pieces of few channels at a time are what memory is quick with.
+As for blocked channels, a vector is of filters, and a tile of sums, positions of a row times vectors, stays in
+registers while the reduction runs: no vector crosses a row, elements of x are broadcast from where they are, and their
+distance does not matter. The sums of some rows wait in the second cache. They are transposed in registers, square by
+square, and written channel by channel: long pieces of few channels at a time are what memory is quick with.
 
 Constant filters that are no whole vectors are filled up with zeros when the model is compiled, as the 258 filters of a
 short-time Fourier transform, of 256 elements in one channel.
 
 Of many channels and a wide window, what a tile reads of x may not stay in the first cache until the next one does. Then
-it is fetched ahead, channel by channel. Where the window is one element, and places follow each other as in x, they are
-one row.
+it is fetched ahead, channel by channel. Where the window is one element, and positions follow each other as in x, they
+are one row.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FilledPanels:
 
 
 def _most_vectors(target: Target) -> int:
-    """How many vectors of filters a panel may have, so that there are registers for some places of each."""
+    """How many vectors of filters a panel may have, so that there are registers for some positions of each."""
     return target.vector_registers // 4
 
 
@@ -120,16 +120,16 @@ def _numbers(problem: ConvProblem, sides: Sequence[int]) -> FilterVectors | None
     if outputs is None or not (all(outputs) and filters and channels):
         return None
     one_row = problem.is_pointwise and not problem.is_strided
-    places = (math.prod(outputs),) if one_row else outputs
+    positions = (math.prod(outputs),) if one_row else outputs
     vectors = math.ceil(filters / lanes)
 
     def cycles(tile: ChannelTile) -> float:
-        return math.ceil(vectors / tile.blocks) * tile_cycles(1, places[-1], tile)
+        return math.ceil(vectors / tile.blocks) * tile_cycles(1, positions[-1], tile)
 
-    tiles = (channel_tile(1, places[-1], side, registers, side) for side in sides)
+    tiles = (channel_tile(1, positions[-1], side, registers, side) for side in sides)
     tile = min(tiles, key=cycles)
     return FilterVectors(
-        attrs, problem.window, outputs, places, channels, filters, lanes, tile, problem.target, problem.dtype
+        attrs, problem.window, outputs, positions, channels, filters, lanes, tile, problem.target, problem.dtype
     )
 
 
@@ -142,12 +142,12 @@ class UnblockedStages(ConvStages):
 
 @dataclass(frozen=True, slots=True)
 class FilterVectors:
-    """The numbers of such a convolution. The sums' ``places`` are the outputs, or all of these as one row."""
+    """The numbers of such a convolution. The sums' ``positions`` are the outputs, or all of these as one row."""
 
     attrs: ConvAttrs
     window: tuple[int, ...]
     outputs: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     channels: int
     filters: int
     lanes: int
@@ -168,9 +168,9 @@ class FilterVectors:
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the steps of all tiles, those to transpose, and to go through memory, twice through x."""
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
-        rows = elements(result) // (self.filters * self.places[-1]) * self.panels
-        cycles = tile_cycles(1, self.places[-1], self.tile, self.target.fma_per_cycle)
-        tiles = math.ceil(self.places[-1] / self.tile.columns)
+        rows = elements(result) // (self.filters * self.positions[-1]) * self.panels
+        cycles = tile_cycles(1, self.positions[-1], self.tile, self.target.fma_per_cycle)
+        tiles = math.ceil(self.positions[-1] / self.tile.columns)
         if evict_each_other(self.channels, math.prod(const_int(extent) or 1 for extent in x.shape[2:]), self.dtype):
             cycles += EVICTED_CYCLES * tiles
         if math.prod(self.window) > 1 and self.channels >= self.lanes:
@@ -186,7 +186,7 @@ class FilterVectors:
         return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> UnblockedStages:
-        """Sums with filters in vectors; squares of places and filters of these, transposed; and the result."""
+        """Sums with filters in vectors; squares of positions and filters of these, transposed; and the result."""
         x, weight = inputs
         kind, lanes = tensor_argument(result, "result"), self.lanes
         source = padded(x, attrs.data, attrs.padding, "conv.padded")
@@ -194,13 +194,15 @@ class FilterVectors:
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
 
         def element(n: Axis, block: Axis, *index: Axis) -> Expr:
-            *places, lane = map(as_index, index)
-            output = places if self.places == self.outputs else unravel_index(places[0], self.outputs)
-            place = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
+            *positions, lane = map(as_index, index)
+            output = positions if self.positions == self.outputs else unravel_index(positions[0], self.outputs)
+            position = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
             k = block * lanes + lane
-            return te.sum(source[(n, c, *place)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps])
+            return te.sum(
+                source[(n, c, *position)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps]
+            )
 
-        shape = (kind.shape[0], self.panels * self.tile.blocks, *self.places, lanes)
+        shape = (kind.shape[0], self.panels * self.tile.blocks, *self.positions, lanes)
         sums = te.compute(shape, element, name="conv.sums")
         made, squares = unblocked(sums, kind, self.plane, lanes)
         return UnblockedStages(made, x, source, weight, sums, squares)
@@ -227,26 +229,26 @@ class FilterVectors:
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """The last two axes of the result, or all that are one row: their places follow each other in memory."""
-        return self.outputs[-2:] if self.places == self.outputs else self.outputs
+        """The last two axes of the result, or all that are one row: their positions follow each other in memory."""
+        return self.outputs[-2:] if self.positions == self.outputs else self.outputs
 
     @property
     def _chunk(self) -> int:
-        """How many places wait together: whole rows, or tiles of the only one, and squares, in a quarter of the second
-        cache if that can be."""
-        places = math.prod(self.plane)
-        row = math.prod(self.plane[1:]) if self.places == self.outputs else self.tile.columns
+        """How many positions wait together: whole rows, or tiles of the only one, and squares, in a quarter of the
+        second cache if that can be."""
+        positions = math.prod(self.plane)
+        row = math.prod(self.plane[1:]) if self.positions == self.outputs else self.tile.columns
         whole = math.lcm(row, self.lanes)
         most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
-        chunks = max(math.ceil(places / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
-        return math.ceil(places / (chunks * whole)) * whole
+        chunks = max(math.ceil(positions / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
+        return math.ceil(positions / (chunks * whole)) * whole
 
     def _schedule_sums(self, stage: StageView, anchor: UnblockedStages) -> None:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
         longer."""
-        n, block, *outer, place, lane = stage.loops[: anchor.sums.ndim]
+        n, block, *outer, position, lane = stage.loops[: anchor.sums.ndim]
         terms = stage.loops[anchor.sums.ndim :]
-        across, column = stage.split(place, factor=self.tile.columns)
+        across, column = stage.split(position, factor=self.tile.columns)
         stage.reorder(n, *outer, across, *terms, column, block, lane)
         stage.vectorize(lane)
         stage.unroll(column)

@@ -2,9 +2,9 @@
 
 y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r, ci, ki]   over co, window r, ci
 
-ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, places of the output
+ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, positions of the output
 times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
-of filters, and broadcasts one element of x for each place. The data may be unblocked, as in the first layer of a
+of filters, and broadcasts one element of x for each position. The data may be unblocked, as in the first layer of a
 network, whose 3 channels make no block; then co are its channels. Of one spatial axis there is one row; of three, tiles
 are of the last two. Depthwise convolutions, which multiply vectors of channels, are in ``blocked_depthwise.py``.
 """
@@ -51,7 +51,8 @@ MOST_READ = 0.8
 
 
 def add_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where the result has its channels in blocks, and x has or not; places known, no block in two groups."""
+    """Offer it where the result has its channels in blocks, and x has or not; positions known, no block in two
+    groups."""
     attrs, rank, outputs, group = problem.attrs, problem.rank, problem.outputs, problem.group_filters
     block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
     if block == 1 or attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
@@ -101,7 +102,8 @@ def _panel(problem: ConvProblem, block: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTile:
-    """Sums that are kept in registers: ``rows`` times ``columns`` places of the output, ``blocks`` of filters each."""
+    """Sums that are kept in registers: ``rows`` times ``columns`` positions of the output, ``blocks`` of filters
+    each."""
 
     rows: int
     columns: int
@@ -116,11 +118,11 @@ def channel_tile(
     panel: int | None = None,
     share: Callable[[ChannelTile], float] | None = None,
 ) -> ChannelTile:
-    """The tile that covers rows × columns places of so many blocks in the least time, by a model of one step.
+    """The tile that covers rows × columns positions of so many blocks in the least time, by a model of one step.
 
     Rows are only taken together where all columns are, unless ``share`` says which part of the steps such a tile takes.
-    A tile's blocks have to divide ``blocks``, and are ``panel`` if that is given; places that are left over at the end
-    get smaller tiles. Of blocks that are too wide for the registers a tile is a place or two.
+    A tile's blocks have to divide ``blocks``, and are ``panel`` if that is given; positions that are left over at the
+    end get smaller tiles. Of blocks that are too wide for the registers a tile is a position or two.
     """
     registers = max(registers, 2 * (panel or 1) + 2)
     best: tuple[float, int, ChannelTile] | None = None
@@ -136,7 +138,7 @@ def channel_tile(
 
 
 def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iterator[ChannelTile]:
-    """Tiles of at most so many places; ``partial`` ones have some columns of several rows."""
+    """Tiles of at most so many positions; ``partial`` ones have some columns of several rows."""
     for width in range(1, min(columns, most) + 1):
         yield ChannelTile(1, width, side)
     for width in range(1 if partial else columns, columns + 1):
@@ -154,9 +156,9 @@ def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RAT
     total = 0.0
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
-            places = height * width
-            step = max(places * tile.blocks / rate, 1.5 * tile.blocks, 4.0)
-            total += down * across * (step + (places + tile.blocks) / 10 + tile.blocks / 4 + 1)
+            positions = height * width
+            step = max(positions * tile.blocks / rate, 1.5 * tile.blocks, 4.0)
+            total += down * across * (step + (positions + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 
 
@@ -180,18 +182,19 @@ class Blocked:
 
     @property
     def flat(self) -> bool:
-        """Whether the output at a place needs the input at that place only; then rows need not be told apart."""
+        """Whether the output at a position needs the input at that position only; then rows need not be told apart."""
         a = self.attrs
         return math.prod(self.window) == 1 and math.prod(a.strides) == 1 and not any(a.padding)
 
     @property
     def in_row(self) -> bool:
-        """Whether the places are one row."""
+        """Whether the positions are one row."""
         return self.flat or len(self.outputs) == 1
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """The places: rows and columns, and those of a third axis before; one row, if rows need not be told apart."""
+        """The positions: rows and columns, and those of a third axis before; one row, if rows need not be told
+        apart."""
         return (1, math.prod(self.outputs)) if self.in_row else self.outputs
 
     @property
@@ -253,16 +256,16 @@ class Blocked:
         terms = [channel, *taps, *inner]
 
         def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
-            *places, ki = (as_index(i) for i in index)
-            output = unravel_index(places[-1], self.outputs) if self.in_row else places
+            *positions, ki = (as_index(i) for i in index)
+            output = unravel_index(positions[-1], self.outputs) if self.in_row else positions
             if border is None:
-                place = [
+                position = [
                     o * s + t * d for o, s, t, d in zip(output, attrs.strides, window, attrs.dilation, strict=True)
                 ]
                 where = None
             else:
-                place, where = border.reads(output, window), border.inside(output, window, spatial)
-            data = source[(n, self._first(weight, ko) + channel, *place, *inner)]
+                position, where = border.reads(output, window), border.inside(output, window, spatial)
+            data = source[(n, self._first(weight, ko) + channel, *position, *inner)]
             panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
             return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms, where=where)
 
@@ -270,8 +273,8 @@ class Blocked:
 
         def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
             *output, c = (as_index(i) for i in index)
-            places = (ZERO, ravel_index(output, self.outputs)) if self.in_row else output
-            return sums[(n, k, *places, c)]
+            positions = (ZERO, ravel_index(output, self.outputs)) if self.in_row else output
+            return sums[(n, k, *positions, c)]
 
         return ConvStages(te.compute(kind.shape, unfold, name="conv"), x, source, weight, sums)
 
@@ -290,9 +293,9 @@ class Blocked:
         tiles: list[LoopView] = []
         rows: list[LoopView] = []
         if self.in_row:
-            places = stage.fuse(*outer, column) if outer else column
+            positions = stage.fuse(*outer, column) if outer else column
             outer = []
-            chunk, column = stage.split(places, factor=self._chunk(anchor.source) * tile.columns)
+            chunk, column = stage.split(positions, factor=self._chunk(anchor.source) * tile.columns)
         else:
             *outer, row = outer
             chunk, row = stage.split(row, factor=self._chunk(anchor.source) * tile.rows)

@@ -1,9 +1,9 @@
 """nn.winograd_conv2d: a convolution by windows of 3×3 with stride 1, as Winograd's F(m×m, 3×3), of transformed weights.
 
-A tile of m×m places of the result needs (m+2)² products for each channel and filter, in place of 9m². By the matrices
-of ``winograd_transform.py``, for each tile:
+A tile of m×m positions of the result needs (m+2)² products for each channel and filter, in place of 9m². By the
+matrices of ``winograd_transform.py``, for each tile:
 
-    V = Bᵀ d B        d: the (m+2)×(m+2) places of x that the tile needs, of each channel
+    V = Bᵀ d B        d: the (m+2)×(m+2) positions of x that the tile needs, of each channel
     M = Σ V ⊙ U       over the channels; U = G g Gᵀ, the planes, of each channel and filter
     y = Aᵀ M A        of each filter
 
@@ -92,8 +92,8 @@ def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
         raise TypeInferenceError(f"x has {extents['C']} channels, but planes have {channels}")
     if width % attrs.out.factor("C"):
         raise TypeInferenceError(f"panels of {width} filters do not fall into blocks of out_layout {attrs.out}")
-    places = window_shape([extents["H"], extents["W"]], (TAPS, TAPS), (1, 1), (1, 1), attrs.padding)
-    named = {"N": extents["N"], "C": as_index(panels * width), "H": places[0], "W": places[1]}
+    positions = window_shape([extents["H"], extents["W"]], (TAPS, TAPS), (1, 1), (1, 1), attrs.padding)
+    named = {"N": extents["N"], "C": as_index(panels * width), "H": positions[0], "W": positions[1]}
     return TensorType(attrs.out.shape(named), x.dtype)
 
 
@@ -159,7 +159,7 @@ class Winograd:
     blocking: WinogradBlocking
     width: int
     lanes: int  # of a vector of filters
-    strip: int  # how many places of the result follow each other that a group makes, if the result is in NCHW
+    strip: int  # how many positions of the result follow each other that a group makes, if the result is in NCHW
 
     @property
     def groups(self) -> int:
@@ -191,9 +191,9 @@ class Winograd:
 
         def taken(b: Axis, g: Axis, co: Axis, t: Axis, i: Axis, j: Axis, ci: Axis) -> Expr:
             tile = g * group + t
-            place = (tile // self.tiles[1] * size + i - top, tile % self.tiles[1] * size + j - left)
-            valid = inside(place, (height, width), self.attrs.padding, (True, True))
-            return te.if_then_else(valid, x[b, co, *place, ci], te.const(0, x.dtype))
+            position = (tile // self.tiles[1] * size + i - top, tile % self.tiles[1] * size + j - left)
+            valid = inside(position, (height, width), self.attrs.padding, (True, True))
+            return te.if_then_else(valid, x[b, co, *position, ci], te.const(0, x.dtype))
 
         tiles = te.compute(shape, taken, name="winograd.taken")
 
@@ -239,11 +239,11 @@ class Winograd:
 
         tiles = te.compute((n, blocks, self.groups, group, size, size, lanes), by_columns, name="winograd.made")
 
-        def place(b: Axis, ko: Axis, y: Axis, x: Axis, ki: Axis) -> Expr:
+        def position(b: Axis, ko: Axis, y: Axis, x: Axis, ki: Axis) -> Expr:
             tile = y // size * self.tiles[1] + x // size
             return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
 
-        return half, tiles, te.compute((n, blocks, height, width, lanes), place, name="winograd")
+        return half, tiles, te.compute((n, blocks, height, width, lanes), position, name="winograd")
 
     def schedule(self, attrs: WinogradAttrs, anchor: WinogradStages, outputs: Tensors, target: Target) -> Schedule:
         """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
@@ -309,7 +309,7 @@ class Winograd:
         return images * self.groups >= MANY_TASKS or panels == self.blocking.together
 
     def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
-        """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: places outside,
+        """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: positions outside,
         filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
         *outer, panel, i, j, tile, filters, co, ci = stage.loops
         tile, row = stage.split(tile, factor=self.blocking.rows)
@@ -361,7 +361,7 @@ def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target
     tiles = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
     products = Products(attrs.points**2, math.prod(tiles), channels, panels * width, width, kind.dtype, target)
     lanes, unit, written = attrs.out.factor("C"), 1, 0.0
-    if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their places
+    if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their positions
         lanes = math.gcd(width, target.lanes(kind.dtype))
         unit = lanes // math.gcd(attrs.size * columns, lanes) * tiles[1]
         written = TRANSPOSED_CYCLES * panels * width * rows * columns

@@ -86,8 +86,8 @@ def filter_matrix(outputs: int) -> npt.NDArray[np.float64]:
 
 
 def input_row(coefficients: Row, terms: Sequence[Expr]) -> Expr:
-    """A row of Bᵀ times inputs. The rows of ±p agree in the terms of even places, and differ in the sign of the others:
-    e + o and e - o, written so that they share e and o."""
+    """A row of Bᵀ times inputs. The rows of ±p agree in the terms of even positions, and differ in the sign of the
+    others: e + o and e - o, written so that they share e and o."""
     parts: list[tuple[Fraction, Expr]] = []
     for parity in (0, 1):
         chosen = [(c, t) for c, t in zip(coefficients[parity::2], terms[parity::2], strict=True) if c]
