@@ -31,7 +31,9 @@ def sections(page):
     return {part.partition("(")[0]: part for part in parts}
 
 
-def test_the_page_in_docs_is_current(page):
+def test_the_page_in_docs_is_current(page, request):
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(page, encoding="utf-8")
     current = PAGE.read_text(encoding="utf-8") == page
     assert current, "docs/operators.md is out of date; run: loopwright ops --markdown > docs/operators.md"
 

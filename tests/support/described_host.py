@@ -1,6 +1,6 @@
 """Describes to the package another machine than the one at hand, and notes who asks what the machine is.
 
-The package asks two functions: ``codegen.processor.this_processor`` and ``ir.granted_cpus.granted_cpus``. Both are
+The package asks two functions: ``codegen.processor.this_processor`` and ``base.granted_cpus.granted_cpus``. Both are
 replaced as their modules are imported, in the tests' process and in its children: the environment variable
 ``LOOPWRIGHT_TEST_HOST`` holds the description, as JSON, and ``LOOPWRIGHT_TEST_ASKED`` names a file that grows whenever
 somebody asks. The package reads neither.
