@@ -76,6 +76,7 @@ class Target:
 
     @property
     def has_fma(self) -> bool:
+        """Whether it multiplies and adds in one instruction."""
         return self.has("fma") if self.arch in ("x86_64", "i686") else self.arch in ("aarch64", "arm64", "riscv64")
 
     def lanes(self, kind: DType | str) -> int:
@@ -85,6 +86,7 @@ class Target:
         return max(1, self.vector_bits // dtype(kind).storage_bits)
 
     def with_threads(self, threads: int) -> Target:
+        """The target with another number of ``threads``."""
         return replace(self, threads=threads)
 
     def __repr__(self) -> str:

@@ -62,6 +62,7 @@ class Layout(metaclass=Interned):
 
     @property
     def ndim(self) -> int:
+        """The number of axes in memory, blocks counted apart."""
         return len(self.axes)
 
     @property
@@ -80,6 +81,7 @@ class Layout(metaclass=Interned):
 
     @property
     def is_blocked(self) -> bool:
+        """Whether an axis is cut into blocks."""
         return any(axis.block is not None for axis in self.axes)
 
     def factor(self, name: str) -> int:

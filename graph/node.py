@@ -119,6 +119,8 @@ class Call(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tuple(NodeBase):
+    """Several values as one: the results of a function, or what an operator of any number of tensors takes."""
+
     fields: tuple[Node, ...]
 
     def __post_init__(self) -> None:
@@ -127,6 +129,8 @@ class Tuple(NodeBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TupleGet(NodeBase):
+    """Field ``index`` of a tuple. Raises ``TypeInferenceError`` for another value, and a field that is not there."""
+
     tuple: Node
     index: int
 

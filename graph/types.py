@@ -42,7 +42,8 @@ class TypeNode(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorType(TypeNode):
-    """A tensor. ``tensor_type`` makes one from numbers."""
+    """The type of a tensor: its extents, which are ``index`` expressions, and its dtype. ``tensor_type`` makes one
+    of numbers."""
 
     shape: tuple[Expr, ...]
     dtype: DType
@@ -53,6 +54,7 @@ class TensorType(TypeNode):
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -64,6 +66,8 @@ class TensorType(TypeNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TupleType(TypeNode):
+    """A tuple of values, whose fields may be tuples."""
+
     fields: tuple[Type, ...]
 
     def __str__(self) -> str:
@@ -72,6 +76,8 @@ class TupleType(TypeNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SequenceType(TypeNode):
+    """A sequence of any number of values of one type, as ONNX has them. No operator takes or gives one."""
+
     element: Type
 
     def __str__(self) -> str:
@@ -80,6 +86,8 @@ class SequenceType(TypeNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OptionalType(TypeNode):
+    """A value that may be absent, as ONNX has it. No operator takes or gives one."""
+
     element: Type
 
     def __str__(self) -> str:
@@ -88,6 +96,8 @@ class OptionalType(TypeNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FunctionType(TypeNode):
+    """A function of values."""
+
     params: tuple[Type, ...]
     result: Type
 

@@ -155,6 +155,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
+        """The name that the kernel was built with."""
         return self.func.name
 
     @property

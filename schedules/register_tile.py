@@ -29,6 +29,7 @@ class RegisterTile:
 
     @property
     def columns(self) -> int:
+        """The width of the tile, in elements."""
         return self.vectors * self.lanes
 
 

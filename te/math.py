@@ -20,22 +20,25 @@ from ..ir.operand import Operand
 
 
 def const(value: bool | int | float, dtype: str | DType = "float32") -> Expr:
-    """A constant of a dtype."""
+    """A constant: ``value`` as a scalar of a dtype. Raises ``ExpressionError`` for a value that the dtype does not
+    hold."""
     return const_expr(value, dtype)
 
 
 def cast(value: ExprLike, dtype: str | DType) -> Expr:
-    """Conversion to a dtype: float to integer truncates and saturates (NaN becomes 0), integers wrap."""
+    """The value as another dtype. From float to integer it truncates and saturates, and NaN becomes 0; integers
+    wrap."""
     return cast_expr(dtype, value)
 
 
 def min_value(kind: str | DType) -> Expr:
-    """The smallest value of a dtype; minus infinity for floats."""
+    """The smallest value of a dtype; minus infinity for floats. Raises ``ExpressionError`` for ``index``, which has
+    none."""
     return const_expr(-float("inf"), kind) if dtype(kind).is_float else const_expr(_limits(kind)[0], kind)
 
 
 def max_value(kind: str | DType) -> Expr:
-    """The largest value of a dtype; infinity for floats."""
+    """The largest value of a dtype; infinity for floats. Raises ``ExpressionError`` for ``index``, which has none."""
     return const_expr(float("inf"), kind) if dtype(kind).is_float else const_expr(_limits(kind)[1], kind)
 
 
@@ -52,27 +55,31 @@ def _choice(condition: ExprLike, a: ExprLike, b: ExprLike) -> tuple[Expr, Expr, 
 
 
 def select(condition: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
-    """``a`` where the condition holds, else ``b``; both are evaluated, so neither may be out of bounds."""
+    """``a`` where the condition holds, else ``b``. Both are evaluated, so that neither may read out of bounds: use
+    ``if_then_else`` to guard a read. ``condition`` is bool, ``a`` and ``b`` are of one dtype, that of the result;
+    else it is an ``ExpressionError``."""
     return Select(*_choice(condition, a, b))
 
 
 def if_then_else(condition: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
-    """``a`` if the condition holds, else ``b``; only the chosen one is evaluated, so it may guard a read (padding)."""
+    """``a`` if the condition holds, else ``b``. Only the chosen one is evaluated, so that the condition may guard a
+    read, as that of padding. ``condition`` is bool, ``a`` and ``b`` are of one dtype, that of the result; else it is
+    an ``ExpressionError``."""
     return IfThenElse(*_choice(condition, a, b))
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
-    """The smaller of two values; NaN if either is NaN."""
+    """The smaller of two numbers of one dtype; NaN if either is NaN. ``te.min`` is the least over an axis."""
     return minimum_expr(a, b)
 
 
 def maximum(a: ExprLike, b: ExprLike) -> Expr:
-    """The larger of two values; NaN if either is NaN."""
+    """The larger of two numbers of one dtype; NaN if either is NaN. ``te.max`` is the largest over an axis."""
     return maximum_expr(a, b)
 
 
 def power(x: ExprLike, y: ExprLike) -> Expr:
-    """x to the power of y, as in C99."""
+    """x to the power of y, of floats, with the special cases of C99's ``pow``."""
     return call("pow", x, y)
 
 
@@ -86,157 +93,158 @@ def arithmetic_fence(x: ExprLike) -> Expr:
 
 
 def fma(a: ExprLike, b: ExprLike, c: ExprLike) -> Expr:
-    """``a * b + c``, rounded once."""
+    """``a * b + c`` of floats, rounded once."""
     return call("fma", a, b, c)
 
 
 def copysign(magnitude: ExprLike, sign: ExprLike) -> Expr:
-    """The magnitude of the first, the sign of the second."""
+    """The magnitude of the first number with the sign of the second, of floats; the sign of a zero or a NaN counts."""
     return call("copysign", magnitude, sign)
 
 
 def abs(x: ExprLike) -> Expr:
-    """The absolute value; of the smallest integer it wraps."""
+    """The absolute value of a number; of the smallest integer it wraps, to itself."""
     return call("abs", x)
 
 
 def sqrt(x: ExprLike) -> Expr:
-    """The square root; NaN below 0."""
+    """The square root of a float; NaN below 0, -0 of -0."""
     return call("sqrt", x)
 
 
 def rsqrt(x: ExprLike) -> Expr:
-    """1 / sqrt(x)."""
+    """1 / sqrt(x) of a float: infinity at 0, minus infinity at -0, NaN below, 0 at infinity."""
     return call("rsqrt", x)
 
 
 def exp(x: ExprLike) -> Expr:
-    """e to the power of x."""
+    """e to the power of x, a float; infinity where that is too large, 0 where it is too small."""
     return call("exp", x)
 
 
 def exp2(x: ExprLike) -> Expr:
-    """2 to the power of x."""
+    """2 to the power of x, a float; infinity where that is too large, 0 where it is too small."""
     return call("exp2", x)
 
 
 def expm1(x: ExprLike) -> Expr:
-    """exp(x) - 1, without the cancellation near 0."""
+    """exp(x) - 1 of a float, without the cancellation near 0; -1 at minus infinity."""
     return call("expm1", x)
 
 
 def log(x: ExprLike) -> Expr:
-    """The natural logarithm; NaN below 0."""
+    """The natural logarithm of a float; minus infinity at 0, NaN below."""
     return call("log", x)
 
 
 def log2(x: ExprLike) -> Expr:
-    """The logarithm to base 2."""
+    """The logarithm to base 2 of a float; minus infinity at 0, NaN below."""
     return call("log2", x)
 
 
 def log10(x: ExprLike) -> Expr:
-    """The logarithm to base 10."""
+    """The logarithm to base 10 of a float; minus infinity at 0, NaN below."""
     return call("log10", x)
 
 
 def log1p(x: ExprLike) -> Expr:
-    """log(1 + x), without the rounding of 1 + x near 0; NaN below -1."""
+    """log(1 + x) of a float, without the rounding of 1 + x near 0; minus infinity at -1, NaN below."""
     return call("log1p", x)
 
 
 def sin(x: ExprLike) -> Expr:
-    """The sine, of radians."""
+    """The sine of an angle in radians, a float; NaN of infinities."""
     return call("sin", x)
 
 
 def cos(x: ExprLike) -> Expr:
-    """The cosine, of radians."""
+    """The cosine of an angle in radians, a float; NaN of infinities."""
     return call("cos", x)
 
 
 def tan(x: ExprLike) -> Expr:
-    """The tangent, of radians."""
+    """The tangent of an angle in radians, a float; NaN of infinities."""
     return call("tan", x)
 
 
 def asin(x: ExprLike) -> Expr:
-    """The arc sine, in radians."""
+    """The arc sine of a float, in radians from -π/2 to π/2; NaN outside of -1 to 1."""
     return call("asin", x)
 
 
 def acos(x: ExprLike) -> Expr:
-    """The arc cosine, in radians."""
+    """The arc cosine of a float, in radians from 0 to π; NaN outside of -1 to 1."""
     return call("acos", x)
 
 
 def atan(x: ExprLike) -> Expr:
-    """The arc tangent, in radians."""
+    """The arc tangent of a float, in radians from -π/2 to π/2, which it is at infinity."""
     return call("atan", x)
 
 
 def sinh(x: ExprLike) -> Expr:
-    """The hyperbolic sine."""
+    """The hyperbolic sine of a float; infinite where that is too large."""
     return call("sinh", x)
 
 
 def cosh(x: ExprLike) -> Expr:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine of a float; infinite where that is too large."""
     return call("cosh", x)
 
 
 def tanh(x: ExprLike) -> Expr:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent of a float; -1 and 1 at the infinities."""
     return call("tanh", x)
 
 
 def sigmoid(x: ExprLike) -> Expr:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)) of a float; 0 and 1 at the infinities."""
     return call("sigmoid", x)
 
 
 def erf(x: ExprLike) -> Expr:
-    """The error function, 2/sqrt(pi) times the integral of exp(-t²) from 0 to x."""
+    """The error function of a float, 2/sqrt(π) times the integral of exp(-t²) from 0 to x; -1 and 1 at the
+    infinities."""
     return call("erf", x)
 
 
 def floor(x: ExprLike) -> Expr:
-    """The largest integer not above x, as a float."""
+    """The largest integer that is not above x, as a float of x's dtype."""
     return call("floor", x)
 
 
 def ceil(x: ExprLike) -> Expr:
-    """The smallest integer not below x, as a float."""
+    """The smallest integer that is not below x, as a float of x's dtype."""
     return call("ceil", x)
 
 
 def trunc(x: ExprLike) -> Expr:
-    """x without its fraction, as a float."""
+    """x without its fraction, as a float of x's dtype."""
     return call("trunc", x)
 
 
 def round(x: ExprLike) -> Expr:
-    """The nearest integer, ties to even, as a float."""
+    """The integer nearest to x, ties to even, as a float of x's dtype."""
     return call("round", x)
 
 
 def isnan(x: ExprLike) -> Expr:
-    """Whether x is NaN."""
+    """Whether a float is NaN, as a bool."""
     return call("isnan", x)
 
 
 def isinf(x: ExprLike) -> Expr:
-    """Whether x is infinite."""
+    """Whether a float is infinite, of either sign, as a bool."""
     return call("isinf", x)
 
 
 def isfinite(x: ExprLike) -> Expr:
-    """Whether x is neither infinite nor NaN."""
+    """Whether a float is neither infinite nor NaN, as a bool."""
     return call("isfinite", x)
 
 
 def popcount(x: ExprLike) -> Expr:
-    """The number of bits that are 1, of an integer."""
+    """The number of bits of an integer that are 1, in its dtype."""
     return call("popcount", x)
 
 
@@ -249,7 +257,7 @@ def dot4(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def pair(low: ExprLike, high: ExprLike) -> Expr:
-    """The bits of two bfloat16 in an int32, ``low`` in the lower half, as neighbours lie in memory: for ``dot2``."""
+    """The bits of two bfloat16 in an int32, for ``dot2``: ``low`` is in the lower half, as neighbours lie in memory."""
     return call("pair", low, high)
 
 

@@ -117,34 +117,43 @@ _all = _single("all", lambda a, b: Logical("and", a, b), lambda kind: const(True
 
 
 def sum(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
-    """The sum over the axes, 0 if they are empty, in the dtype of the source."""
+    """The sum of the source over the axes, in its dtype, 0 if nothing is summed. ``axis`` is one axis of
+    ``te.reduce_axis`` or several, ``where`` a bool that says which elements count.
+
+    A float sum is in the order of the axes, unless a schedule changes it. Raises ``ExpressionError`` for other axes, an
+    axis that is named twice, and a ``where`` that is not bool, as all reductions do.
+    """
     return _sum(source, axis, where)
 
 
 def prod(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
-    """The product over the axes, 1 if they are empty."""
+    """The product of the source over the axes, in its dtype, 1 if nothing is multiplied; otherwise as ``sum``."""
     return _prod(source, axis, where)
 
 
 def min(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
-    """The smallest value; NaN if there is one; the dtype's largest value (infinity) if the axes are empty."""
+    """The smallest value of the source over the axes; NaN if there is one, the dtype's largest value (infinity) if
+    there is nothing. Otherwise as ``sum``."""
     return _min(source, axis, where)
 
 
 def max(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
-    """The largest value; NaN if there is one; the dtype's smallest value (-infinity) if the axes are empty."""
+    """The largest value of the source over the axes; NaN if there is one, the dtype's smallest value (minus
+    infinity) if there is nothing. Otherwise as ``sum``."""
     return _max(source, axis, where)
 
 
 def any(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
-    """Whether any value over the axes is true; without axes, the disjunction of the arguments."""
+    """Whether the source, a bool, is true anywhere over the axes, as ``sum`` has them; without axes, whether one of
+    the arguments is."""
     if axis is not None:
         return _any(*sources, axis, where)
     return ~logical_and([~as_expr(source) for source in sources])
 
 
 def all(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
-    """Whether all values over the axes are true; without axes, the conjunction of the arguments."""
+    """Whether the source, a bool, is true everywhere over the axes, as ``sum`` has them; without axes, whether all
+    arguments are."""
     if axis is not None:
         return _all(*sources, axis, where)
     return logical_and([as_expr(source) for source in sources])
@@ -182,7 +191,8 @@ def argmin(
 def argmax(
     source: ExprLike, axis: Axes, where: Expr | None = None, index_dtype: str | DType = "int64"
 ) -> tuple[Expr, ...]:
-    """The largest value and its position; otherwise as ``argmin``."""
+    """The largest value and its position, a pair for a compute with two outputs; over empty axes the smallest value
+    and the largest index. Otherwise as ``argmin``."""
     return _argmax((source, _position(axis, index_dtype)), axis, where)
 
 

@@ -33,6 +33,7 @@ class Tensor(TensorBase, WholeTensor):
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
@@ -83,7 +84,7 @@ class _WithoutLoops(OperationBase):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class PlaceholderOp(_WithoutLoops):
-    """An input. ``outputs`` holds its one tensor."""
+    """An input of a program, whose array the caller gives. ``outputs`` holds its one tensor."""
 
     what: ClassVar[str] = "placeholder"
 

@@ -104,13 +104,15 @@ def per_axis(value: PerAxis, rank: int, name: str) -> tuple[int, ...]:
 
 
 def axis_of(op: str, x: Node, axis: int, name: str = "x") -> int:
-    """An axis of an argument, from 0."""
+    """An axis of an argument, counted from 0, of one that may be negative. Raises ``TypeInferenceError``, with the
+    operator and the argument, for one that is not there."""
     with naming(op, x, name):
         return normalize_axis(integer(axis, "axis"), tensor_of(x).ndim)
 
 
 def axes_of(op: str, x: Node, axes: PerAxis | None, name: str = "x") -> tuple[int, ...]:
-    """Axes of an argument, from 0, ascending; None means all. One that is given twice does not fit."""
+    """Axes of an argument, counted from 0, ascending; None means all. Raises ``TypeInferenceError``, with the
+    operator and the argument, for an axis that is not there, or is given twice."""
     with naming(op, x, name):
         rank = tensor_of(x).ndim
         return tuple(range(rank)) if axes is None else normalize_axes(integers(axes, "axes"), rank)

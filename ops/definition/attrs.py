@@ -29,7 +29,8 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 def attr(description: str, default: Any = REQUIRED, check: Check | None = None) -> Any:
-    """A field of an attributes class."""
+    """A field of a class of attributes: its description for documentation, the default, and a ``check`` that gives
+    what is wrong with a value, or None. A field without a default must be given."""
     return dataclasses.field(default=default, metadata={"description": description, "check": check})
 
 
@@ -134,25 +135,25 @@ def _from_json(data: Any, kind: Any) -> Any:
 
 
 def all_positive(values: tuple[int, ...]) -> str | None:
-    """A check: all are positive integers."""
+    """A check of a field, for ``attr``: all of its values are positive integers."""
     return None if all(type(v) is int and v > 0 for v in values) else "must be positive integers"
 
 
 def all_non_negative(values: tuple[int, ...]) -> str | None:
-    """A check: all are integers of 0 or more."""
+    """A check of a field, for ``attr``: all of its values are integers of 0 or more."""
     return None if all(type(v) is int and v >= 0 for v in values) else "must be integers of 0 or more"
 
 
 def positive(value: int) -> str | None:
-    """A check: a positive integer."""
+    """A check of a field, for ``attr``: the value is a positive integer."""
     return None if type(value) is int and value > 0 else "must be a positive integer"
 
 
 def one_of(*choices: Any) -> Check:
-    """A check: one of ``choices``."""
+    """A check of a field, for ``attr``: the value is one of ``choices``."""
     return lambda value: None if value in choices else f"must be one of {', '.join(map(repr, choices))}"
 
 
 def optional(check: Check) -> Check:
-    """None passes."""
+    """A check of a field, for ``attr``: the value is None, or passes ``check``."""
     return lambda value: None if value is None else check(value)

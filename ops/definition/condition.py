@@ -44,12 +44,14 @@ ClauseLike: TypeAlias = Clause | Expr | bool
 
 
 def clause(text: str, condition: Expr | bool) -> Clause:
-    """A clause with a name, for explanations: ``clause("a is of float32", a.dtype is FLOAT32)``."""
+    """A clause with a name that explanations show: ``clause("a is of float32", a.dtype is FLOAT32)``. ``condition``
+    is a comparison of extents, or a bool."""
     return Clause(const(condition, "bool") if isinstance(condition, bool) else condition, text)
 
 
 def of_terms(condition: Expr) -> Clause:
-    """A clause on extents that are summed over."""
+    """A clause on extents that are summed over. It may decide for a batch that is open, since samples are mixed
+    there anyway."""
     return Clause(condition, str(condition), of_terms=True)
 
 

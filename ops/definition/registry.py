@@ -62,6 +62,8 @@ that must not be negative; ``0 - a % b`` says that b divides a."""
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """An argument of an operator: its name, and what documentation says of it."""
+
     name: str
     description: str
 

@@ -15,14 +15,16 @@ NUMBER_KINDS = (*FLOAT_KINDS, *INTEGER_KINDS)
 
 
 def tensor_argument(kind: Type, name: str) -> TensorType:
-    """The type of an argument that must be a tensor."""
+    """The type of an argument that must be a tensor. Raises ``TypeInferenceError``, with the argument's name, if it
+    is none."""
     if not isinstance(kind, TensorType):
         raise TypeInferenceError(f"{name} must be a tensor, found a {kind}")
     return kind
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:
-    """The shape that numpy's rules give; ``names`` are those of the arguments, for errors."""
+    """The shape of a result by numpy's rules of broadcasting; ``names`` are those of the arguments, for errors.
+    Raises ``TypeInferenceError`` where extents do not fit."""
     try:
         return te_broadcast_shapes(shapes, names)
     except ExpressionError as error:
@@ -45,7 +47,7 @@ def normalize_axes(axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def same_dtype(types: Sequence[TensorType], names: Sequence[str]) -> None:
-    """All arguments must have one dtype."""
+    """Check that all arguments have one dtype. Raises ``TypeInferenceError`` that names the first that differs."""
     for kind, name in zip(types[1:], names[1:], strict=True):
         if kind.dtype is not types[0].dtype:
             raise TypeInferenceError(f"{names[0]} is {types[0].dtype}, but {name} is {kind.dtype}")

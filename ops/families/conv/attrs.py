@@ -34,14 +34,17 @@ class ConvAttrs(Attrs):
 
     @property
     def data(self) -> Layout:
+        """The layout of x."""
         return Layout(self.data_layout)
 
     @property
     def kernel(self) -> Layout:
+        """The layout of the weight."""
         return Layout(self.kernel_layout)
 
     @property
     def out(self) -> Layout:
+        """The layout of the result."""
         return Layout(self.out_layout or self.data_layout)
 
 

@@ -114,6 +114,7 @@ class ConvProblem:
 
     @property
     def window(self) -> tuple[int, ...]:
+        """The extents of the window, one for each spatial axis."""
         return known_window([self._extents_of_weight[axis] for axis in spatial_axes(self.rank)])
 
     @property
@@ -160,6 +161,7 @@ class ConvProblem:
 
     @property
     def is_strided(self) -> bool:
+        """Whether some stride is not 1."""
         return math.prod(self.attrs.strides) > 1
 
     @property
