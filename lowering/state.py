@@ -277,8 +277,8 @@ def make_stage(name: str, op: Operation, tensors: tuple[Tensor, ...] | None = No
 
 
 Aspect: TypeAlias = Literal["all", "bounds", "bodies"]
-"""What an answer about a state may depend on: all of it; all but the kinds of loops, prefetches and notes, as what
-loops run over; the bodies of computes, and which of them are inlined."""
+"""What an answer about a state may depend on: all of it; all but the kinds of loops, prefetches and notes, and how
+elements lie in memory, as what loops run over; the bodies of computes, and which of them are inlined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -364,7 +364,7 @@ def _is_same(a: Stage, b: Stage, aspect: Aspect) -> bool:
         case "all":
             return a is b
         case "bounds":
-            ignored = ("kinds", "prefetches", "notes")
+            ignored = ("kinds", "prefetches", "notes", "scope", "layout", "alignments")
             return all(getattr(a, f.name) is getattr(b, f.name) for f in fields(Stage) if f.name not in ignored)
         case "bodies":
             same = a.op is b.op and a.tensors is b.tensors

@@ -1,8 +1,9 @@
-"""Square tiles transposed in vector registers: for computes that read along one axis and write along another.
+"""Tiles of what is read along one axis and written along another, in vector registers.
 
-A tile has as many rows and columns as a vector has lanes, and is the last axis of a tensor, row by row. Bit by bit, the
-number of an element in a tile is its row and its column; to transpose is to rotate these bits by half their number.
-Each of the stages rotates them by one: it takes apart the even and the odd elements, one shuffle of two vectors.
+A square tile has as many rows and columns as a vector has lanes. Bit by bit, the number of an element in it is its row
+and its column; to transpose is to rotate these bits by half their number. Each of some copies rotates them by one: it
+takes apart the even and the odd elements, one shuffle of two vectors. Copies that a schedule makes of what is read are
+``turn_tiles``; a compute of several steps, as attention is, may have them as stages, which ``transposed`` makes.
 """
 
 from __future__ import annotations
@@ -44,3 +45,94 @@ def schedule_transposed(
         vector, lane = stage.split(stage.loops[-1], factor=lanes)
         stage.vectorize(lane)
         stage.unroll(vector)
+
+
+def turn_tiles(
+    schedule: Schedule, source: te.Tensor, anchor: te.Tensor, reader: StageView, at: LoopView, row: int, lanes: int
+) -> None:
+    """Copy the tile that each turn of a reader's loop needs of a source to registers, and turn it there.
+
+    ``anchor`` is the stage that reads ``source``: ``reader``, or one that is inlined into it. A tile is ``lanes`` wide
+    along the last axis of the source, which it is read along, and along axis ``row``, the innermost of the reader.
+
+    Before → after, for ``lanes`` of 2 and the reader's loop j_outer::
+
+        for i_inner in unrolled(2):                for r in unrolled(2):
+            for j_inner in vectorized(2):             for c in vectorized(2):
+                Y[i, j] = X[j, i]            →            tile[r * 2 + c] = X[j_outer * 2 + r, i_outer * 2 + c]
+                                                   for c in unrolled(2):
+                                                       for r in vectorized(2):
+                                                           turned[c * 2 + r] = tile[r * 2 + c]
+                                                   for i_inner in unrolled(2):
+                                                       for j_inner in vectorized(2):
+                                                           Y[i, j] = turned[i_inner * 2 + j_inner]
+
+    With more lanes there is such a copy for each bit of a place in a row. What a tile has beyond the ends is 0.
+    """
+    copies = [schedule.cache_read(source, "local", [anchor], pad=0)]
+    for _ in range(lanes.bit_length() - 1):
+        copies.append(schedule.cache_read(copies[-1], "local", [anchor]))
+    first, *rotated = (schedule[copy] for copy in copies)
+    orders = [_order_of_writing(stage, bits, row, lanes) for bits, stage in enumerate((first, *rotated))]
+    for stage in reversed((first, *rotated)):
+        stage.compute_at(reader, at)
+    last = rotated[-1] if rotated else first
+    orders[-1] = [last.round_up(loop, factor=lanes) for loop in orders[-1]]  # others are computed as far as it reads
+    for stage, (*vectors, lane) in zip((first, *rotated), orders, strict=True):
+        for vector in vectors:
+            stage.unroll(vector)
+        stage.vectorize(lane)
+    for bits, stage in enumerate(rotated, 1):  # last of all, since each further step would prove them anew
+        stage.transform_layout(_rotated_by(bits, source.ndim, row, lanes))
+
+
+def _rotated_by(bits: int, rank: int, row: int, lanes: int) -> str:
+    """The index map under which the number of an element in its tile is rotated by so many bits."""
+    names = [f"i{d}" for d in range(rank)]
+    number = f"({names[row]} * {lanes} + {names[-1]})"
+    others = [name for d, name in enumerate(names[:-1]) if d != row]
+    rotated = f"{number} % {1 << bits} * {lanes * lanes >> bits} + {number} // {1 << bits}"
+    return f"lambda {', '.join(names)}: ({', '.join([*others, rotated])},)"
+
+
+def _order_of_writing(stage: StageView, bits: int, row: int, lanes: int) -> list[LoopView]:
+    """The loops over the elements of a tile whose numbers are rotated, in the order in which they lie; the last is over
+    those of a vector."""
+    *others, column = stage.loops
+    high = others.pop(row)
+    if bits == 0:
+        return [high, column]
+    if 1 << bits == lanes:
+        stage.reorder(*others, column, high)
+        return [column, high]
+    vector, high = stage.split(high, factor=1 << bits)
+    column, low = stage.split(column, factor=1 << bits)
+    stage.reorder(*others, low, vector, high, column)
+    return [low, vector, stage.fuse(high, column)]
+
+
+def interleave_rows(
+    schedule: Schedule, source: te.Tensor, anchor: te.Tensor, reader: StageView, at: LoopView, row: int, lanes: int
+) -> None:
+    """Copy a vector of each of the few rows whose elements a turn of a reader's loop writes in turn.
+
+    ``anchor`` reads the source, as for ``turn_tiles``; the rows are along axis ``row`` of the source.
+
+    Before → after, for ``lanes`` of 8, three rows, and the reader's loop block::
+
+        for k in vectorized(24):                   for row in unrolled(3):
+            at = block * 24 + k                        for at in vectorized(8):
+            Y[at] = X[at % 3, at // 3]       →             tile[row, at] = X[row, block * 8 + at]
+                                                   for k in vectorized(24):
+                                                       Y[block * 24 + k] = tile[k % 3, k // 3]
+    """
+    copy = schedule[schedule.cache_read(source, "local", [anchor], pad=0)]
+    copy.compute_at(reader, at)
+    *others, column = copy.loops
+    rows = others.pop(row)
+    column = copy.round_up(column, factor=lanes)
+    copy.reorder(*others, rows, column)
+    vector, lane = copy.split(column, factor=lanes)
+    copy.unroll(rows)
+    copy.unroll(vector)
+    copy.vectorize(lane)

@@ -7,12 +7,14 @@ bodies of the stages that they read: as they are of copies that hold 0 there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import mul
 
 from ...ir.constants import ONE, ZERO
-from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var
-from ...ir.facts import prove
+from ...ir.expr import Axis, Binary, Expr, Reduce, TensorRead, Var
+from ...ir.facts import Facts, prove
+from ...ir.linear import linear_of
 from ...ir.makers import maximum
 from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
@@ -20,7 +22,7 @@ from ...ir.visit import Node, free_vars, rewrite, substitute, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..state import ScheduleState, Stage
-from .inference import Inference
+from .inference import Inference, ReadBeyond
 from .nesting import enclosing_loops, readers_of
 from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions
 from .rounding import rounded_axes
@@ -29,21 +31,10 @@ MOST_STAGES_READ_THROUGH = 4
 """How many stages, one reading the next, a proof looks through."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadBeyond:
-    """A read that may leave its tensor along a dimension, since its reader is rounded up. ``bounds`` are those of the
-    index; None where they are not known."""
-
-    reader: Stage
-    read: TensorRead
-    dim: int
-    bounds: Range | None
-
-
-def ends_read(state: ScheduleState, known: Inference, stage: Stage) -> tuple[Expr, ...]:
+def ends_read(known: Inference, stage: Stage) -> tuple[Expr, ...]:
     """How far a stage is read along each dimension: to the end of its tensor, or beyond it."""
     ends = list(stage.tensors[0].shape)
-    for found in reads_beyond(state, known, stage):
+    for found in known.beyond[stage.name]:
         if found.bounds is not None:
             end = simplify(found.bounds[1] + ONE)
             further = prove(end >= ends[found.dim], known.facts)
@@ -69,6 +60,10 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
     def inside(e: Expr) -> Expr:
         return simplify(substitute(e, found), ranges.facts)
 
+    def bounds_of(index: Expr, within: LoopRanges) -> Range | None:
+        moved = inside(index)
+        return within.ended(within.narrowed(within.box(moved), moved, margins), moved, around)
+
     for read, conditions in reads_with_conditions(known.bodies[reader.name]):
         if read.tensor not in source.tensors:
             continue
@@ -76,10 +71,43 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
         for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
             if unguarded.isdisjoint(v for v in walk(index) if isinstance(v, Var)):
                 continue
-            bounds = ranges.narrowed(ranges.box(inside(index)), inside(index), margins)
-            bounds = ranges.ended(bounds, inside(index), around)
-            if bounds is None or not _within(bounds, extent, ranges):
+            bounds = bounds_of(index, ranges)
+            if _within(bounds, extent, ranges):
+                continue
+            there = _where(ranges, index, margins)
+            dividend, most = _dividend(index, extent, there.facts)
+            if not _within(bounds_of(dividend, there), most, there):
                 yield ReadBeyond(reader, read, dim, bounds)
+
+
+def _where(ranges: LoopRanges, index: Expr, margins: Sequence[Expr]) -> LoopRanges:
+    """The ranges where these margins are >= 0, with what they say of the divisors in an index: that n is positive where
+    i < 17 * n, of an i that is >= 0."""
+    facts = ranges.facts
+    for divisor in (e.b for e in walk(index) if isinstance(e, Binary) and e.op in ("//", "%")):
+        if not prove(divisor > ZERO, facts) and any(_needs_positive(m, divisor, facts) for m in margins):
+            facts = facts.with_condition(divisor > ZERO)
+    limits = ranges.varying if facts is ranges.facts else Limits.of(ranges.varying.ranges, facts)
+    return LoopRanges(limits, ranges.ragged, facts)
+
+
+def _needs_positive(margin: Expr, divisor: Expr, facts: Facts) -> bool:
+    """Whether a margin is >= 0 only where a divisor is positive: it is less than a multiple of that."""
+    for term in linear_of(margin):
+        if any(factor is divisor for factor in term.factors) and term.coefficient > 0:
+            product = reduce(mul, term.factors)
+            if all(prove(f >= ZERO, facts) for f in term.factors) and prove(margin < product * term.coefficient, facts):
+                return True
+    return False
+
+
+def _dividend(index: Expr, extent: Expr, facts: Facts) -> tuple[Expr, Expr]:
+    """What an index is a quotient of, which conditions speak of, and below what that stays where the index is below an
+    extent."""
+    while isinstance(index, Binary) and index.op == "//" and prove(index.b > ZERO, facts):
+        extent = simplify(extent * index.b, facts)
+        index = index.a
+    return index, extent
 
 
 def _margins(condition: Expr) -> Iterator[Expr]:
@@ -100,8 +128,8 @@ def _margins_around(state: ScheduleState, known: Inference, reader: Stage) -> li
     ]
 
 
-def _within(bounds: Range, extent: Expr, ranges: LoopRanges) -> bool:
-    return prove(bounds[0] >= ZERO, ranges.facts) and prove(bounds[1] < extent, ranges.facts)
+def _within(bounds: Range | None, extent: Expr, ranges: LoopRanges) -> bool:
+    return bounds is not None and prove(bounds[0] >= ZERO, ranges.facts) and prove(bounds[1] < extent, ranges.facts)
 
 
 def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: set[Var]) -> LoopRanges:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...ir.constants import ZERO
-from ...ir.expr import Axis, Expr, Reduce, Var
+from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var
 from ...ir.facts import Facts
+from ...ir.relax import Range
 from ...ir.visit import substitute
 from ..state import Stage
 from .loops import StageLoops
@@ -40,10 +41,22 @@ def whole(stage: Stage) -> ElementBox:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ReadBeyond:
+    """A read that may leave its tensor along a dimension, since its reader is rounded up. ``bounds`` are those of the
+    index; None where they are not known."""
+
+    reader: Stage
+    read: TensorRead
+    dim: int
+    bounds: Range | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Inference:
     """All that bound inference finds. ``bodies`` are those of the computes after inlining, ``reads`` who reads whom.
 
-    ``unguarded`` has, of each stage, the first loops of the axes that run on beyond their end without a condition.
+    ``unguarded`` has, of each stage, the first loops of the axes that run on beyond their end without a condition;
+    ``beyond``, of each stage and input, the reads that may go there.
 
     ``regions`` says what of each stage is computed where it is placed, ``memory`` for what its memory has room. That
     lives in the iterations of the loop named in ``homes``; without an entry there, all the time.
@@ -56,6 +69,7 @@ class Inference:
     regions: Mapping[str, ElementBox]
     memory: Mapping[str, ElementBox]
     unguarded: Mapping[str, frozenset[str]]
+    beyond: Mapping[str, tuple[ReadBeyond, ...]]
     facts: Facts
 
     def reduction(self, stage: Stage) -> Reduce | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.constants import ONE, ZERO
-from ...ir.expr import Compare, Expr, IfThenElse, Select, TensorRead, Var
+from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
 from ...ir.linear import linear_of
 from ...ir.makers import maximum, minimum
@@ -87,7 +88,7 @@ def loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: se
     facts, whole_loops = known.facts, {}
     for var, extent in extents.items():
         if var not in ragged:
-            facts = facts.with_range(var, ZERO, extent)
+            facts = _with_positive(facts.with_range(var, ZERO, extent), extent)
             whole_loops[var] = (ZERO, simplify(extent - ONE))
     widest = {
         v: relax(simplify(extents[v] - ONE), whole_loops, facts) for v in extents if v in ragged and v not in fixed
@@ -97,6 +98,20 @@ def loop_ranges(known: Inference, inside: Sequence[tuple[Stage, str]], fixed: se
         {v: None if r is None else (ZERO, r[1]) for v, r in widest.items()},
         facts,
     )
+
+
+def _with_positive(facts: Facts, extent: Expr) -> Facts:
+    """Add what follows from an extent that is at least 1, as that of a loop that runs: no factor of it is 0."""
+    match extent:
+        case Const():
+            return facts
+        case Binary("*", a, b) if prove(a >= ZERO, facts) and prove(b >= ZERO, facts):
+            return _with_positive(_with_positive(facts, a), b)
+        case Binary("//", a, Const() as b):
+            return facts.with_condition(a >= b).with_condition(extent >= ONE)
+        case _:
+            common = math.gcd(*(term.coefficient for term in linear_of(extent)), linear_of(extent).constant)
+            return facts.with_condition(simplify(extent // common) >= ONE)
 
 
 def margin(condition: Expr) -> Expr | None:

@@ -13,10 +13,10 @@ from ...ir.simplify import simplify
 from ...ir.visit import rewrite, substitute, tensor_reads, walk
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from ..state import After, At, Inlined, ScheduleState, Stage, once
-from .beyond_ends import ends_read, unguarded_axes
+from .beyond_ends import ends_read, reads_beyond, unguarded_axes
 from .fences import fence_shared, fenced
 from .finished import finished, region_after
-from .inference import ElementBox, Inference, whole
+from .inference import ElementBox, Inference, ReadBeyond, whole
 from .loops import StageLoops, derive_loops
 from .needed import needed
 from .nesting import Reads, homes, reads_of
@@ -33,8 +33,9 @@ def infer(state: ScheduleState) -> Inference:
     regions: dict[str, ElementBox] = {}
     memory: dict[str, ElementBox] = {}
     unguarded: dict[str, frozenset[str]] = {}
-    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, unguarded, _dimension_facts(state))
-
+    beyond: dict[str, tuple[ReadBeyond, ...]] = {}
+    facts = _dimension_facts(state)
+    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, unguarded, beyond, facts)
     steps = steps_of(state, bodies)
 
     def add(stage: Stage) -> None:
@@ -42,7 +43,8 @@ def infer(state: ScheduleState) -> Inference:
             return
         if isinstance(stage.place, After):
             add(state.stage(stage.place.stage))
-        ends = ends_read(state, known, stage)
+        beyond[stage.name] = tuple(reads_beyond(state, known, stage))
+        ends = ends_read(known, stage)
         region = _region(state, stage, known, ends)
         if stage.name in steps and isinstance(stage.place, (At, After)):
             region = _at_steps(region, steps[stage.name], known)
@@ -53,6 +55,9 @@ def infer(state: ScheduleState) -> Inference:
     computed = [s for s in state.stages if s.name in bodies]
     for stage in reversed(computed):
         add(stage)
+    for stage in state.stages:
+        if stage.is_input:
+            beyond[stage.name] = tuple(reads_beyond(state, known, stage))
     for stage in computed:
         memory[stage.name] = _memory(state, known, stage)
     return known

@@ -54,7 +54,7 @@ class RoundUp(StageStep):
         require_serial(state, stage, self.loop, "round_up")
         require_unattached(state, stage, self.loop, "round_up")
         refuse_ragged(state, stage, [self.loop], "round_up")
-        extent = const_int(extents_of(state, stage)[self.loop])
+        extent = None if self.to is None else const_int(extents_of(state, stage)[self.loop])
         if self.to is not None and extent is not None and self.to < extent:
             raise schedule_error(
                 state,

@@ -9,8 +9,7 @@ from ...base.errors import ScheduleError
 from ...ir.constants import ZERO
 from ...ir.facts import prove
 from ...ir.simplify import simplify
-from ..nest.beyond_ends import ReadBeyond, reads_beyond
-from ..nest.inference import Inference
+from ..nest.inference import Inference, ReadBeyond
 from ..nest.regions import infer
 from ..nest.rounding import axis_behind, rounded_loops, rounds_up
 from ..nest.scans import Steps, scan_of, steps_of
@@ -34,7 +33,7 @@ def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
         if any(not stage.loops[loop].reduce for loop in known.unguarded[stage.name]):
             _check_memory(state, stage, before)
     for stage in state.stages:
-        for found in reads_beyond(state, known, stage):
+        for found in known.beyond.get(stage.name, ()):
             _check_read(stage, found, known, before)
 
 

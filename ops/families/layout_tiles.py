@@ -4,6 +4,8 @@ NCHW16c to NCHW and back: square tiles of channels and positions, transposed in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 
 from ... import te
 from ...base.target import Target
@@ -12,11 +14,13 @@ from ...graph.types import Type
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
+from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
-from ...schedules.register_transpose import schedule_transposed, transposed
+from ...schedules.register_transpose import turn_tiles
 from ...te.tensor import Tensors
 from ..definition.relations import tensor_argument
+from .rearranged import RearrangedStages
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,43 +31,32 @@ class LayoutTiles:
     lanes: int
     to_blocks: bool
 
-    def compute(self, attrs: object, inputs: Tensors, result: Type) -> te.Tensor:
-        """A tile is read along the innermost axis of x, and written along that of the result."""
+    def compute(self, attrs: object, inputs: Tensors, result: Type) -> RearrangedStages:
+        """The definition, of an x whose positions are one axis, the last or the one before the lanes."""
         (x,) = inputs
         kind, lanes, split = tensor_argument(result, "result"), self.lanes, self.axis + 1
         positions = kind.shape[split:-1] if self.to_blocks else kind.shape[split:]
-        count = ravel_index([extent - 1 for extent in positions], positions) + 1
-        outer = kind.shape[: self.axis]
-        blocks = kind.shape[self.axis] if self.to_blocks else kind.shape[self.axis] // lanes
 
-        def load(*index: te.Axis) -> Expr:
-            *before, block, tile, element = map(as_index, index)
-            written, read = element // lanes, element % lanes
-            position, lane = (read, written) if self.to_blocks else (written, read)
-            position = tile * lanes + position
-            at = unravel_index(position, positions)
-            where = (*before, block * lanes + lane, *at) if self.to_blocks else (*before, block, *at, lane)
-            return te.if_then_else(position < count, x[where], te.const(0, x.dtype))
+        def joined(*index: te.Axis) -> Expr:
+            own = [as_index(i) for i in index]
+            return x[(*own[:split], *unravel_index(own[split], positions), *own[split + 1 :])]
 
-        shape = (*outer, blocks, (count + (lanes - 1)) // lanes, lanes * lanes)
-        rows = te.compute(shape, load, name="layout_transform.rows")
-        tiles, *_ = transposed(rows, lanes, "layout_transform")
+        shape = (*x.shape[:split], simplify(reduce(mul, positions)), *x.shape[split + len(positions) :])
+        source = te.compute(shape, joined, name="layout_transform.source")
 
         def element(*index: te.Axis) -> Expr:
             *before, channel = (as_index(i) for i in index[:split])
             if self.to_blocks:
-                position, lane = ravel_index([as_index(i) for i in index[split:-1]], positions), as_index(index[-1])
-                return tiles[(*before, channel, position // lanes, position % lanes * lanes + lane)]
+                position = ravel_index([as_index(i) for i in index[split:-1]], positions)
+                return source[(*before, channel * lanes + index[-1], position)]
             position = ravel_index([as_index(i) for i in index[split:]], positions)
-            return tiles[(*before, channel // lanes, position // lanes, channel % lanes * lanes + position % lanes)]
+            return source[(*before, channel // lanes, position, channel % lanes)]
 
-        return te.compute(kind.shape, element, name="layout_transform")
+        return RearrangedStages(te.compute(kind.shape, element, name="layout_transform"), source)
 
-    def schedule(self, attrs: object, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        stages = [*anchor[0].op.inputs]
-        while stages[-1].op.name != "layout_transform.rows":
-            stages.append(*stages[-1].op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+    def schedule(self, attrs: object, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        """A tile is read along the innermost axis of x, and written along that of the result."""
+        schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         outer, positions = list(stage.loops[: self.axis + 1]), list(stage.loops[self.axis + 1 :])
         if self.to_blocks:
@@ -76,7 +69,8 @@ class LayoutTiles:
         stage.unroll(along)
         stage.vectorize(across)
         stage.parallel(stage.fuse(*outer))
-        schedule_transposed(schedule, stages, stage, tile, self.lanes)
+        row = anchor.source.ndim - 2
+        turn_tiles(schedule, anchor.source, anchor.result, stage, tile, row, self.lanes)
         return schedule
 
 

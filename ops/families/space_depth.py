@@ -21,6 +21,7 @@ from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
+from ...schedules.register_transpose import interleave_rows
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr, one_of, positive
 from ..definition.condition import clause
@@ -32,6 +33,7 @@ from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import OpStrategy, register_compute, register_strategy
 from .conv.flat import lanes_for
+from .rearranged import RearrangedStages
 from .transpose import MOST_INTERLEAVED, MOST_LANES
 from .window import axis_extents, checked_layout
 
@@ -113,31 +115,27 @@ class InterleavedPixels:
     block: int
     lanes: int
 
-    def compute(self, attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(self, attrs: PixelAttrs, inputs: Tensors, result: Type) -> RearrangedStages:
+        """The definition, of an x whose channels are those of the result, rows and columns of a block."""
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        b, lanes = self.block, self.lanes
-        batch, channels, height, _ = kind.shape
-        width = x.shape[-1]
+        b = self.block
+        batch, channels, _, _ = kind.shape
 
-        def load(*index: Axis) -> Expr:
-            n, c, h, part, at = map(as_index, index)
-            source = _source_channel(attrs, channels, c, h % b * b + at // lanes)
-            column = part * lanes + at % lanes
-            return te.if_then_else(column < width, x[n, source, h // b, column], te.const(0, x.dtype))
+        def apart(*index: Axis) -> Expr:
+            n, c, row, column, h, w = map(as_index, index)
+            return x[n, _source_channel(attrs, channels, c, row * b + column), h, w]
 
-        parts = simplify((width + (lanes - 1)) // lanes)
-        vectors = te.compute((batch, channels, height, parts, b * lanes), load, name="depth_to_space.rows")
+        source = te.compute((batch, channels, b, b, *x.shape[2:]), apart, name="depth_to_space.source")
 
-        def element(n: Axis, c: Axis, h: Axis, w: Axis) -> Expr:
-            column = w // b
-            return vectors[n, c, h, column // lanes, w % b * lanes + column % lanes]
+        def element(*index: Axis) -> Expr:
+            n, c, h, w = map(as_index, index)
+            return source[n, c, h % b, w % b, h // b, w // b]
 
-        return te.compute(kind.shape, element, name="depth_to_space")
+        return RearrangedStages(te.compute(kind.shape, element, name="depth_to_space"), source)
 
-    def schedule(self, attrs: PixelAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        (vectors,) = anchor[0].op.inputs
-        schedule, main = schedule_around(anchor[0], outputs, [vectors], target)
+    def schedule(self, attrs: PixelAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         n, c, h, w = stage.loops
         row, _ = stage.split(h, factor=self.block)
@@ -146,11 +144,7 @@ class InterleavedPixels:
         stage.unroll(vector)
         stage.vectorize(lane)
         stage.parallel(stage.fuse(n, c, row))
-        read = schedule[vectors]
-        read.compute_at(stage, part)
-        vector, lane = read.split(read.loops[-1], factor=self.lanes)
-        read.unroll(vector)
-        read.vectorize(lane)
+        interleave_rows(schedule, anchor.source, anchor.result, stage, part, 3, self.lanes)
         return schedule
 
 

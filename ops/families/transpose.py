@@ -18,7 +18,7 @@ from ...ir.row_major import ravel_index, unravel_index
 from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
-from ...schedules.register_transpose import schedule_transposed, transposed
+from ...schedules.register_transpose import interleave_rows, turn_tiles
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
@@ -28,6 +28,7 @@ from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import OpStrategy, register_strategy
+from .rearranged import RearrangedStages
 
 GROUP = OpGroup.SHAPES
 
@@ -61,128 +62,102 @@ def _compute(attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class TiledTranspose:
-    """Square tiles of ``lanes`` vectors, which are read along the rows of the source, transposed in registers, and
-    written along those of the result. ``runs`` are the axes of the result in runs that are neighbours in the source
-    too: each counts as one axis.
-    """
+class AxisRuns:
+    """The axes of the result in runs that are neighbours, in order, in the source too: each counts as one axis."""
 
     runs: tuple[range, ...]
     axes: tuple[int, ...]
+
+    @property
+    def in_source(self) -> list[range]:
+        """The runs in their order in the source."""
+        return sorted(self.runs, key=lambda run: self.axes[run[0]])
+
+    def lengths(self, result: TensorType) -> list[int | None]:
+        """How long the runs of the result are, as far as is known."""
+        return [const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in self.runs]
+
+    def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> RearrangedStages:
+        """The definition, of a source whose runs are axes: it is inlined."""
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        if len(self.runs) < x.ndim:
+
+            def joined(*place: te.Axis) -> Expr:
+                runs = zip(self.in_source, place, strict=True)
+                return x[tuple(k for run, i in runs for k in unravel_index(as_index(i), _extents(kind, run)))]
+
+            shape = [math.prod(_extents(kind, run), start=ONE) for run in self.in_source]
+            x = te.compute([simplify(extent) for extent in shape], joined, name="transpose.source")
+
+        def element(*i: te.Axis) -> Expr:
+            return x[tuple(ravel_index([as_index(i[k]) for k in run], _extents(kind, run)) for run in self.in_source)]
+
+        return RearrangedStages(te.compute(kind.shape, element, name="transpose"), x)
+
+
+@dataclass(frozen=True, slots=True)
+class TiledTranspose:
+    """Square tiles of ``lanes`` vectors, which are read along the rows of the source, transposed in registers, and
+    written along those of the result."""
+
+    runs: AxisRuns
     lanes: int
 
     def fills(self, result: TensorType) -> bool:
         """Whether both sides of a tile are as long as vectors, as far as is known."""
-        sides = (self._in_order_of_source()[-1], self.runs[-1])
-        known = (const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in sides)
-        return all(extent is None or extent >= self.lanes for extent in known)
+        lengths = dict(zip(self.runs.runs, self.runs.lengths(result), strict=True))
+        sides = lengths[self.runs.in_source[-1]], lengths[self.runs.runs[-1]]
+        return all(extent is None or extent >= self.lanes for extent in sides)
 
-    def _in_order_of_source(self) -> list[range]:
-        return sorted(self.runs, key=lambda run: self.axes[run[0]])
-
-    def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-        (x,) = inputs
-        kind = tensor_argument(result, "result")
-        source, size = self._in_order_of_source(), self.lanes * self.lanes
-        read, last = self.runs.index(source[-1]), len(self.runs) - 1
-        extents = [math.prod(_extents(kind, run)) for run in self.runs]
-        tiles = [(e + (self.lanes - 1)) // self.lanes if k in (read, last) else e for k, e in enumerate(extents)]
-
-        def load(*index: te.Axis) -> Expr:
-            *place, element = map(as_index, index)
-            place[read] = place[read] * self.lanes + element % self.lanes
-            place[last] = place[last] * self.lanes + element // self.lanes
-            indices = {run: unravel_index(i, _extents(kind, run)) for run, i in zip(self.runs, place, strict=True)}
-            value = x[tuple(i for run in source for i in indices[run])]
-            inside = te.all(place[read] < extents[read], place[last] < extents[last])
-            return te.if_then_else(inside, value, te.const(0, x.dtype))
-
-        rows = te.compute((*tiles, size), load, name="transpose.rows")
-        tile, *_ = transposed(rows, self.lanes, "transpose")
-
-        def element(*i: te.Axis) -> Expr:
-            place = [ravel_index([as_index(i[k]) for k in run], _extents(kind, run)) for run in self.runs]
-            within = place[read] % self.lanes * self.lanes + place[last] % self.lanes
-            place[read], place[last] = place[read] // self.lanes, place[last] // self.lanes
-            return tile[(*place, within)]
-
-        return te.compute(kind.shape, element, name="transpose")
-
-    def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        stages = [*anchor[0].op.inputs]
-        while stages[-1].op.name != "transpose.rows":
-            stages.append(*stages[-1].op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, stages, target)
+    def schedule(self, attrs: TransposeAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
-        loops = [stage.fuse(*(stage.loops[run[0] : run[0] + len(run)])) for run in reversed(self.runs)][::-1]
+        runs, source = self.runs.runs, self.runs.in_source
+        loops = [stage.fuse(*(stage.loops[run[0] : run[0] + len(run)])) for run in reversed(runs)][::-1]
         last = loops.pop()
-        read = self.runs.index(self._in_order_of_source()[-1])
+        read = runs.index(source[-1])
         loops[read], along = stage.split(loops[read], factor=self.lanes)
         block, across = stage.split(last, factor=self.lanes)
         stage.reorder(*loops, block, along, across)
         stage.unroll(along)
         stage.vectorize(across)
         stage.parallel(stage.fuse(*loops))
-        schedule_transposed(schedule, stages, stage, block, self.lanes)
+        turn_tiles(schedule, anchor.source, anchor.result, stage, block, source.index(runs[-1]), self.lanes)
         return schedule
 
 
 @dataclass(frozen=True, slots=True)
 class InterleavedTranspose:
     """Few long rows become the elements of many short ones, as channels of an image do: a vector of each row is read,
-    and as many vectors are written, whose elements come from all of them in turn. ``runs`` are as in TiledTranspose;
-    the last one of the result is the one of the rows, and the last but one runs along them.
+    and as many vectors are written, whose elements come from all of them in turn. The last run of the result is the one
+    of the rows, and the last but one runs along them.
     """
 
-    runs: tuple[range, ...]
-    axes: tuple[int, ...]
+    runs: AxisRuns
     lanes: int
 
     def serves(self, result: TensorType) -> bool:
-        if len(self.runs) < 2 or self.axes[self.runs[-2][-1]] != len(self.axes) - 1:
+        runs, axes = self.runs.runs, self.runs.axes
+        if len(runs) < 2 or axes[runs[-2][-1]] != len(axes) - 1:
             return False
-        length, rows = (const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in self.runs[-2:])
+        length, rows = self.runs.lengths(result)[-2:]
         return rows is not None and 1 < rows <= MOST_INTERLEAVED and (length is None or length >= self.lanes)
 
-    def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-        (x,) = inputs
-        kind = tensor_argument(result, "result")
-        order = sorted(self.runs, key=lambda run: self.axes[run[0]])
-        *outer, length, rows = (math.prod(_extents(kind, run), start=ONE) for run in self.runs)
-
-        def load(*index: te.Axis) -> Expr:
-            *place, block, element = map(as_index, index)
-            place += [block * self.lanes + element % self.lanes, element // self.lanes]
-            indices = {run: unravel_index(i, _extents(kind, run)) for run, i in zip(self.runs, place, strict=True)}
-            value = x[tuple(i for run in order for i in indices[run])]
-            return te.if_then_else(place[-2] < length, value, te.const(0, x.dtype))
-
-        shape = (*outer, (length + (self.lanes - 1)) // self.lanes, rows * self.lanes)
-        vectors = te.compute([simplify(extent) for extent in shape], load, name="transpose.rows")
-
-        def element(*i: te.Axis) -> Expr:
-            *place, at, row = (ravel_index([as_index(i[k]) for k in run], _extents(kind, run)) for run in self.runs)
-            return vectors[(*place, at // self.lanes, row * self.lanes + at % self.lanes)]
-
-        return te.compute(kind.shape, element, name="transpose")
-
-    def schedule(self, attrs: TransposeAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        (rows,) = anchor[0].op.inputs
-        schedule, main = schedule_around(anchor[0], outputs, [rows], target)
+    def schedule(self, attrs: TransposeAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
-        first = self.runs[-2][0]
-        outer, inner = stage.loops[:first], stage.loops[first:]
-        block, within = stage.split(stage.fuse(*inner), factor=const_int(rows.shape[-1]))
+        runs = self.runs.runs
+        rows = self.runs.in_source.index(runs[-1])
+        outer, inner = stage.loops[: runs[-2][0]], stage.loops[runs[-2][0] :]
+        together = (const_int(anchor.source.shape[rows]) or 1) * self.lanes
+        block, within = stage.split(stage.fuse(*inner), factor=together)
         vector, lane = stage.split(within, factor=self.lanes)
         stage.unroll(vector)
         stage.vectorize(lane)
         task = stage.fuse(*outer, block)
         stage.parallel(task)
-        read = schedule[rows]
-        read.compute_at(stage, task)
-        vector, lane = read.split(read.loops[-1], factor=self.lanes)
-        read.unroll(vector)
-        read.vectorize(lane)
+        interleave_rows(schedule, anchor.source, anchor.result, stage, task, rows, self.lanes)
         return schedule
 
 
@@ -212,13 +187,13 @@ def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, targe
     strategy = OpStrategy()
     strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
     kind = tensor_argument(result, "result")
-    if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1:
-        tiled = TiledTranspose(_runs(attrs.axes), attrs.axes, min(target.lanes(kind.dtype), MOST_LANES))
+    if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1 and 0 not in map(const_int, kind.shape):
+        runs, lanes = AxisRuns(_runs(attrs.axes), attrs.axes), min(target.lanes(kind.dtype), MOST_LANES)
+        tiled, interleaved = TiledTranspose(runs, lanes), InterleavedTranspose(runs, lanes)
         with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
-            strategy.add_implementation(tiled.compute, tiled.schedule, "transpose.tiled", plevel=20)
-        interleaved = InterleavedTranspose(tiled.runs, tiled.axes, tiled.lanes)
+            strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled", plevel=20)
         with strategy.specialized(clause("few long rows", interleaved.serves(kind))):
-            strategy.add_implementation(interleaved.compute, interleaved.schedule, "transpose.interleaved", plevel=20)
+            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved", plevel=20)
     return strategy
 
 

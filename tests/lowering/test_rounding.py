@@ -341,3 +341,31 @@ def test_without_a_guard_around_it_a_tile_reads_beyond_the_input():
     _, column, _ = s[total].loops
     with pytest.raises(lw.ScheduleError, match="up to index 19, of 19 elements of an input"):
         s[total].round_up(column, factor=8)
+
+
+@pytest.mark.parametrize("open_extents", [(), (0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize(("n", "m"), [(3, 7), (1, 16), (5, 4), (16, 1)])
+def test_rows_that_a_copy_reads_as_one_are_rounded_up_where_its_test_holds(n, m, open_extents):
+    rows, columns = (te.var(name) if d in open_extents else e for d, (name, e) in enumerate((("n", n), ("m", m))))
+    A = te.placeholder((rows, columns), name="A")
+    flat = te.compute((rows * columns,), lambda i: A[i // columns, i % columns], name="flat")
+    B = te.compute((rows * columns,), lambda i: flat[i] * 2.0, name="B")
+    s = lw.create_schedule(B)
+    copy = s.cache_read(flat, "local", [B], pad=0)
+    s[flat].compute_inline()
+    outer, _ = s[B].split(s[B].loops[0], 8)
+    s[copy].compute_at(s[B], outer)
+    s[copy].vectorize(s[copy].round_up(s[copy].loops[0], factor=8))
+    a = small(n, m)
+    for found in results(s, [A, B], [a], n * m):
+        np.testing.assert_array_equal(found, a.reshape(-1) * 2)
+
+
+def test_rows_read_as_one_without_a_test_go_beyond_the_input():
+    A = te.placeholder((3, 7), name="A")
+    flat = te.compute((21,), lambda i: A[i // 7, i % 7], name="flat")
+    B = te.compute((21,), lambda i: flat[i] * 2.0, name="B")
+    s = lw.create_schedule(B)
+    s[flat].compute_at(s[B], s[B].split(s[B].loops[0], 8)[0])
+    with pytest.raises(lw.ScheduleError, match="along dimension 0: up to index 3, of 3 elements of an input"):
+        s[flat].round_up(s[flat].loops[0], factor=8)

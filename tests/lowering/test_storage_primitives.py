@@ -212,3 +212,16 @@ def test_steps_print_as_calls():
     for step in s.trace:
         again.apply(step)
     assert str(again) == str(s)
+
+
+def test_a_step_that_widens_what_a_layout_holds_is_refused():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    s = lw.create_schedule(C)
+    outer, inner = s[C].split("i", 4)
+    s[B].compute_at(s[C], inner)
+    s[B].transform_layout("lambda i: (i // 2,)")  # of one element
+    s[C].parallel(outer)  # which changes nothing of what is computed where
+    with pytest.raises(lw.ScheduleError, match="may put two of the"):
+        s[B].compute_at(s[C], outer)
