@@ -1,4 +1,5 @@
-"""What is fused around a stage that has a schedule of its own: inlined, or scheduled by general rules."""
+"""Prologue and epilogue of a stage that has a schedule of its own: what is fused around it is inlined, or scheduled by
+general rules."""
 
 from __future__ import annotations
 

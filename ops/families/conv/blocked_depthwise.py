@@ -105,8 +105,8 @@ class BlockedDepthwise:
 
     def cost(self, types: Sequence[Type]) -> float:
         """Cycles of the multiplications, and those to go through memory."""
-        terms = elements(types[-1]) // self.block * self.vectors * math.prod(self.window)
-        return terms / (EFFICIENCY * self.target.fma_per_cycle) + moved(types)
+        multiplications = elements(types[-1]) // self.block * self.vectors * math.prod(self.window)
+        return multiplications / (EFFICIENCY * self.target.fma_per_cycle) + moved(types)
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         x, weight = inputs
@@ -127,7 +127,7 @@ class BlockedDepthwise:
         return ConvStages(te.compute(kind.shape, lambda *i: sums[i], name="conv"), x, source, weight, sums)
 
     def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
-        """Blocks and chunks of their rows in parallel; in each, tiles of sums, and what follows them.
+        """Blocks and chunks of their rows in parallel; in each, tiles of sums, and their epilogue.
 
         Rows are not told apart from those at the border, since that is one test for a tile and a row of the window.
         """

@@ -124,8 +124,8 @@ class Depthwise:
             *o, t, j = (as_index(i) for i in index)
             position = self._position([*o, t * self.lanes + j], taps)
             factor = weight[source_index((as_index(k), ZERO, *map(as_index, taps)), attrs.kernel, kernel)]
-            terms = [taps[-1], *taps[:-1]] if self.by_columns else taps
-            return te.sum(source[(n, as_index(k) // self.multiplier, *position)] * factor, axis=terms)
+            reduced = [taps[-1], *taps[:-1]] if self.by_columns else taps
+            return te.sum(source[(n, as_index(k) // self.multiplier, *position)] * factor, axis=reduced)
 
         core = te.compute((*self.result.shape[:-1], tiles, self.lanes), element, name="conv.sums")
 

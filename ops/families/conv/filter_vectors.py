@@ -247,14 +247,14 @@ class FilterVectors:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
         longer."""
         n, block, *outer, position, lane = stage.loops[: anchor.sums.ndim]
-        terms = stage.loops[anchor.sums.ndim :]
+        reductions = stage.loops[anchor.sums.ndim :]
         across, column = stage.split(position, factor=self.tile.columns)
-        stage.reorder(n, *outer, across, *terms, column, block, lane)
+        stage.reorder(n, *outer, across, *reductions, column, block, lane)
         stage.vectorize(lane)
         stage.unroll(column)
         stage.unroll(block)
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
         if panel > self.target.l1_bytes // 4:
-            fetch_ahead(stage, anchor.weight, terms[-1], STEPS_AHEAD)
+            fetch_ahead(stage, anchor.weight, reductions[-1], STEPS_AHEAD)
         if self._from_afar:
-            fetch_ahead(stage, anchor.source, terms[0], CHANNELS_AHEAD)
+            fetch_ahead(stage, anchor.source, reductions[0], CHANNELS_AHEAD)

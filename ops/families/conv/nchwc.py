@@ -229,7 +229,7 @@ class Blocked:
         x, weight, result = (tensor_argument(kind, "argument") for kind in types)
         tile = self.tile
         channels = (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
-        terms = channels * math.prod(self.window)
+        reduction_extent = channels * math.prod(self.window)
         stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         near = self.flat and math.prod(self.outputs) * self.dtype.storage_bytes <= PAGE_BYTES // 2
@@ -240,7 +240,7 @@ class Blocked:
         *outer, rows, columns = self.grid
         steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
         steps *= self.border(tile).share if self.leaves_out else 1.0
-        return slowdown * vectors * stripes * terms * steps + moved([x, weight, result, *copied])
+        return slowdown * vectors * stripes * reduction_extent * steps + moved([x, weight, result, *copied])
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
         """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
@@ -253,7 +253,7 @@ class Blocked:
         taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
         window = [as_index(tap) for tap in taps]
         inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked else []
-        terms = [channel, *taps, *inner]
+        reduced = [channel, *taps, *inner]
 
         def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
             *positions, ki = (as_index(i) for i in index)
@@ -267,7 +267,7 @@ class Blocked:
                 position, where = border.reads(output, window), border.inside(output, window, spatial)
             data = source[(n, self._first(weight, ko) + channel, *position, *inner)]
             panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
-            return te.sum(data * weight[(panel, *terms, part * self.block + ki)], axis=terms, where=where)
+            return te.sum(data * weight[(panel, *reduced, part * self.block + ki)], axis=reduced, where=where)
 
         sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
 
@@ -284,7 +284,7 @@ class Blocked:
         return 0 if self.attrs.groups == 1 else ko * self.block // group * weight.shape[1]
 
     def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
-        """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and what follows them."""
+        """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and their epilogue."""
         tile, sums = self.tile, anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         stage = schedule[main]
@@ -318,12 +318,12 @@ class Blocked:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
         longer."""
         n, block, *outer, row, column, lane = stage.loops[: anchor.sums.ndim]
-        terms = stage.loops[anchor.sums.ndim :]
-        stage.reorder(n, *outer, *terms, row, column, block, lane)
+        reductions = stage.loops[anchor.sums.ndim :]
+        stage.reorder(n, *outer, *reductions, row, column, block, lane)
         stage.vectorize(lane)
         for loop in (row, column, block):
             stage.unroll(loop)
-        self._fetch_ahead(stage, anchor.weight, terms[-1])
+        self._fetch_ahead(stage, anchor.weight, reductions[-1])
 
     def _fetch_ahead(self, stage: StageView, weight: te.Tensor, innermost: LoopView) -> None:
         """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""

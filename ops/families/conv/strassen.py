@@ -1,6 +1,6 @@
 """``nn.strassen_conv2d``: a convolution by windows of one element, by seven products of quarters.
 
-It is the product of ``matmul/quarters.py`` whose rows are the places of an image, whose terms are the channels, and
+It is the product of ``matmul/quarters.py`` whose rows are the positions of an image, whose k are channels, and
 whose columns are the filters. Channels are in blocks, also in the sums. ``strassen_candidates`` proposes it to the
 layout planner, which weighs the cost declared here.
 """
