@@ -48,6 +48,7 @@ class Formula:
 
     @property
     def parts(self) -> tuple[Extent, Extent]:
+        """Its two operands."""
         return self.left, self.right
 
 

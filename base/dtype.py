@@ -88,6 +88,7 @@ class DType(metaclass=Interned):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a float of IEEE 754, or bfloat16."""
         return self.kind in ("float", "bfloat")
 
     @property
@@ -97,14 +98,17 @@ class DType(metaclass=Interned):
 
     @property
     def is_index(self) -> bool:
+        """Whether it is ``index``, the integer of loops and subscripts, which never overflows."""
         return self.kind == "index"
 
     @property
     def is_bool(self) -> bool:
+        """Whether it is bool."""
         return self.kind == "bool"
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative values."""
         return self.kind in ("int", "index", "float", "bfloat")
 
     @property
@@ -118,10 +122,12 @@ class DType(metaclass=Interned):
         return self.storage_bits // 8 * self.lanes
 
     def with_lanes(self, lanes: int) -> DType:
+        """The dtype of a vector of so many lanes; 1 makes it a scalar."""
         return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
 
     @property
     def element(self) -> DType:
+        """The dtype of one lane."""
         return self.with_lanes(1)
 
     def int_range(self) -> tuple[int, int] | None:

@@ -51,6 +51,7 @@ class OnnxNode:
         return [self[k] for k in range(len(self.inputs))]
 
     def type(self, index: int = 0) -> TensorType:
+        """The type of an input that must be there. Raises ``ModelError`` if it is left out."""
         return tensor_of(self[index])
 
     def numbers(self, shape: Sequence[Expr]) -> tuple[int, ...]:
@@ -97,6 +98,7 @@ class OnnxNode:
         return found.value
 
     def constant_ints(self, index: int, meaning: str) -> tuple[int, ...] | None:
+        """The integers of an input, as ``constant`` gives it; None if it is left out."""
         value = self.constant(index, meaning)
         return None if value is None else tuple(int(v) for v in np.ravel(value))
 
@@ -108,6 +110,8 @@ class OnnxNode:
         return value
 
     def constant_int(self, index: int, meaning: str) -> int | None:
+        """The one integer of an input, as ``constant`` gives it; None if it is left out. Raises ``ModelError`` for
+        several."""
         value = self.constant_ints(index, meaning)
         if value is not None and len(value) != 1:
             raise ModelError(f"{self}: {meaning} must be one number, found {value}")
@@ -116,6 +120,7 @@ class OnnxNode:
     # Attributes.
 
     def has(self, name: str) -> bool:
+        """Whether an attribute is given."""
         return name in self.attributes
 
     def _attribute(self, name: str, kinds: tuple[int, ...]) -> Any:
@@ -132,34 +137,43 @@ class OnnxNode:
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
+        """An attribute that is an integer, or the default. Raises ``ModelError`` if it is of another type, or is
+        missing without a default; so do the others."""
         found = self._attribute(name, (AttributeProto.INT,))
         return int(self._required(name, default if found is None else found))
 
     def flag(self, name: str, default: bool = False) -> bool:
+        """An attribute that is 0 or 1, as a bool."""
         return bool(self.integer(name, int(default)))
 
     def real(self, name: str, default: float | None = None) -> float:
+        """An attribute that is a float, or the default."""
         found = self._attribute(name, (AttributeProto.FLOAT,))
         return float(self._required(name, default if found is None else found))
 
     def string(self, name: str, default: str | None = None) -> str:
+        """An attribute that is a string, or the default."""
         found = self._attribute(name, (AttributeProto.STRING,))
         text = self._required(name, default if found is None else found)
         return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
 
     def ints(self, name: str) -> tuple[int, ...] | None:
+        """An attribute that is a list of integers; None if it is not given."""
         found = self._attribute(name, (AttributeProto.INTS,))
         return None if found is None else tuple(int(v) for v in found)
 
     def required_ints(self, name: str) -> tuple[int, ...]:
+        """An attribute that is a list of integers, and must be given."""
         found: tuple[int, ...] = self._required(name, self.ints(name))
         return found
 
     def floats(self, name: str) -> tuple[float, ...] | None:
+        """An attribute that is a list of floats; None if it is not given."""
         found = self._attribute(name, (AttributeProto.FLOATS,))
         return None if found is None else tuple(float(v) for v in found)
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
+        """The array of an attribute that is a tensor; None if it is not given."""
         found = self._attribute(name, (AttributeProto.TENSOR,))
         assert found is None or isinstance(found, TensorProto)
         return None if found is None else tensor_value(found, f"{self}: attribute {name}", self.folder)

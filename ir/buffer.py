@@ -37,6 +37,7 @@ class Buffer:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     @property

@@ -160,6 +160,9 @@ class Cast(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary(ExprNode):
+    """``-a`` of a number, ``not a`` of a bool, ``~a`` of a data integer, of its dtype. Raises ``ExpressionError``
+    for others."""
+
     op: UnaryOp
     a: Expr
 
@@ -184,6 +187,9 @@ _BINARY_DOMAIN: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(ExprNode):
+    """``a op b`` of two values of one dtype, which is the result's: ``/`` of floats, ``//`` and ``%`` of integers,
+    bitwise operators and shifts of data integers, the others of all numbers. Raises ``ExpressionError`` otherwise."""
+
     op: BinaryOp
     a: Expr
     b: Expr
@@ -198,6 +204,9 @@ class Binary(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(ExprNode):
+    """``a op b`` of two values of one dtype: a bool, with their lanes. Raises ``ExpressionError`` where the dtypes
+    differ."""
+
     op: CompareOp
     a: Expr
     b: Expr
@@ -209,6 +218,8 @@ class Compare(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Logical(ExprNode):
+    """``a op b`` of two bools of the same lanes. Both may be evaluated. Raises ``ExpressionError`` for other dtypes."""
+
     op: LogicalOp
     a: Expr
     b: Expr
@@ -246,6 +257,9 @@ class IfThenElse(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(ExprNode):
+    """``body``, in which ``var`` stands for ``value``, which is computed once. Raises ``ExpressionError`` where
+    their dtypes differ."""
+
     var: Var
     value: Expr
     body: Expr
@@ -282,6 +296,9 @@ class Load(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ramp(ExprNode):
+    """The vector base, base + stride, …, of so many ``lanes``; both are scalar integers of one dtype. Raises
+    ``ExpressionError`` otherwise."""
+
     base: Expr
     stride: Expr
     lanes: int
@@ -296,6 +313,8 @@ class Ramp(ExprNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Broadcast(ExprNode):
+    """A scalar in each of so many ``lanes``. Raises ``ExpressionError`` for a vector."""
+
     value: Expr
     lanes: int
 

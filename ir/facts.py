@@ -102,6 +102,7 @@ class Facts:
         return self._moduli[0].of(e)
 
     def within(self, e: Expr, low: int | None, high: int | None) -> bool:
+        """Whether it is proved that ``low <= e <= high``; None is no bound."""
         return self.interval(e).within(low, high)
 
     def nonnegative(self, form: Linear) -> bool:
@@ -125,6 +126,7 @@ class Facts:
         return self.nonnegative(linear_of(b).plus(linear_of(a), -1).shifted(-1))
 
     def analysis(self) -> IntervalAnalysis:
+        """The analysis of intervals under these facts, which remembers what it was asked."""
         if not self._intervals:
             made = IntervalAnalysis(self.ranges)
             if self is NO_FACTS:

@@ -40,14 +40,17 @@ class Interval:
 
     @staticmethod
     def exactly(value: int) -> Interval:
+        """The interval of one value."""
         return Interval(value, value)
 
     @property
     def is_point(self) -> bool:
+        """Whether it has one value only."""
         return self.low is not None and self.low == self.high
 
     @property
     def largest_magnitude(self) -> Bound:
+        """The largest absolute value; None if it is not bounded."""
         return None if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
     def within(self, low: Bound, high: Bound) -> bool:
@@ -66,6 +69,7 @@ class Interval:
         return self + -other
 
     def scale(self, factor: int) -> Interval:
+        """The interval of the multiples by a factor."""
         if factor == 0:
             return Interval(0, 0)
         low, high = (None if b is None else b * factor for b in (self.low, self.high))
@@ -116,13 +120,16 @@ class Interval:
         return Interval(low, None if other.high is None else max(other.high - 1, 0))
 
     def minimum(self, other: Interval) -> Interval:
+        """What the smaller of a value of each lies in."""
         low = None if self.low is None or other.low is None else min(self.low, other.low)
         return Interval(low, _least(self.high, other.high))
 
     def maximum(self, other: Interval) -> Interval:
+        """What the larger of a value of each lies in."""
         return -(-self).minimum(-other)
 
     def union(self, other: Interval) -> Interval:
+        """The least interval that holds both."""
         return Interval(self.minimum(other).low, self.maximum(other).high)
 
     def intersect(self, other: Interval) -> Interval:
@@ -178,6 +185,7 @@ class IntervalAnalysis:
         self._forms: dict[Expr, Linear] = {}
 
     def of(self, e: Expr) -> Interval:
+        """The interval that an integer expression lies in."""
         found = self._done.get(e)
         if found is not None:
             return found

@@ -67,6 +67,7 @@ class Linear:
         return result
 
     def shifted(self, offset: int) -> Linear:
+        """The form plus a number."""
         return Linear(self.kind, self.terms, residue(self.kind, self.constant + offset))
 
     def times(self, factor: int, factors: Factors = ()) -> Linear:

@@ -88,6 +88,8 @@ def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 
 def binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
+    """``a op b``; a Python number takes the other's dtype, and a scalar is broadcast against a vector. Raises
+    ``ExpressionError`` for values that the operator does not apply to; so do the others."""
     return Binary(op, *_pair(a, b))
 
 
@@ -106,14 +108,17 @@ def bitwise(op: BitwiseOp, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
+    """The comparison ``a op b``, of operands as ``binary`` takes them."""
     return Compare(op, *_pair(a, b))
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
+    """The smaller of two operands, as ``binary`` takes them; NaN if either is NaN."""
     return binary("min", a, b)
 
 
 def maximum(a: ExprLike, b: ExprLike) -> Expr:
+    """The larger of two operands, as ``binary`` takes them; NaN if either is NaN."""
     return binary("max", a, b)
 
 

@@ -9,10 +9,10 @@
            | Seq(stmts)
            | Assert(condition, message)              a false condition ends the kernel with an error
            | Evaluate(value)
-           | PrefetchStmt(buffer, indices, to_write)     fetch an element's cache line, for a store if to_write; it
+           | PrefetchStmt(buffer, indices, to_write) fetch an element's cache line, for a store if to_write; it
                                                      touches nothing, so that the indices may be out of bounds
            | Launch(function, extent, args)          run function(begin, end, *args) over chunks of 0 … extent on the
-           thread pool
+                                                     thread pool
            | CallExtern(function, args)              call a function of C, see ``extern.py``; args: scalars, regions
 
     func ::= PrimFunc(name, params, body)            params: buffers in order of the arguments
@@ -61,6 +61,10 @@ class StmtNode:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(StmtNode):
+    """A loop: ``body`` for each ``var`` from ``min`` on, ``extent`` of them; none if that is 0 or below. ``kind``
+    says how the iterations run, ``origin`` which loop of a schedule it is, and ``notes`` what the schedule says of
+    it."""
+
     var: Var
     min: Expr
     extent: Expr
@@ -72,12 +76,17 @@ class For(StmtNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class While(StmtNode):
+    """``body`` again and again, as long as the scalar condition holds before it."""
+
     condition: Expr
     body: Stmt
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class If(StmtNode):
+    """``then`` where the scalar condition holds, else ``orelse`` if there is one. ``mask``: no loop is split to get
+    rid of it."""
+
     condition: Expr
     then: Stmt
     orelse: Stmt | None = None
@@ -86,6 +95,9 @@ class If(StmtNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Store(StmtNode):
+    """``buffer[indices] = value``, in the lanes that the ``mask`` leaves on. ``origin`` says of which stage it is.
+    Raises ``ExpressionError`` for a value of another dtype than is accessed."""
+
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
@@ -100,12 +112,16 @@ class Store(StmtNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocate(StmtNode):
+    """Memory for ``buffer.data`` while the body runs. It is not initialised."""
+
     buffer: Buffer
     body: Stmt
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LetStmt(StmtNode):
+    """``body``, in which ``var`` stands for ``value``, which is computed once, before it."""
+
     var: Var
     value: Expr
     body: Stmt
@@ -113,22 +129,31 @@ class LetStmt(StmtNode):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Seq(StmtNode):
+    """Statements that run in order."""
+
     stmts: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assert(StmtNode):
+    """A check: where the condition is false, the kernel ends with an error of this message."""
+
     condition: Expr
     message: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evaluate(StmtNode):
+    """The value of an expression, which nobody uses."""
+
     value: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrefetchStmt(StmtNode):
+    """Fetch the cache line of an element, for a store if ``to_write``. It touches no memory, so that the indices may
+    be out of bounds. Raises ``ExpressionError`` for vector indices."""
+
     buffer: Buffer
     indices: tuple[Expr, ...]
     to_write: bool = False
@@ -166,6 +191,7 @@ class CallExtern(StmtNode):
 
     @property
     def regions(self) -> tuple[Region, ...]:
+        """All regions among the arguments, in order."""
         return tuple(arg for arg in self.args if isinstance(arg, Region))
 
     @property
@@ -175,6 +201,7 @@ class CallExtern(StmtNode):
 
     @property
     def written(self) -> tuple[Region, ...]:
+        """The regions whose elements the function may store to."""
         return self._passed("write", "update")
 
     def _passed(self, *how: Passing) -> tuple[Region, ...]:
@@ -218,6 +245,7 @@ class PrimFunc:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
+        """The parameters that are buffers, in order."""
         return tuple(p for p in self.params if isinstance(p, Buffer))
 
 
@@ -240,6 +268,7 @@ class IRModule:
 
     @property
     def entry(self) -> PrimFunc:
+        """The function that is called from outside."""
         return self.functions[0]
 
 

@@ -60,6 +60,7 @@ class SplitRelation:
 
     @property
     def made(self) -> tuple[str, ...]:
+        """The loops that stand after it: of the tiles, and in a tile."""
         return (self.outer, self.inner)
 
 
@@ -77,6 +78,7 @@ class FuseRelation:
 
     @property
     def made(self) -> tuple[str, ...]:
+        """The loop that stands after it."""
         return (self.fused,)
 
 
@@ -95,6 +97,7 @@ class RoundUpRelation:
 
     @property
     def made(self) -> tuple[str, ...]:
+        """The loop that stands after it."""
         return (self.rounded,)
 
 
@@ -112,6 +115,7 @@ class FactorRelation:
 
     @property
     def made(self) -> tuple[str, ...]:
+        """The loop that stands after it."""
         return (self.loop,)
 
 
@@ -247,6 +251,7 @@ class Stage:
         return () if self.tensorized is None else self.leaves[self.leaves.index(self.tensorized.loop) :]
 
     def kind(self, loop: str) -> LoopKind:
+        """How the iterations of a loop that stands run."""
         return self.kinds.get(loop, "serial")
 
     def leaves_of(self, loop: str) -> tuple[str, ...]:
@@ -302,6 +307,7 @@ class ScheduleState:
         return ScheduleState, (self.stages, self.outputs, self.decisions)
 
     def stage(self, name: str) -> Stage:
+        """The stage of a name. Raises ``ScheduleError``, with the names that there are, if there is none."""
         for stage in self.stages:
             if stage.name == name:
                 return stage

@@ -78,6 +78,7 @@ class StageStep(Step):
     stage: str
 
     def call(self, write: Callable[[object], str]) -> str:
+        """The step as a call in Python, as traces print it; ``write`` gives the text of an argument."""
         given = [write(self.stage)] if self.on_schedule else []
         for f in fields(self)[1:]:
             value = getattr(self, f.name)

@@ -118,6 +118,7 @@ class ComputeOp(OperationBase):
 
     @property
     def reduce_axis(self) -> tuple[Axis, ...]:
+        """The axes of the reduction; none if the operation is none."""
         reduction = self.reduction
         return reduction.axes if reduction is not None else ()
 
@@ -183,10 +184,12 @@ class ScanOp(OperationBase):
 
     @property
     def axis(self) -> tuple[Axis, ...]:
+        """The axis of the steps that are updates."""
         return (self.scan_axis,)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
+        """What gives the first steps, then what gives the others."""
         return (*self.init, *self.update)
 
 
@@ -196,6 +199,7 @@ Tensors: TypeAlias = tuple[Tensor, ...]
 
 
 def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
+    """An input, without the checks of ``te.placeholder``."""
     op = PlaceholderOp(name)
     tensor = Tensor(name, kind, shape, op)
     object.__setattr__(op, "outputs", (tensor,))
@@ -203,6 +207,7 @@ def make_placeholder(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
 
 
 def make_state(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
+    """The state of a scan, without the checks of ``te.scan_state``."""
     op = StateOp(name)
     tensor = Tensor(name, kind, shape, op)
     object.__setattr__(op, "outputs", (tensor,))

@@ -61,6 +61,7 @@ class TargetKey:
 
     @classmethod
     def of(cls, target: Target) -> TargetKey:
+        """The key of a target. Raises ``RecordError`` for anything else."""
         if not isinstance(target, Target):
             raise RecordError(f"records are of a Target, as resolve_target gives it, found {target!r}")
         return cls(str(target), target.arch, target.cpu, target.keys, target.l1_bytes, target.l2_bytes)

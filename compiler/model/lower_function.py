@@ -72,6 +72,7 @@ class LoweredOutput:
 
     @property
     def implementation(self) -> OpImplementation:
+        """The implementation that was chosen."""
         return self.selection.chosen
 
 

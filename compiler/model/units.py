@@ -88,5 +88,6 @@ def _outputs_of(node: Node) -> list[Value]:
 
 
 def type_of(value: Value) -> TensorType:
+    """The type of a value, which is one tensor."""
     node, index = value
     return leaf_types(node.type)[index]

@@ -74,6 +74,7 @@ def _bound(pick: Callable[[Expr, Expr], Expr], start: Expr, others: Sequence[Exp
 
 
 def with_range(loop: For, body: Stmt, low: Expr, high: Expr) -> For:
+    """The loop from ``low`` up to, not including, ``high``, with another body."""
     return replace(loop, min=low, extent=simplify(subtract(high, low)), body=body)
 
 
@@ -90,4 +91,5 @@ def without(body: Stmt, conditions: Collection[Expr]) -> Stmt:
 
 
 def with_loop_body(stmt: For | Allocate | LetStmt | While, body: Stmt) -> Stmt:
+    """The statement with another body; the same object if the body is the same."""
     return stmt if body is stmt.body else replace(stmt, body=body)

@@ -29,14 +29,17 @@ class Timing(BriefRepr):
 
     @property
     def min(self) -> float:
+        """The seconds of the fastest repeat."""
         return min(self.samples)
 
     @property
     def median(self) -> float:
+        """The median of the repeats, in seconds."""
         return statistics.median(self.samples)
 
     @property
     def max(self) -> float:
+        """The seconds of the slowest repeat."""
         return max(self.samples)
 
     def __str__(self) -> str:
