@@ -183,8 +183,7 @@ def _reads_of(state: ScheduleState, stage: Stage) -> int:
 
 def schedule_stage(stage: StageView, target: Target) -> None:
     """Vectorize, block and parallelise the loops of one stage, which stand as they were made."""
-    op = stage.op
-    assert isinstance(op, ComputeOp)
+    op, *_ = stage.computes
     if not op.axis:
         return
     if op.ragged_axes:

@@ -6,7 +6,7 @@ by LANES, so that results do not depend on the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
@@ -29,8 +29,6 @@ from .fetch_ahead import fetch_ahead
 
 LANES = 64
 """Four of the longest vectors: as many sums side by side hide how long an addition takes."""
-_LANES_SUFFIX = ".lanes"
-_HALF_SUFFIX = ".half"
 LEAST_EXTENT = LANES
 """Shorter rows are folded as they stand: what the lanes save, their folding would cost."""
 
@@ -43,8 +41,23 @@ class Fold:
     combine: Callable[[Expr, Expr], Expr]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldedRows:
+    """The stages of a fold: its ``total``, the ``lanes`` that are folded side by side, if there are, and the ``halves``
+    in which these are folded, widest first."""
+
+    total: te.Tensor
+    lanes: te.Tensor | None = None
+    halves: tuple[te.Tensor, ...] = ()
+
+    @property
+    def parts(self) -> tuple[te.Tensor, ...]:
+        """The stages on the way to the total, in order of computation."""
+        return self.halves if self.lanes is None else (self.lanes, *self.halves)
+
+
 RowFold: TypeAlias = Callable[
-    [str, Sequence[Expr], Expr, Fold, Callable[[tuple[Operand, ...], Expr], Expr], Sequence[Axis]], te.Tensor
+    [str, Sequence[Expr], Expr, Fold, Callable[[tuple[Operand, ...], Expr], Expr], Sequence[Axis]], FoldedRows
 ]
 """Makes a fold of rows, as ``fold_rows`` does."""
 
@@ -82,8 +95,8 @@ def fold_rows(
     fold: Fold,
     term: Callable[[tuple[Operand, ...], Expr], Expr],
     others: Sequence[Axis] = (),
-) -> te.Tensor:
-    """A tensor of shape ``rows``: the fold of ``term(row, k)`` for k below ``extent``, and over the axes ``others``."""
+) -> FoldedRows:
+    """A fold whose total has the shape ``rows``: of ``term(row, k)`` for k below ``extent``, and over ``others``."""
     block = te.reduce_axis((0, simplify((extent + (LANES - 1)) // LANES)), name="block")
     whole = const_int(simplify(extent % LANES)) == 0
 
@@ -91,12 +104,15 @@ def fold_rows(
         k = block * LANES + i[-1]
         return fold.reduce(term(i[:-1], k), axis=(*others, block), where=None if whole else k < extent)
 
-    lanes = te.compute((*rows, LANES), lane, name=f"{name}{_LANES_SUFFIX}")
+    lanes = half = te.compute((*rows, LANES), lane, name=f"{name}.lanes")
+    halves: list[te.Tensor] = []
     width = LANES
     while width > 2:
         width //= 2
-        lanes = _halved(lanes, width, fold, f"{name}{_HALF_SUFFIX}{width}")
-    return te.compute(rows, lambda *row: fold.combine(lanes[(*row, 0)], lanes[(*row, 1)]), name=name)
+        half = _halved(half, width, fold, f"{name}.half{width}")
+        halves.append(half)
+    total = te.compute(rows, lambda *row: fold.combine(half[(*row, 0)], half[(*row, 1)]), name=name)
+    return FoldedRows(total, lanes, tuple(halves))
 
 
 def _halved(lanes: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
@@ -130,32 +146,57 @@ def extent_of(shape: Sequence[Expr]) -> Expr:
     return simplify(reduce(mul, shape, ONE))
 
 
-def schedule_rows(anchor: Tensors, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The names of the stages of an operator, but of the output, and of those among them that fold lanes."""
+
+    own: frozenset[str]
+    lanes: frozenset[str]
+    halves: frozenset[str]
+    read_lanes: frozenset[str]
+
+
+def _parts(schedule: Schedule, folds: Sequence[FoldedRows], others: Sequence[te.Tensor], output: str) -> _Parts:
+    def named(tensors: Iterable[te.Tensor]) -> frozenset[str]:
+        return frozenset(schedule[tensor].name for tensor in tensors)
+
+    own = named((*others, *(tensor for fold in folds for tensor in (*fold.parts, fold.total))))
+    halves = named(half for fold in folds for half in fold.halves)
+    lanes = named(fold.lanes for fold in folds if fold.lanes is not None)
+    return _Parts(own - {output}, lanes, halves, halves | named(fold.total for fold in folds if fold.parts))
+
+
+def schedule_rows(
+    folds: Sequence[FoldedRows],
+    others: Sequence[te.Tensor],
+    outputs: Tensors,
+    row_axes: Sequence[int],
+    target: Target,
+) -> Schedule:
     """One output computed row by row, in parallel; a row is what the output's other axes span.
 
-    The stages of the anchor's operator, which are named ``<its name>.<…>``, and producers that have all axes of the
-    output are computed inside a row. Other stages, of smaller inputs, are computed before.
+    The stages of an operator, its ``folds`` and ``others``, and producers that have all axes of the output are computed
+    inside a row. Other stages, of smaller inputs, are computed before.
     """
     schedule = create_schedule(outputs)
     output = schedule[outputs[-1]]
-    op = output.op
-    assert isinstance(op, ComputeOp)
-    operator = f"{schedule[anchor[-1]].name.partition('.')[0]}."
-    own = {stage.name for stage in schedule.state.stages if f"{stage.name}.".startswith(operator)} - {output.name}
-    inline_cheap_stages(schedule, keep={n for n in own if _has_a_value_a_row(schedule.state.stage(n), op)})
+    op = schedule.state.stage(output.name).compute
+    parts = _parts(schedule, folds, others, output.name)
+    one_a_row = {name for name in parts.own if schedule.state.stage(name).tensors[0].ndim < len(op.axis)}
+    inline_cheap_stages(schedule, keep=(parts.own & parts.read_lanes) | one_a_row)
     row = _schedule_output(output, op, row_axes, target)
     inside = {output.name}
     fetched: set[te.Tensor] = set()
     for stage in reversed(schedule.state.stages):
         if stage.is_input or stage.name == output.name or is_inlined(schedule.state, stage.name):
             continue
-        belongs = stage.name in own or _has_axes_of(stage, op)
+        belongs = stage.name in parts.own or _has_axes_of(stage, op)
         if belongs and _read_inside(schedule, stage, inside):
-            axis = _spanned(stage, op, row_axes, stage.name in own)
+            axis = _spanned(stage, op, row_axes, parts)
             if axis is not None:
-                loop, trips = _schedule_inside(schedule[stage.name], axis, target)
+                loop, trips = _schedule_inside(schedule[stage.name], stage.compute, axis, parts, target)
                 if row is not None:
-                    again = _read_by_others(schedule, stage, own)
+                    again = _read_by_others(schedule, stage, parts.own)
                     fetched |= _fetch_next_row(schedule[stage.name], op, loop, trips, target, fetched, again)
             if row is not None:
                 schedule[stage.name].compute_at(output, row)
@@ -180,15 +221,6 @@ def _schedule_output(output: StageView, op: ComputeOp, row_axes: Sequence[int], 
     return row
 
 
-def _has_a_value_a_row(stage: Stage, output: ComputeOp) -> bool:
-    """Whether a stage would be computed again for each element of a row if it were inlined."""
-    return _folds_lanes(stage) or stage.tensors[0].ndim < len(output.axis)
-
-
-def _folds_lanes(stage: Stage) -> bool:
-    return any(_LANES_SUFFIX in tensor.name or _HALF_SUFFIX in tensor.name for tensor in stage.op.inputs)
-
-
 def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
     """Whether each element belongs to one row; an axis of extent 1 of the output may be one that was reduced."""
     shape = stage.tensors[0].shape
@@ -197,13 +229,13 @@ def _has_axes_of(stage: Stage, output: ComputeOp) -> bool:
     )
 
 
-def _spanned(stage: Stage, output: ComputeOp, row_axes: Sequence[int], own: bool) -> Axis | None:
+def _spanned(stage: Stage, output: ComputeOp, row_axes: Sequence[int], parts: _Parts) -> Axis | None:
     """The axis of a stage whose elements, in one row, are neighbours; None where a row has one element of it."""
     axes = stage.compute.axis
-    if _LANES_SUFFIX in stage.name or _HALF_SUFFIX in stage.name:
+    if stage.name in parts.lanes | parts.halves:
         return axes[-1]
     d = innermost(stage.tensors[0].shape)
-    if own:
+    if stage.name in parts.own:
         return axes[d] if len(axes) > len(row_axes) else None
     one_a_row = d in row_axes and output.axis[d].extent is not ONE
     return axes[d] if axes and not one_a_row else None
@@ -223,21 +255,21 @@ def _read_by_others(schedule: Schedule, stage: Stage, own: Collection[str]) -> s
     return {tensor for other in others for tensor in other.op.inputs} & set(stage.op.inputs)
 
 
-def _schedule_inside(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, Expr]:
+def _schedule_inside(
+    stage: StageView, op: ComputeOp, axis: Axis, parts: _Parts, target: Target
+) -> tuple[LoopView, Expr]:
     """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers.
 
     Gives the loop that goes through the row, and how often it does.
     """
-    op = stage.op
-    assert isinstance(op, ComputeOp)
     outer, lanes = _vectorize(stage, axis, target)
-    if stage.name.endswith(_LANES_SUFFIX):
+    if stage.name in parts.lanes:
         block, vector = stage.split(outer, factor=_sums_at_once(op, target))
         *_, row = stage.loops
         stage.reorder(block, *op.reduce_axis, vector, lanes)
         stage.unroll(vector)
         return row, op.reduce_axis[-1].extent
-    if _HALF_SUFFIX in stage.name:
+    if stage.name in parts.halves:
         stage.unroll(outer)
     elif op.reduction is not None:
         stage.reorder(outer, *op.reduce_axis, lanes)
@@ -258,9 +290,8 @@ def _fetch_next_row(
     Gives what is fetched; ``fetched`` is what later stages fetch, ``again`` what an earlier one goes through as well:
     then memory would rest while this one does.
     """
-    op, distance = stage.op, const_int(trips)
-    assert isinstance(op, ComputeOp)
-    own = [t for t in op.inputs if isinstance(t.op, PlaceholderOp) and (t in again or _fills(t, output))]
+    distance = const_int(trips)
+    own = [t for t in stage.op.inputs if isinstance(t.op, PlaceholderOp) and (t in again or _fills(t, output))]
     large = [t for t in own if (const_int(extent_of(t.shape)) or 0) * t.dtype.storage_bytes > target.l2_bytes]
     wanted = [t for t in large if t not in fetched] if distance else []
     return {tensor for tensor in wanted if fetch_ahead(stage, tensor, loop, distance or 1)}
@@ -281,8 +312,7 @@ def _lanes(op: ComputeOp, target: Target) -> int:
 
 
 def _vectorize(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, LoopView]:
-    op = stage.op
-    assert isinstance(op, ComputeOp)
+    op, *_ = stage.computes
     extent = const_int(axis.extent)
     factor = pointwise_lanes(stage, extent, target) if op.reduction is None else _lanes(op, target)
     outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))

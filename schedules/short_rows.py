@@ -20,10 +20,9 @@ from ..ir.simplify import simplify
 from ..lowering.schedule import Schedule
 from ..te.tensor import Tensors
 from .around import schedule_around
-from .rows import LEAST_EXTENT, Fold, RowFold, extent_of, row_span
+from .rows import LEAST_EXTENT, Fold, FoldedRows, RowFold, extent_of, row_span
 
 LANES = 16
-_PARTS_SUFFIX = ".parts"
 
 
 def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
@@ -43,10 +42,8 @@ def folding_short_rows(together: int) -> RowFold:
         fold: Fold,
         term: Callable[[tuple[Operand, ...], Expr], Expr],
         others: Sequence[Axis] = (),
-    ) -> te.Tensor:
-        length, count = const_int(extent), extent_of(rows)
-        assert length is not None  # as are_short_rows has it
-        assert not others
+    ) -> FoldedRows:
+        length, count = const_int(extent) or LANES, extent_of(rows)  # known, as are_short_rows has it
         whole = const_int(simplify(count % together)) == 0
 
         def part(block: Axis, element: Axis) -> Expr:
@@ -63,16 +60,18 @@ def folding_short_rows(together: int) -> RowFold:
 
         width = together * LANES
         blocks = simplify((count + (together - 1)) // together)
-        parts = te.compute((blocks, width), part, name=f"{name}{_PARTS_SUFFIX}{width}")
+        lanes = parts = te.compute((blocks, width), part, name=f"{name}.parts{width}")
+        halves: list[te.Tensor] = []
         while width > together:
             width //= 2
-            parts = _folded(parts, width, fold, f"{name}{_PARTS_SUFFIX}{width}")
+            parts = _folded(parts, width, fold, f"{name}.parts{width}")
+            halves.append(parts)
 
         def element(*row: Axis) -> Expr:
             number = ravel_index([as_index(i) for i in row], rows)
             return parts[number // together, number % together]
 
-        return te.compute(rows, element, name=name)
+        return FoldedRows(te.compute(rows, element, name=name), lanes, tuple(halves))
 
     return fold_rows
 
@@ -86,10 +85,10 @@ def _folded(parts: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
     return te.compute((parts.shape[0], width), pair, name=name)
 
 
-def schedule_short_rows(attrs: object, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+def schedule_short_rows(result: te.Tensor, folds: Sequence[FoldedRows], outputs: Tensors, target: Target) -> Schedule:
     """All parts of some rows stay in registers, until these rows' results are stored as one vector."""
-    parts = _parts(anchor[0])
-    schedule, main = schedule_around(anchor[0], outputs, parts, target)
+    parts = [part for fold in reversed(folds) for part in reversed(fold.parts)]
+    schedule, main = schedule_around(result, outputs, parts, target)
     stage = schedule[main]
     block, row = stage.split(stage.fuse(*stage.loops), factor=const_int(parts[0].shape[1]))
     stage.vectorize(row)
@@ -101,17 +100,3 @@ def schedule_short_rows(attrs: object, anchor: Tensors, outputs: Tensors, target
         part.vectorize(lane)
         part.unroll(vector)
     return schedule
-
-
-def _parts(tensor: te.Tensor) -> list[te.Tensor]:
-    """All stages of parts that a tensor is computed from, readers before what they read."""
-    found: dict[te.Tensor, None] = {}
-
-    def visit(tensor: te.Tensor) -> None:
-        for read in tensor.op.inputs:
-            visit(read)
-        if _PARTS_SUFFIX in tensor.name:
-            found[tensor] = None
-
-    visit(tensor)
-    return list(reversed(found))

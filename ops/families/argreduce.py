@@ -17,9 +17,8 @@ from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_expr
 from ...ir.operand import Operand
-from ...lowering.schedule import Schedule
-from ...schedules.rows import MAX, MIN, RowFold, fold_rows, schedule_rows
-from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from ...schedules.rows import MAX, MIN, RowFold, fold_rows
+from ...schedules.short_rows import are_short_rows, folding_short_rows
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, flag
 from ..definition.attrs import Attrs, attr
@@ -28,7 +27,7 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
-from .reduce import fold_axes, reduced_shape
+from .reduce import RowStages, fold_axes, reduced_shape, rows_schedule, short_rows_schedule
 
 GROUP = OpGroup.REDUCTIONS
 
@@ -104,7 +103,7 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
     """First the extreme of a row, then the first place where it stands: both are folded in lanes."""
     name = "argmax" if largest else "argmin"
 
-    def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: ArgReduceAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         axis = normalize_axis(attrs.axis, x.ndim)
 
@@ -117,7 +116,7 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
 
         def place(i: tuple[Operand, ...]) -> Expr:
             found = value(i)
-            elsewhere = found != extreme[(*i[:axis], *i[axis + 1 :])]
+            elsewhere = found != extreme.total[(*i[:axis], *i[axis + 1 :])]
             if found.dtype.is_float:
                 elsewhere = elsewhere & ~te.isnan(found)  # where there is a NaN, that is the extreme
             return te.select(elsewhere, nowhere, te.cast(as_expr(i[axis]), kind))
@@ -126,15 +125,12 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
         places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)
 
         def element(*i: Axis) -> Expr:
-            return te.cast(places[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
+            return te.cast(places.total[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
-        return te.compute(tensor_argument(result, "result").shape, element, name=name)
+        made = te.compute(tensor_argument(result, "result").shape, element, name=name)
+        return RowStages(made, (extreme, places))
 
     return compute
-
-
-def _schedule_rows(attrs: ArgReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
 
 
 class ArgReduceCall(Protocol):
@@ -157,11 +153,11 @@ def _register(largest: bool) -> ArgReduceCall:
         made = OpStrategy()
         made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
         with made.specialized(long_rows((axis,), x.shape)):
-            made.add_implementation(_compute_rows(largest, fold_rows), _schedule_rows, f"{name}.rows", plevel=15)
+            made.add_implementation(_compute_rows(largest, fold_rows), rows_schedule, f"{name}.rows", plevel=15)
         with made.specialized(clause("rows of a few vectors", are_short_rows((axis,), x.shape))):
             folded = folding_short_rows(target.lanes(_position_dtype(x.shape[axis])))
             made.add_implementation(
-                _compute_rows(largest, folded), schedule_short_rows, f"{name}.short_rows", plevel=15
+                _compute_rows(largest, folded), short_rows_schedule, f"{name}.short_rows", plevel=15
             )
         return made
 

@@ -7,7 +7,7 @@ the end, so that they vectorize along them; small planes are folded side by side
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ... import te
 from ...base.errors import TypeInferenceError
@@ -21,8 +21,8 @@ from ...ir.makers import as_index
 from ...ir.operand import Operand
 from ...ir.row_major import unravel_index
 from ...ir.simplify import simplify
-from ...schedules.rows import MAX, SUM, Fold, RowFold, extent_of
-from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from ...schedules.rows import MAX, SUM, Fold, FoldedRows, RowFold, extent_of
+from ...schedules.short_rows import are_short_rows, folding_short_rows
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.attrs import Attrs, attr, positive
@@ -34,6 +34,7 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy
 from .pool import power_of_magnitude, root
+from .reduce import RowStages, short_rows_schedule
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 GROUP = OpGroup.POOLING
@@ -79,7 +80,7 @@ def _fold(
     fold: Fold,
     name: str,
     by_rows: RowFold | None,
-) -> te.Tensor:
+) -> FoldedRows:
     """The terms of all elements of a channel, folded, in the shape of the result; ``by_rows`` folds planes as rows."""
     layout, axes = _layout(attrs, result)
     if layout is Layout(f"NC{axes}"):
@@ -87,12 +88,12 @@ def _fold(
         def element_of(row: tuple[Operand, ...], k: Expr) -> Expr:
             return term(x[(*row, *unravel_index(k, x.shape[2:]))])
 
-        parts = (
+        folded = (
             by_rows(f"{name}.whole", x.shape[:2], extent_of(x.shape[2:]), fold, element_of, ())
             if by_rows
-            else _fold_in_lanes(x, term, fold, name)
+            else FoldedRows(_fold_in_lanes(x, term, fold, name))
         )
-        return te.compute(result.shape, lambda n, c, *_: parts[n, c], name=f"{name}.all")
+        return replace(folded, total=te.compute(result.shape, lambda n, c, *_: folded.total[n, c], name=f"{name}.all"))
     places = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
 
     def element(*index: Axis) -> Expr:
@@ -100,7 +101,7 @@ def _fold(
             term(x[tuple(places.get(d, i) for d, i in enumerate(index))]), axis=list(places.values()), where=None
         )
 
-    return te.compute(result.shape, element, name=f"{name}.whole")
+    return FoldedRows(te.compute(result.shape, element, name=f"{name}.whole"))
 
 
 def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name: str) -> te.Tensor:
@@ -122,40 +123,45 @@ def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name:
 
 
 def _max(by_rows: RowFold | None) -> Compute:
-    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        whole = _fold(attrs, x, kind, lambda value: value, MAX, "global_max_pool", by_rows)
-        return te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool")
+        folded = _fold(attrs, x, kind, lambda value: value, MAX, "global_max_pool", by_rows)
+        whole = folded.total
+        return RowStages(te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool"), (folded,))
 
     return compute
 
 
 def _avg(by_rows: RowFold | None) -> Compute:
-    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        whole = _fold(attrs, x, kind, widened, SUM, "global_avg_pool", by_rows)
+        folded = _fold(attrs, x, kind, widened, SUM, "global_avg_pool", by_rows)
         count = as_index(1)
         layout, axes = _layout(attrs, kind)
         for axis in axes:
             count = count * x.shape[layout.position(axis)]
         count = te.cast(count, accumulator(x.dtype))
-        return te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
+        whole = folded.total
+        mean = te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
+        return RowStages(mean, (folded,))
 
     return compute
 
 
 def _lp(by_rows: RowFold | None) -> Compute:
-    def compute(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
 
         def power(value: Expr) -> Expr:
             return power_of_magnitude(widened(value), attrs.p)
 
-        whole = _fold(attrs, x, kind, power, SUM, "global_lp_pool", by_rows)
-        return te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
+        folded = _fold(attrs, x, kind, power, SUM, "global_lp_pool", by_rows)
+        whole = folded.total
+        norm = te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
+        return RowStages(norm, (folded,))
 
     return compute
 
@@ -189,7 +195,7 @@ def _register(
         planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
         with made.specialized(clause("planes of a few vectors", planes)):
             folded = folding_short_rows(target.lanes(x.dtype))
-            made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
+            made.add_implementation(compute(folded), short_rows_schedule, f"{name}.short_rows", plevel=15)
         return made
 
     return op

@@ -15,7 +15,7 @@ from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
 from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
-from ...schedules.rows import SUM, extent_of, fold_rows, schedule_rows
+from ...schedules.rows import SUM, FoldedRows, extent_of, fold_rows
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import axis_of, real
@@ -32,7 +32,7 @@ from ..definition.strategy import (
     register_strategy,
     schedule_default,
 )
-from .reduce import Term, fold_axes
+from .reduce import RowStages, Term, fold_axes, schedule_stages_by_rows
 
 GROUP = OpGroup.NORMALISATION
 
@@ -57,35 +57,49 @@ def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequen
             raise TypeInferenceError(f"{name} must be of floats, found {kind.dtype}")
 
 
-def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[te.Tensor, te.Tensor]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mean:
+    """A mean over rows, and the sum that it is made of."""
+
+    tensor: te.Tensor
+    sums: FoldedRows
+
+
+def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[_Mean, _Mean]:
     """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
     cancels where the mean is large."""
-    means = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", by_rows)
+    mean = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", by_rows)
 
     def square(i: tuple[Operand, ...]) -> Expr:
-        distance = widened(x[i]) - means[i[:first]]
+        distance = widened(x[i]) - mean.tensor[i[:first]]
         return distance * distance
 
-    return means, _mean(x, first, square, f"{name}.variance", by_rows)
+    return mean, _mean(x, first, square, f"{name}.variance", by_rows)
 
 
-def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> te.Tensor:
+def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> _Mean:
     """The mean of a term over the axes of x from ``first`` on."""
     axes = range(first, x.ndim)
     count = extent_of([x.shape[d] for d in axes])
     sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, fold_rows if by_rows else None)
-    return te.compute(sums.shape, lambda *i: sums[i] / te.cast(count, sums.dtype), name=name)
+    total = sums.total
+    return _Mean(te.compute(total.shape, lambda *i: total[i] / te.cast(count, total.dtype), name=name), sums)
+
+
+def _stages(result: te.Tensor, means: Sequence[_Mean], factor: te.Tensor) -> RowStages:
+    """The stages of a normalisation by some means, and a factor that is made of the last one."""
+    return RowStages(result, tuple(mean.sums for mean in means), (*(mean.tensor for mean in means), factor))
 
 
 def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: TensorType) -> OpStrategy:
     """Normalisation over the axes of x from ``first`` on, row by row, in lanes where they are long enough."""
 
-    def schedule(attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(attrs: Attrs, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
         follows = len(outputs) == 1 and outputs[0].ndim == x.ndim
         return (
-            schedule_rows(anchor, outputs, range(first), target)
+            schedule_stages_by_rows(anchor, outputs, range(first), target)
             if follows
-            else schedule_default(attrs, anchor, outputs, target)
+            else schedule_default(attrs, (anchor.result,), outputs, target)
         )
 
     made = OpStrategy()
@@ -158,21 +172,21 @@ def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
 
 
 def _instance_compute(by_rows: bool) -> Compute:
-    def compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale, bias = inputs
         kind = accumulator(x.dtype)
         mean, variance = _moments(x, 2, "instance_norm", by_rows)
 
         def factor(n: Axis, c: Axis) -> Expr:
-            return te.cast(scale[c], kind) / te.sqrt(variance[n, c] + attrs.epsilon)
+            return te.cast(scale[c], kind) / te.sqrt(variance.tensor[n, c] + attrs.epsilon)
 
         factors = te.compute(x.shape[:2], factor, name="instance_norm.factor")
 
         def element(n: Axis, c: Axis, *o: Axis) -> Expr:
-            centered = te.cast(x[(n, c, *o)], kind) - mean[n, c]
+            centered = te.cast(x[(n, c, *o)], kind) - mean.tensor[n, c]
             return te.cast(centered * factors[n, c] + te.cast(bias[c], kind), x.dtype)
 
-        return te.compute(x.shape, element, name="instance_norm")
+        return _stages(te.compute(x.shape, element, name="instance_norm"), (mean, variance), factors)
 
     return compute
 
@@ -223,23 +237,23 @@ def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> 
 
 
 def _layer_compute(by_rows: bool) -> Compute:
-    def compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale, bias = inputs
         first = normalize_axis(attrs.axis, x.ndim)
         kind = accumulator(x.dtype)
         mean, variance = _moments(x, first, "layer_norm", by_rows)
         inverse = te.compute(
-            variance.shape,
-            lambda *i: te.const(1, kind) / te.sqrt(variance[i] + attrs.epsilon),
+            variance.tensor.shape,
+            lambda *i: te.const(1, kind) / te.sqrt(variance.tensor[i] + attrs.epsilon),
             name="layer_norm.inverse",
         )
 
         def element(*i: Axis) -> Expr:
             rows = i[:first]
-            normal = (te.cast(x[i], kind) - mean[rows]) * inverse[rows]
+            normal = (te.cast(x[i], kind) - mean.tensor[rows]) * inverse[rows]
             return te.cast(normal * _stretched(scale, i) + _stretched(bias, i), x.dtype)
 
-        return te.compute(x.shape, element, name="layer_norm")
+        return _stages(te.compute(x.shape, element, name="layer_norm"), (mean, variance), inverse)
 
     return compute
 
@@ -290,20 +304,20 @@ def _rms_relation(types: Sequence[Type], attrs: RMSNormAttrs) -> Type:
 
 
 def _rms_compute(by_rows: bool) -> Compute:
-    def compute(attrs: RMSNormAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: RMSNormAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale = inputs
         first = normalize_axis(attrs.axis, x.ndim)
         squares = _mean(x, first, lambda i: widened(x[i]) * widened(x[i]), "rms_norm.squares", by_rows)
         inverse = te.compute(
-            squares.shape,
-            lambda *i: te.const(1, squares.dtype) / te.sqrt(squares[i] + attrs.epsilon),
+            squares.tensor.shape,
+            lambda *i: te.const(1, squares.tensor.dtype) / te.sqrt(squares.tensor[i] + attrs.epsilon),
             name="rms_norm.inverse",
         )
 
         def element(*i: Axis) -> Expr:
             return te.cast(widened(x[i]) * inverse[i[:first]] * _stretched(scale, i), x.dtype)
 
-        return te.compute(x.shape, element, name="rms_norm")
+        return _stages(te.compute(x.shape, element, name="rms_norm"), (squares,), inverse)
 
     return compute
 

@@ -34,7 +34,7 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
 from .conv.flat import lanes_for
-from .separable_pool import Fold, SeparablePool
+from .separable_pool import Fold, PooledStages, SeparablePool
 from .window import (
     LAYOUT,
     AutoPad,
@@ -294,16 +294,19 @@ def _add_separable(
     strategy: OpStrategy, attrs: PoolAttrs, inputs: Sequence[Type], result: Type, target: Target, make: MakeFold
 ) -> None:
     x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result")
-    lanes = target.lanes(kind.dtype)
+    lanes, outputs = target.lanes(kind.dtype), const_int(kind.shape[attrs.data.position("W")])
     if attrs.data.axes[-1].name == "W":
-        lanes = lanes_for(const_int(kind.shape[-1]) or lanes, lanes)
-    plan = SeparablePool(attrs.data, attrs.window, attrs.strides, attrs.padding, attrs.dilation, attrs.ceil_mode, lanes)
+        lanes = lanes_for(outputs or lanes, lanes)
+    strides, padding, dilation = attrs.strides, attrs.padding, attrs.dilation
+    plan = SeparablePool(attrs.data, attrs.window, strides, padding, dilation, attrs.ceil_mode, outputs or 0, lanes)
 
-    def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> PooledStages:
         kind = tensor_argument(result, "result")
         return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
 
-    with strategy.specialized(clause("short windows, and rows of known length", plan.serves(kind))):
+    with strategy.specialized(
+        clause("short windows, and rows of known length", outputs is not None and plan.has_short_windows)
+    ):
         strategy.add_implementation(
             compute, plan.schedule, "pool.separable", plevel=20, keeps_order=False, cost=plan.cost(x, kind)
         )

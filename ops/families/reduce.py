@@ -21,7 +21,19 @@ from ...ir.expr import Axis, Expr
 from ...ir.operand import Operand
 from ...ir.row_major import unravel_index
 from ...lowering.schedule import Schedule
-from ...schedules.rows import MAX, MIN, PROD, SUM, Fold, RowFold, extent_of, fold_rows, row_span, schedule_rows
+from ...schedules.rows import (
+    MAX,
+    MIN,
+    PROD,
+    SUM,
+    Fold,
+    FoldedRows,
+    RowFold,
+    extent_of,
+    fold_rows,
+    row_span,
+    schedule_rows,
+)
 from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
@@ -32,7 +44,7 @@ from ..definition.layout_rule import LayoutCandidate, ValueLayout, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axes, tensor_argument
-from ..definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
+from ..definition.strategy import Compute, OpStrategy, Stages, register_strategy, schedule_default
 from .binary import divide_element
 
 GROUP = OpGroup.REDUCTIONS
@@ -100,16 +112,35 @@ ANY = Fold(te.any, lambda a, b: a | b)
 ALL = Fold(te.all, lambda a, b: a & b)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowStages(Stages):
+    """The result, the ``folds`` of rows that it is made of, in order of computation, and ``between``: what else of the
+    operator is computed on the way to it."""
+
+    folds: tuple[FoldedRows, ...]
+    between: tuple[te.Tensor, ...] = ()
+
+
+def schedule_stages_by_rows(stages: RowStages, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
+    """``schedule_rows`` of all stages of an operator."""
+    return schedule_rows(stages.folds, (*stages.between, stages.result), outputs, row_axes, target)
+
+
+def short_rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
+    """``schedule_short_rows`` of the stages of an operator."""
+    return schedule_short_rows(anchor.result, anchor.folds, outputs, target)
+
+
 def fold_axes(
     name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, by_rows: RowFold | None
-) -> te.Tensor:
-    """The fold of ``term`` over the axes; the result lacks them.
+) -> FoldedRows:
+    """The fold of ``term`` over the axes; its total lacks them.
 
     ``by_rows`` folds the innermost axes, which are among them, in lanes; see ``rows.py`` and ``short_rows.py``.
     """
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
-        return te.compute(kept, lambda *i: term(i), name=name)
+        return FoldedRows(te.compute(kept, lambda *i: term(i), name=name))
     span = row_span(axes, shape) if by_rows else ()
     reduced: dict[int, Operand] = {}
     others = []
@@ -129,7 +160,8 @@ def fold_axes(
             return element(row, {**reduced, **dict(zip(span, unravel_index(k, box), strict=True))})
 
         return by_rows(name, kept, extent_of(box), fold, in_row, others)
-    return te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
+    total = te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
+    return FoldedRows(total)
 
 
 def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]:
@@ -138,16 +170,17 @@ def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]
 
 
 def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Compute:
-    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = reduction.accumulate(x.dtype)
 
         def term(i: tuple[Operand, ...]) -> Expr:
             return reduction.before(te.cast(x[i], kind))
 
-        total = fold_axes(f"{name}.fold", x.shape, attrs.axes, reduction.fold, term, by_rows)
+        fold = fold_axes(f"{name}.fold", x.shape, attrs.axes, reduction.fold, term, by_rows)
+        total = fold.total
         if reduction.after is _folded_only and kind is x.dtype and not attrs.keepdims:
-            return total
+            return RowStages(total, (fold,))
         count: Expr = ONE
         for d in attrs.axes:
             count = count * x.shape[d]
@@ -155,7 +188,7 @@ def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Comput
         def element(*i: Axis) -> Expr:
             return te.cast(reduction.after(total[_kept(i, attrs)], count), x.dtype)
 
-        return te.compute(tensor_argument(result, "result").shape, element, name=name)
+        return RowStages(te.compute(tensor_argument(result, "result").shape, element, name=name), (fold,))
 
     return compute
 
@@ -163,10 +196,11 @@ def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Comput
 def _log_sum_exp(by_rows: RowFold | None) -> Compute:
     """The largest element is taken out of the sum, so that nothing overflows; one that is infinite stays in."""
 
-    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = _float(x.dtype)
-        largest = fold_axes("log_sum_exp.max", x.shape, attrs.axes, MAX, lambda i: te.cast(x[i], kind), by_rows)
+        maxima = fold_axes("log_sum_exp.max", x.shape, attrs.axes, MAX, lambda i: te.cast(x[i], kind), by_rows)
+        largest = maxima.total
         peak = te.compute(
             largest.shape,
             lambda *i: te.select(te.isfinite(largest[i]), largest[i], 0.0),
@@ -177,19 +211,21 @@ def _log_sum_exp(by_rows: RowFold | None) -> Compute:
             row = tuple(index for d, index in enumerate(i) if d not in attrs.axes)
             return te.exp(te.cast(x[i], kind) - peak[row])
 
-        total = fold_axes("log_sum_exp.sum", x.shape, attrs.axes, SUM, term, by_rows)
+        sums = fold_axes("log_sum_exp.sum", x.shape, attrs.axes, SUM, term, by_rows)
 
         def element(*i: Axis) -> Expr:
             row = _kept(i, attrs)
-            return te.cast(te.log(total[row]) + peak[row], x.dtype)
+            return te.cast(te.log(sums.total[row]) + peak[row], x.dtype)
 
-        return te.compute(tensor_argument(result, "result").shape, element, name="log_sum_exp")
+        shape = tensor_argument(result, "result").shape
+        return RowStages(te.compute(shape, element, name="log_sum_exp"), (maxima, sums), (peak,))
 
     return compute
 
 
-def _rows_schedule(attrs: ReduceAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    return schedule_rows(anchor, outputs, range(len(outputs[-1].shape)), target)
+def rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
+    """``schedule_rows`` of reductions, each element of whose result is one of a row."""
+    return schedule_stages_by_rows(anchor, outputs, range(outputs[-1].ndim), target)
 
 
 def _register(
@@ -214,11 +250,11 @@ def _register(
         x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result").dtype
         made.add_implementation(compute(None), schedule_default, f"{name}.generic")
         with made.specialized(long_rows(attrs.axes, x.shape)):
-            made.add_implementation(compute(fold_rows), _rows_schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(compute(fold_rows), rows_schedule, f"{name}.rows", plevel=15)
         if folds == 1:
             with made.specialized(clause("rows of a few vectors", are_short_rows(attrs.axes, x.shape))):
                 folded = folding_short_rows(target.lanes(kind))
-                made.add_implementation(compute(folded), schedule_short_rows, f"{name}.short_rows", plevel=15)
+                made.add_implementation(compute(folded), short_rows_schedule, f"{name}.short_rows", plevel=15)
         return made
 
     return op

@@ -26,6 +26,7 @@ from ...schedules.vector_rows import vectorize_row
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs
 from ..definition.cost import elements, moved
+from ..definition.implementation import Stages
 from .window import inside, spatial_axes
 
 MOST_TAPS = 16
@@ -44,10 +45,18 @@ class Fold:
     finish: Callable[[Expr, Sequence[Axis]], Expr]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledStages(Stages):
+    """The result, the folded ``columns``, and the ``tiles`` of rows of what is folded of these, if there are."""
+
+    columns: te.Tensor
+    tiles: te.Tensor | None
+
+
 @dataclass(frozen=True, slots=True)
 class SeparablePool:
     """The numbers of a pool in a layout, by spatial axis. Vectors are of neighbours in a row where rows are innermost
-    in ``layout``, else of channels."""
+    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row."""
 
     layout: Layout
     window: tuple[int, ...]
@@ -55,6 +64,7 @@ class SeparablePool:
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
     ceil_mode: bool
+    outputs: int
     lanes: int
 
     @property
@@ -66,9 +76,9 @@ class SeparablePool:
     def along_rows(self) -> bool:
         return self.row == len(self.layout.axes) - 1
 
-    def serves(self, result: TensorType) -> bool:
-        short = self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
-        return short and const_int(result.shape[self.row]) is not None
+    @property
+    def has_short_windows(self) -> bool:
+        return self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
 
     def cost(self, x: TensorType, result: TensorType) -> float:
         """Cycles: of memory, of folding columns for each element of rows, and of folding these."""
@@ -76,14 +86,12 @@ class SeparablePool:
         columns = elements(x) / stride * math.prod(self.window[:-1])
         apart = SHUFFLES if self.along_rows and self.strides[-1] > 1 else 1
         rows = elements(result) * self.window[-1] * apart
-        row = const_int(result.shape[self.row]) or self.lanes
+        row = self.outputs or self.lanes
         wasted = math.ceil(row / self.lanes) * self.lanes / row if self.along_rows else 1
         return moved([x, result]) + 2 * wasted * (columns + rows) / self.lanes
 
-    def compute(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
-        outputs = const_int(result.shape[self.row])
-        assert outputs is not None
-        tiled = math.ceil(outputs / self.lanes) * self.lanes if self.along_rows else outputs
+    def compute(self, x: te.Tensor, result: TensorType, fold: Fold) -> PooledStages:
+        tiled = math.ceil(self.outputs / self.lanes) * self.lanes if self.along_rows else self.outputs
         columns = self._fold_columns(x, result, tiled, fold)
 
         def window(index: Sequence[Expr]) -> Expr:
@@ -93,7 +101,8 @@ class SeparablePool:
             return reduce(fold.join, read)
 
         if not self.along_rows:
-            return te.compute(result.shape, lambda *i: fold.finish(window([*map(as_index, i)]), i), name="pool")
+            pooled = te.compute(result.shape, lambda *i: fold.finish(window([*map(as_index, i)]), i), name="pool")
+            return PooledStages(pooled, columns, None)
 
         def of_tile(*index: Axis) -> Expr:
             *outer, tile, lane = map(as_index, index)
@@ -105,7 +114,7 @@ class SeparablePool:
             *outer, last = map(as_index, index)
             return fold.finish(tiles[(*outer, last // self.lanes, last % self.lanes)], index)
 
-        return te.compute(result.shape, element, name="pool")
+        return PooledStages(te.compute(result.shape, element, name="pool"), columns, tiles)
 
     def _fold_columns(self, x: te.Tensor, result: TensorType, outputs: int, fold: Fold) -> te.Tensor:
         """``[…, row of the result, place in the padded row, …]``, for so many outputs of a row."""
@@ -133,11 +142,10 @@ class SeparablePool:
 
         return te.compute(shape, element, name="pool.columns")
 
-    def schedule(self, attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
         """Rows of the result one by one, some channels or rows to a task; folded columns stay in cache."""
-        tiles = list(anchor[0].op.inputs) if self.along_rows else []
-        (columns,) = tiles[0].op.inputs if tiles else anchor[0].op.inputs
-        schedule, main = schedule_around(anchor[0], outputs, [*tiles, columns], target)
+        columns, tiles = anchor.columns, [] if anchor.tiles is None else [anchor.tiles]
+        schedule, main = schedule_around(anchor.result, outputs, [*tiles, columns], target)
         stage = schedule[main]
         outer, inner = stage.loops[: self.row], stage.loops[self.row + 1 :]
         tile, lane = stage.split(stage.loops[self.row] if tiles else inner[-1], factor=self.lanes)

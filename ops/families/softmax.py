@@ -17,7 +17,7 @@ from ...graph.types import Type
 from ...ir.expr import Axis, Expr
 from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
-from ...schedules.rows import PEAK, SUM, fold_rows, innermost, schedule_rows
+from ...schedules.rows import PEAK, SUM, fold_rows, innermost
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
@@ -28,7 +28,7 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, normalize_axes, tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy
-from .reduce import fold_axes
+from .reduce import RowStages, fold_axes, schedule_stages_by_rows
 
 GROUP = OpGroup.NORMALISATION
 
@@ -49,9 +49,10 @@ def _relation(types: Sequence[Type], attrs: SoftmaxAttrs) -> Type:
 def _compute(name: str, by_rows: bool) -> Compute:
     logarithmic = name == "log_softmax"
 
-    def compute(attrs: SoftmaxAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    def compute(attrs: SoftmaxAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = accumulator(x.dtype)
+        between: tuple[te.Tensor, ...]
 
         def row(i: Sequence[Operand]) -> tuple[Operand, ...]:
             return tuple(index for d, index in enumerate(i) if d not in attrs.axes)
@@ -63,32 +64,34 @@ def _compute(name: str, by_rows: bool) -> Compute:
         peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, fold_rows if by_rows else None)
 
         def exponential(i: tuple[Operand, ...]) -> Expr:
-            return te.exp(read(i) - peak[row(i)])
+            return te.exp(read(i) - peak.total[row(i)])
 
         if logarithmic:
             total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, exponential, fold_rows if by_rows else None)
-            shift = te.compute(total.shape, lambda *i: te.log(total[i]), name=f"{name}.shift")
+            shift = te.compute(total.total.shape, lambda *i: te.log(total.total[i]), name=f"{name}.shift")
+            between = (shift,)
 
             def element(*i: Axis) -> Expr:
-                return te.cast(read(i) - peak[row(i)] - shift[row(i)], x.dtype)
+                return te.cast(read(i) - peak.total[row(i)] - shift[row(i)], x.dtype)
         else:
             e = te.compute(x.shape, lambda *i: exponential(i), name=f"{name}.exp")
             total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, lambda i: e[i], fold_rows if by_rows else None)
-            scale = te.compute(total.shape, lambda *i: te.const(1, kind) / total[i], name=f"{name}.scale")
+            scale = te.compute(total.total.shape, lambda *i: te.const(1, kind) / total.total[i], name=f"{name}.scale")
+            between = e, scale
 
             def element(*i: Axis) -> Expr:
                 return te.cast(e[i] * scale[row(i)], x.dtype)
 
-        return te.compute(x.shape, element, name=name)
+        return RowStages(te.compute(x.shape, element, name=name), (peak, total), between)
 
     return compute
 
 
-def _schedule(attrs: SoftmaxAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+def _schedule(attrs: SoftmaxAttrs, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
     """A row is what the axes span; where they leave the innermost axis out, that as well: a vector of rows."""
     shape = outputs[-1].shape
     inside = {*attrs.axes, innermost(shape)}
-    return schedule_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
+    return schedule_stages_by_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
 
 
 def _in_layout(attrs: SoftmaxAttrs, given: ValueLayout) -> SoftmaxAttrs | None:

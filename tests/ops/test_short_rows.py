@@ -16,9 +16,10 @@ def run(ops, call, data, target):
     chosen = select_implementation(call, CompileSettings(target)).chosen
     assert chosen.name.endswith(".short_rows")
     x = te.placeholder(call.args[0].type.shape, call.args[0].type.dtype, name="x")
-    result = chosen.compute(call.attrs, (x,), call.type)
+    stages = chosen.compute(call.attrs, (x,), call.type)
+    result = stages.result
     found = np.empty(call.type.static_shape, call.type.dtype.to_numpy())
-    schedule = chosen.schedule(call.attrs, (result,), (result,), target)
+    schedule = chosen.schedule(call.attrs, stages, (result,), target)
     lw.build(schedule, [x, result], target=target, precision="strict")(data, found)
     return found
 
@@ -62,8 +63,9 @@ def test_rows_are_loaded_and_stored_as_vectors(ops):
     call = reduce.max(ops.var((64, 56)), 1)
     x = te.placeholder((64, 56), name="x")
     chosen = select_implementation(call, CompileSettings(target)).chosen
-    result = chosen.compute(call.attrs, (x,), call.type)
-    kernel = lw.build(chosen.schedule(call.attrs, (result,), (result,), target), [x, result], target=target)
+    stages = chosen.compute(call.attrs, (x,), call.type)
+    result = stages.result
+    kernel = lw.build(chosen.schedule(call.attrs, stages, (result,), target), [x, result], target=target)
     assert "gather" not in kernel.llvm_ir
     assert "scatter" not in kernel.llvm_ir
     assert kernel.assembly.count("vpermt2ps") >= 16
