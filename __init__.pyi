@@ -4,6 +4,7 @@ its module when it is asked for (``base/lazy_names.py``).
 
 from . import te as te
 from .api.compile import compile as compile
+from .api.decisions import decisions as decisions
 from .api.default_schedule import default_schedule as default_schedule
 from .api.dump import dump as dump
 from .api.dump import function_schedules as function_schedules
@@ -55,6 +56,7 @@ from .kernels.build import build as build
 from .kernels.kernel_function import KernelFunction as KernelFunction
 from .kernels.kernel_function import kernel as kernel
 from .kernels.specialization import Specialization as Specialization
+from .lowering.decisions import Decision as Decision
 from .lowering.declare_intrinsic import declare_intrinsic as declare_intrinsic
 from .lowering.pipeline import PassRecord as PassRecord
 from .lowering.schedule import Schedule as Schedule

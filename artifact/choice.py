@@ -24,8 +24,8 @@ class ClauseReport:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """A recorded cost in seconds: the median, least and largest of ``count`` measurements; on what machine; of which
-    config (JSON text) or trace."""
+    """A recorded cost in seconds: the median, least and largest of ``count`` measurements; on what machine; with
+    which decisions (JSON text) or trace."""
 
     median: float
     least: float

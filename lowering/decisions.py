@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
+from ..base.brief import BriefRepr
 from ..base.errors import ScheduleError
 from ..te.tensor import Tensor
 
@@ -21,8 +22,8 @@ V = TypeVar("V", bool, int, str)
 NONE_DECIDED: Mapping[str, DecisionValue] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision(BriefRepr):
     """A value that was chosen by its name among the ``legal`` ones, of which the schedule takes ``default`` by itself.
     ``reorders_sum``: another value than the default changes the order in which a sum of floats is folded.
 

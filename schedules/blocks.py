@@ -29,6 +29,11 @@ def near_divisor(extent: int, most: int) -> int:
     return dividing if 2 * dividing >= most else most
 
 
+def part_sizes(extent: int, default: int) -> list[int]:
+    """Sizes of parts of an extent that are worth a try: its divisors, the powers of two, and the default."""
+    return sorted({default} | {size for size in range(1, extent + 1) if extent % size == 0 or size & (size - 1) == 0})
+
+
 def bytes_of(shape: Sequence[Expr], kind: DType) -> int:
     """The memory of a shape, to be compared with that of a cache; extents that are open are taken to be few."""
     return math.prod(const_int(extent) or IN_MEMORY for extent in shape) * kind.storage_bytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,8 +19,9 @@ from ...base.json_object import read_object
 from ...base.version import VERSION
 from .workload import TargetKey, Workload, canonical_json
 
-FORMAT = 1
-"""Of the lines; it grows when a program that reads the old form would misread the new one."""
+FORMAT = 2
+"""Of the lines; it grows when a program that reads the old form would misread the new one. In format 1 decisions were
+called the config, and traces had none."""
 _NEEDED = {
     "format": int,
     "workload": dict,
@@ -28,7 +30,7 @@ _NEEDED = {
     "seconds": tuple[float, ...],
     "versions": dict,
 }
-_OPTIONAL = {"config": dict, "trace": dict, "threads": int, "time": str}
+_OPTIONAL = {"decisions": dict, "config": dict, "trace": dict, "threads": int, "time": str}
 
 
 def own_versions() -> tuple[tuple[str, str], ...]:
@@ -40,7 +42,7 @@ def own_versions() -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record(BriefRepr):
-    """Costs of one implementation. ``config`` or ``trace_text`` (both canonical JSON) say how it was made to measure
+    """Costs of one implementation. ``decisions`` or ``trace_text`` (both canonical JSON) say how it was made to measure
     them; without either it is measured as it comes. ``threads`` is the most that a run used, None where nobody said.
     ``seconds`` are all that was measured; the cost is their median.
     """
@@ -49,7 +51,7 @@ class Record(BriefRepr):
     target: TargetKey
     implementation: str
     seconds: tuple[float, ...]
-    config: str | None = None
+    decisions: str | None = None
     trace_text: str | None = None
     threads: int | None = None
     versions: tuple[tuple[str, str], ...] = ()
@@ -68,8 +70,8 @@ class Record(BriefRepr):
         """Raises ``RecordError`` for what no record can hold."""
         if not self.seconds or not all(math.isfinite(s) and s > 0 for s in self.seconds):
             raise RecordError(f"the costs of a record are seconds, at least one and all positive, found {self.seconds}")
-        if self.config is not None and self.trace_text is not None:
-            raise RecordError("a record has a config or a trace, not both")
+        if self.decisions is not None and self.trace_text is not None:
+            raise RecordError("a record has decisions or a trace, not both")
         if self.threads is not None and self.threads < 1:
             raise RecordError(f"a record is of 1 thread or more, found {self.threads}")
         try:
@@ -79,7 +81,7 @@ class Record(BriefRepr):
 
     def to_json(self) -> dict[str, Any]:
         """The record as a JSON object."""
-        texts = {"config": self.config, "trace": self.trace_text}
+        texts = {"decisions": self.decisions, "trace": self.trace_text}
         plain = {"threads": self.threads, "time": self.time}
         return {
             "format": FORMAT,
@@ -101,7 +103,7 @@ class Record(BriefRepr):
             TargetKey.from_json(given["target"]),
             given["implementation"],
             tuple(map(float, given["seconds"])),
-            canonical_json(given["config"]) if "config" in given else None,
+            _decisions_text(given),
             canonical_json(given["trace"]) if "trace" in given else None,
             given.get("threads"),
             tuple(sorted((name, str(version)) for name, version in given["versions"].items())),
@@ -109,3 +111,11 @@ class Record(BriefRepr):
         )
         made.check()
         return made
+
+
+def _decisions_text(given: Mapping[str, Any]) -> str | None:
+    """The decisions of a record, or the config of one of format 1, as canonical JSON."""
+    found = [given[name] for name in ("decisions", "config") if name in given]
+    if len(found) > 1:
+        raise RecordError("a record has decisions or, of format 1, a config, not both")
+    return canonical_json(found[0]) if found else None

@@ -139,9 +139,17 @@ def _scheduled(
                 made, target = computed[anchor], settings.target
                 schedule = kernel.implementation.scheduled(anchor.op.name, anchor.attrs, made, outputs, target)
                 _check(schedule, settings)
+            note = note or _note_of_departures(kernel.implementation, schedule)
         variants.append(Variant(kernel.guard, schedule, (*params, *outputs)))
         work = operations(outputs)
     return ScheduledFunction(tuple(variants), choice.reports(note), work)
+
+
+def _note_of_departures(implementation: OpImplementation, schedule: Schedule) -> str | None:
+    """Of a schedule that could not take all that a record of another shape decided, what it took instead."""
+    if not schedule.departures:
+        return None
+    return f"what was recorded for {implementation.name} is not all legal here: {'; '.join(schedule.departures)}"
 
 
 @contextmanager

@@ -141,6 +141,6 @@ def warn_of_refusals(choices: Iterable[Choice]) -> None:
 
 def _cost(match: Match) -> CostReport:
     record = match.record
-    how = record.config if record.config is not None else "a trace" if record.trace_text else ""
+    how = record.decisions if record.decisions is not None else "a trace" if record.trace_text else ""
     seconds = record.seconds
     return CostReport(record.cost, min(seconds), max(seconds), len(seconds), str(match.level), how)

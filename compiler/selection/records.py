@@ -41,7 +41,7 @@ class Match:
     def __str__(self) -> str:
         """Which implementation, how made, at what cost, where."""
         record = self.record
-        how = f" {record.config}" if record.config is not None else " by a trace" if record.trace_text else ""
+        how = f" {record.decisions}" if record.decisions is not None else " by a trace" if record.trace_text else ""
         return f"{record.implementation}{how}, {seconds_text(record.cost)} on {self.level}"
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ...artifact.options import CodegenOptions
 from ...base.errors import LoopwrightError, ScheduleError, SelectionError
 from ...base.quantities import seconds_text
+from ...base.target import Target
 from ...graph.node import Call
 from ...ops.definition.registry import op_of
 from ...ops.definition.strategy import OpImplementation, SpecializedCondition, strategy_of
@@ -34,7 +35,7 @@ IS_DIRECT = "the products of the definition (direct arithmetic)"
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What came of trying an implementation for a call: its compute or its schedule is illegal there. ``record`` is the
-    one whose config it had; None: it was as its strategy offers it."""
+    one whose decisions it had; None: it was as its strategy offers it."""
 
     implementation: str
     record: TuningRecord | None
@@ -44,7 +45,7 @@ class Refusal:
     def of(cls, selection: Selection, implementation: str, error: ScheduleError) -> Refusal:
         """The refusal of an implementation that a selection led to."""
         match = selection.record if selection.chosen.name == implementation else None
-        configured = match is not None and match.record.config is not None
+        configured = match is not None and match.record.decisions is not None
         return cls(implementation, match.record if match is not None and configured else None, error)
 
 
@@ -133,7 +134,7 @@ def _verdicts(
 
 
 def select_implementation(call: Call, settings: CompileSettings, refusals: Sequence[Refusal] = ()) -> Selection:
-    """The cheapest valid implementation by the records of the call's workload, as it was configured there; where no
+    """The cheapest valid implementation by the records of the call's workload, with the decisions there; where no
     record serves, the valid one of highest priority, the first registered among equals.
 
     ``refusals`` are of those that were tried and are illegal for the call. A record that does not fit is passed over,
@@ -148,7 +149,7 @@ def select_implementation(call: Call, settings: CompileSettings, refusals: Seque
     notes: list[str] = []
     for number, match in enumerate(matches):
         try:
-            chosen = _as_recorded(match, candidates, call, refusals)
+            chosen = _as_recorded(match, candidates, call, settings.target, refusals)
         except LoopwrightError as error:
             notes.append(f"passed over the record of {match}: {error}")
             continue
@@ -181,9 +182,9 @@ def _with_records(candidates: Sequence[Candidate], matches: Sequence[Match]) -> 
 
 
 def _as_recorded(
-    match: Match, candidates: Sequence[Candidate], call: Call, refusals: Sequence[Refusal]
+    match: Match, candidates: Sequence[Candidate], call: Call, target: Target, refusals: Sequence[Refusal]
 ) -> OpImplementation:
-    """The implementation of a record, as it was configured. Raises an error that says why where it cannot serve."""
+    """The implementation of a record, with its decisions. Raises an error that says why where it cannot serve."""
     record = match.record
     for refusal in refusals:
         if refusal.record is record:
@@ -193,8 +194,11 @@ def _as_recorded(
         raise SelectionError(f"{call.op.name} has no such implementation here")
     if not found.valid:
         raise SelectionError(_why_not(found))
-    if record.config is not None:
-        return found.implementation.configured(json.loads(record.config))
+    if record.decisions is not None:
+        chosen = found.implementation.configured(json.loads(record.decisions))
+        if chosen.decided:
+            chosen.schedule_alone(call, target)  # which raises an error where there are no such decisions
+        return chosen
     if record.trace is not None:
         require_fitting_trace(found.implementation, call, record.trace)
     return found.implementation

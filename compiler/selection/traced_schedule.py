@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ... import te
 from ...base.target import Target
 from ...graph.node import Call
-from ...graph.types import leaf_types
 from ...lowering.schedule import Schedule, create_schedule
 from ...lowering.trace import Trace
 from ...ops.definition.implementation import OpImplementation, outputs_of
@@ -50,11 +48,5 @@ def _between(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor
 
 
 def require_fitting_trace(implementation: OpImplementation, call: Call, trace: Trace) -> None:
-    """Raises ``ScheduleError`` where a trace does not fit what an implementation computes for a call by itself.
-
-    The inputs have the names that they have in fused functions: p0, p1, ….
-    """
-    kinds = [kind for argument in call.args for kind in leaf_types(argument.type)]
-    inputs = (te.placeholder(kind.shape, kind.dtype, f"p{number}") for number, kind in enumerate(kinds))
-    made = implementation.computed(call.op.name, call.attrs, tuple(inputs), call.type)
-    create_schedule(outputs_of(made)).replay(trace)
+    """Raises ``ScheduleError`` where a trace does not fit what an implementation computes for a call by itself."""
+    create_schedule(outputs_of(implementation.computed_alone(call))).replay(trace)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 from ...artifact.records.record import Record, own_versions
 from ...artifact.records.workload import TargetKey, canonical_json
@@ -15,6 +15,7 @@ from ...base.errors import LoopwrightError, RecordError
 from ...base.target import Target
 from ...codegen.host import resolve_target
 from ...graph.node import Call
+from ...lowering.decisions import DecisionValue
 from ...lowering.trace import Trace
 from .workload import workload_of
 
@@ -31,13 +32,14 @@ class TuningRecord(Record):
         target: str | Target | None,
         implementation: str,
         seconds: Sequence[float],
-        config: Mapping[str, Any] | None = None,
+        decisions: Mapping[str, DecisionValue] | None = None,
         trace: Trace | None = None,
         time: str | None = None,
         threads: int | None = None,
     ) -> Self:
-        """The record of a call, whose dimensions must be numbers. ``config`` or ``trace`` say how the implementation
-        was made to measure it, ``threads`` how many a run used. ``time`` is for people: when it was measured.
+        """The record of a call, whose dimensions must be numbers. ``decisions``, by name, or ``trace`` say how the
+        implementation was made to measure it, ``threads`` how many a run used. ``time`` is for people: when it was
+        measured.
 
         Raises ``RecordError`` for what no record can hold.
         """
@@ -50,7 +52,7 @@ class TuningRecord(Record):
             TargetKey.of(resolve_target(target)),
             implementation,
             _numbers(seconds),
-            None if config is None else _json_text(config),
+            None if decisions is None else _decisions_text(decisions),
             None if trace is None else canonical_json(json.loads(trace.to_json())),
             threads,
             own_versions(),
@@ -94,8 +96,10 @@ def _types(call: Call) -> str:
     return ", ".join(str(argument.type) for argument in call.args)
 
 
-def _json_text(config: Mapping[str, Any]) -> str:
-    try:
-        return canonical_json(dict(config))
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"a config is an object of JSON, found {config!r}: {error}") from error
+def _decisions_text(decisions: Mapping[str, DecisionValue]) -> str:
+    given: object = decisions
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and type(value) in (bool, int, str) for name, value in given.items()
+    ):
+        raise RecordError(f"decisions are integers, bools and strings by their names, found {given!r}")
+    return canonical_json(dict(given))

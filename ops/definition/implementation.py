@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, Protocol, TypeAlias, overload
 
+from ... import te
 from ...base.errors import SelectionError
 from ...base.foreign_errors import naming_code
 from ...base.target import Target
-from ...graph.types import Type
+from ...graph.node import Call
+from ...graph.types import Type, leaf_types
+from ...lowering.decisions import NONE_DECIDED, Decision, DecisionValue, Outputs, require_known
 from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor, Tensors
 
@@ -57,7 +60,8 @@ class Compute(Protocol):
 class ScheduleFunction(Protocol):
     """How to schedule a fused function. ``anchor`` is what the compute of the chosen implementation gave: its
     ``Stages``, or else a tuple of its outputs. ``outputs`` are those of the function, which elementwise operators may
-    have been added to after the anchor."""
+    have been added to after the anchor; ``create_schedule(outputs)`` makes a schedule whose decisions get the values
+    that a record has for them."""
 
     def __call__(self, attrs: Any, anchor: Any, outputs: Tensors, target: Target) -> Schedule: ...
 
@@ -76,9 +80,10 @@ class OpImplementation:
     numbers than the definition of what it stands for, such as sums of them: direct arithmetic refuses it.
     ``sums`` names the order in which it sums floats: implementations of a call that share the name give the same bits,
     so that the number of samples may decide between them; None: an order of its own.
-    ``configure``, of an implementation with numbers that can be tuned, makes it with those of a record. ``cost`` is an
-    estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is taken to be as fast
-    as memory.
+    ``cost`` is an estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is
+    taken to be as fast as memory.
+    ``decided`` are values for the decisions of its schedule, by name. ``configure``, of an implementation whose compute
+    depends on such values, makes both with them.
     """
 
     compute: Compute
@@ -90,14 +95,38 @@ class OpImplementation:
     cost: float | None = None
     direct: bool = True
     sums: str | None = None
+    decided: Mapping[str, DecisionValue] = field(default_factory=dict)
 
-    def configured(self, config: Mapping[str, Any]) -> OpImplementation:
-        """This implementation with the config of a record. Raises ``SelectionError`` for one that does not fit."""
+    def configured(self, decided: Mapping[str, Any]) -> OpImplementation:
+        """This implementation with the decisions of a record. Raises ``SelectionError`` for some that do not fit, where
+        that shows before it is scheduled."""
         if self.configure is None:
-            raise SelectionError(f"{self.name} takes no config, found {dict(config)}")
+            return dataclasses.replace(self, decided=decided)
         with naming_code(f"configure of {self.name}", SelectionError):
-            compute, schedule = self.configure(config)
+            compute, schedule = self.configure(decided)
         return dataclasses.replace(self, compute=compute, schedule=schedule)
+
+    def decisions(
+        self, call: Call, target: Target, decided: Mapping[str, DecisionValue] = NONE_DECIDED
+    ) -> tuple[Decision, ...]:
+        """What its schedule of a call by itself decides, in order, with the values ``decided`` so far: each has its
+        name, its legal values, its default, its value, and whether that may change the order of a sum. What is decided
+        later goes by it, so that one choice after the other is a walk.
+
+        Raises ``ScheduleError`` where the schedule has no decision of such a name, or is illegal.
+        """
+        return dataclasses.replace(self, decided={**self.decided, **decided}).schedule_alone(call, target).decisions
+
+    def schedule_alone(self, call: Call, target: Target) -> Schedule:
+        """The schedule of a call by itself, of inputs p0, p1, …, as they are called in fused functions."""
+        made = self.computed_alone(call)
+        return self.scheduled(call.op.name, call.attrs, made, outputs_of(made), target)
+
+    def computed_alone(self, call: Call) -> Computed:
+        """What it computes for a call by itself, of inputs p0, p1, …."""
+        kinds = [kind for argument in call.args for kind in leaf_types(argument.type)]
+        inputs = (te.placeholder(kind.shape, kind.dtype, f"p{number}") for number, kind in enumerate(kinds))
+        return self.computed(call.op.name, call.attrs, tuple(inputs), call.type)
 
     def computed(self, op: str, attrs: Any, inputs: Tensors, result: Type) -> Computed:
         """What the compute gives for a call of the operator named ``op``. Raises ``SelectionError`` where it fails, or
@@ -112,12 +141,18 @@ class OpImplementation:
 
     def scheduled(self, op: str, attrs: Any, anchor: Computed, outputs: Tensors, target: Target) -> Schedule:
         """The schedule of a function of these outputs, whose ``anchor`` ``computed`` gave. Raises ``SelectionError``
-        where the function that makes it fails, or gives no schedule."""
+        where the function that makes it fails, or gives no schedule; ``ScheduleError`` where that has no decision of a
+        name in ``decided``."""
         what = f"the schedule of {self.name} of {op}"
         with naming_code(what, SelectionError):
-            made: object = self.schedule(attrs, anchor, outputs, target)
+            made: object = self.schedule(attrs, anchor, Outputs.of(outputs, self.decided), target)
         if not isinstance(made, Schedule):
             raise SelectionError(f"{what} should give what create_schedule gives, but it gives {made!r}")
+        require_known(self.decided, made.decisions, self.name)
+        if self.decided and made.decided is not self.decided:
+            raise SelectionError(
+                f"{what} loses the values that are decided: give create_schedule its outputs as they are"
+            )
         return made
 
 
@@ -147,4 +182,4 @@ def wrap_schedule(function: Callable[..., Schedule], with_target: bool = False) 
 
 
 def _names(attrs: Any) -> tuple[str, ...]:
-    return () if attrs is None else tuple(field.name for field in dataclasses.fields(attrs))
+    return () if attrs is None else tuple(each.name for each in dataclasses.fields(attrs))

@@ -116,8 +116,9 @@ class OpStrategy:
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
-        ``configure(config)`` gives the compute and the schedule with the config of a tuning record. Records and
-        explanations tell implementations by their names: one that is taken is a ``SelectionError``.
+        A tuning record sets the decisions that ``schedule`` makes by name (``Schedule.decide``); only where the compute
+        depends on them does ``configure(decided)`` give both. Records and explanations tell implementations by their
+        names: one that is taken is a ``SelectionError``.
         """
         if not name or not isinstance(plevel, int):
             raise SelectionError(f"an implementation has a name and a whole plevel, found {name!r} and {plevel!r}")

@@ -36,11 +36,11 @@ class TacticRecords:
         """Seconds by the names of the tactics that are recorded for a call on this target, by runs of so many threads.
         Of several records of one tactic the last counts; one that tells its threads before one that does not.
 
-        Records with a config or a trace are of code that only the compiler makes by them: they count for ``own``, the
+        Records with decisions or a trace are of code that only the compiler makes by them: they count for ``own``, the
         model's own code, and for no other tactic."""
         workload = _workload(call)
         found = [r for r in self._records if r.workload == workload and r.is_of_threads(threads)]
-        found = [r for r in found if r.implementation == own or (r.config is None and r.trace_text is None)]
+        found = [r for r in found if r.implementation == own or (r.decisions is None and r.trace_text is None)]
         found.sort(key=lambda record: record.threads is not None)  # keeps the order of the rest
         return {record.implementation: record.cost for record in found}
 

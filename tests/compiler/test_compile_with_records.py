@@ -17,7 +17,7 @@ from loopwright.compiler.selection.select import candidates_of, select_implement
 from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 
-TARGET = lw.resolve_target("native")
+TARGET, NAMED = lw.resolve_target("native"), lw.resolve_target("x86-64-v3")
 A, B = lw.var("a", (24, 20)), lw.var("b", (20, 40))
 PRODUCT = lw.nn.matmul(A, B)
 MODEL = lw.Function([A, B], lw.nn.relu(PRODUCT))
@@ -25,8 +25,8 @@ X, W = lw.var("x", (1, 8, 9, 9)), lw.var("w", (12, 8, 3, 3))
 POINT = lw.var("w", (12, 8, 1, 1))
 
 
-def records(implementation="matmul.direct", call=PRODUCT, seconds=1e-3, **more):
-    return lw.TuningRecords([lw.TuningRecord.of(call, TARGET, implementation, [seconds], **more)])
+def records(implementation="matmul.direct", call=PRODUCT, seconds=1e-3, target=TARGET, **more):
+    return lw.TuningRecords([lw.TuningRecord.of(call, target, implementation, [seconds], **more)])
 
 
 def closed(function):
@@ -91,7 +91,7 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("function", "call", "implementation", "config"),
+    ("function", "call", "implementation", "decisions"),
     [
         (MODEL, PRODUCT, "matmul.paneled", {"rows": 3, "vectors": 1}),
         (MODEL, PRODUCT, "matmul.paneled", {"pack": True}),
@@ -101,10 +101,10 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
     ],
     ids=str,
 )
-def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, implementation, config):
+def test_decisions_change_the_nest_and_not_what_it_computes(function, call, implementation, decisions):
     plain, *_ = lower_function(closed(function), CompileSettings(TARGET), "f")
     tuned, choices, *_ = lower_function(
-        closed(function), CompileSettings(TARGET, records=records(implementation, call, config=config)), "f"
+        closed(function), CompileSettings(TARGET, records=records(implementation, call, decisions=decisions)), "f"
     )
     assert choices[0].implementation == implementation
     assert choices[0].notes == ()
@@ -118,22 +118,40 @@ def test_a_config_changes_the_nest_and_not_what_it_computes(function, call, impl
 
 
 @pytest.mark.parametrize(
-    ("config", "problem"),
+    ("decisions", "problem"),
     [
-        ({"rows": 0}, "'rows' should be a whole number above 0, found 0"),
-        ({"vectors": True}, "'vectors' should be a whole number above 0, found True"),
-        ({"rows": 64, "vectors": 64}, "a tile of 64 rows of 64 vectors is too large"),
-        ({"pack": 1}, "'pack' should be true or false, found 1"),
-        ({"tile": 4}, "unknown 'tile'; there are rows, vectors, pack"),
+        ({"rows": "6"}, "the decision 'rows' should be one of 1, 2, 3, 4, 5, 6, 7, 8, …, 14, found '6'"),
+        ({"vectors": True}, "the decision 'vectors' should be one of 1, found True"),
+        ({"pack": 1}, "the decision 'pack' should be one of False, True, found 1"),
+        ({"tile": 4}, "matmul.paneled has no decision 'tile': it decides pack, rows, vectors, packs_chunks, chunk, "),
+        ({"row": 4}, "matmul.paneled has no decision 'row': did you mean 'rows'? it decides pack, "),
     ],
     ids=str,
 )
-def test_a_config_that_does_not_fit_is_passed_over(config, problem):
-    _, choices, *_ = lower_function(
-        closed(MODEL), CompileSettings(TARGET, records=records("matmul.paneled", config=config)), "f"
-    )
+def test_decisions_that_there_are_not_are_passed_over(decisions, problem):
+    known = records("matmul.paneled", target=NAMED, decisions=decisions)
+    _, choices, *_ = lower_function(closed(MODEL), CompileSettings(NAMED, records=known), "f")
     assert choices[0].reason == "highest priority 15 of 2"
     assert problem in choices[0].notes[0]
+
+
+def test_decisions_of_another_shape_become_the_nearest_legal_ones_and_the_choice_says_so():
+    known = records("matmul.paneled", target=NAMED, decisions={"rows": 64, "steps": 3, "vectors": 0})
+    tuned, choices, *_ = lower_function(closed(MODEL), CompileSettings(NAMED, records=known), "f")
+    assert choices[0].reason == "recorded on this target: 1.00 ms"
+    (note,) = choices[0].notes
+    assert note.startswith("what was recorded for matmul.paneled is not all legal here: rows is 14 here, as 64 is none")
+    assert "vectors is 1 here, as 0 is none of 1; steps is 2 here, as 3 is none of 1, 2, 4" in note
+    assert note in str(lw.explain(MODEL, NAMED, records=known))
+    legal = records("matmul.paneled", target=NAMED, decisions={"rows": 14, "steps": 2, "vectors": 1})
+    assert str(lower_function(closed(MODEL), CompileSettings(NAMED, records=legal), "f").func) == str(tuned)
+
+
+def test_records_of_the_first_format_decide_by_their_config():
+    decided = lw.TuningRecord.of(PRODUCT, TARGET, "matmul.paneled", [1e-6], decisions={"rows": 3, "vectors": 1})
+    data = decided.to_json()
+    data["config"], data["format"] = data.pop("decisions"), 1
+    assert lw.TuningRecord.from_json(data) == decided
 
 
 def direct_product():

@@ -45,7 +45,7 @@ def test_recorded_costs_are_shown_with_their_spread_and_level():
     other = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake")
     made = [
         lw.TuningRecord.of(PRODUCT, TARGET, "matmul.direct", [2e-3, 1e-3, 4e-3]),
-        lw.TuningRecord.of(PRODUCT, other, "matmul.paneled", [1e-6], config={"rows": 2}),
+        lw.TuningRecord.of(PRODUCT, other, "matmul.paneled", [1e-6], decisions={"rows": 2}),
         lw.TuningRecord.of(PRODUCT, TARGET, "matmul.gone", [1e-9]),
     ]
     explanation = lw.explain(MODEL, TARGET, records=lw.TuningRecords(made))

@@ -38,7 +38,7 @@ def trace():
 
 
 def test_a_record_says_all_that_its_use_needs():
-    made = record((3e-3, 1e-3, 2e-3), config={"rows": 4}, time="2026-11-21").to_json()
+    made = record((3e-3, 1e-3, 2e-3), decisions={"rows": 4}, time="2026-11-21").to_json()
     assert made["format"] == FORMAT
     arguments = [{"shape": [8, 32], "dtype": "float32"}, {"shape": [32, 16], "dtype": "float32"}]
     assert (made["workload"]["op"], made["workload"]["arguments"]) == ("nn.matmul", arguments)
@@ -46,14 +46,16 @@ def test_a_record_says_all_that_its_use_needs():
     assert "+avx2" in made["target"]["line"]
     assert made["target"]["keys"] == ["x86", "cpu", "generic"]
     assert made["implementation"] == "matmul.direct"
-    assert made["config"] == {"rows": 4}
+    assert made["decisions"] == {"rows": 4}
     assert made["seconds"] == [3e-3, 1e-3, 2e-3]
     assert made["versions"]["loopwright"] == lw.__version__
     assert made["time"] == "2026-11-21"
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"config": {"b": 1, "a": [2]}}, {"trace": trace()}, {"time": "now"}, {"threads": 2}], ids=str
+    "more",
+    [{}, {"decisions": {"b": 1, "a": "x", "c": True}}, {"trace": trace()}, {"time": "now"}, {"threads": 2}],
+    ids=str,
 )
 def test_what_is_written_reads_back(more):
     made = record(**more)
@@ -148,7 +150,7 @@ def path(tmp_path):
 
 
 def test_what_is_appended_is_loaded_in_order(path):
-    made = [record((1e-3,)), record((2e-3,), config={"rows": 2}), record((3e-3,))]
+    made = [record((1e-3,)), record((2e-3,), decisions={"rows": 2}), record((3e-3,))]
     lw.TuningRecords.append(path, made[0])
     lw.TuningRecords.append(path, *made[1:])
     assert list(lw.TuningRecords.load(path)) == made
@@ -180,7 +182,10 @@ def test_a_damaged_line_is_told_by_its_number_and_skipped(path, caplog):
         (lambda r: r.update(seconds=[float("nan")]), "at least one and all positive"),
         (lambda r: r.update(config=[]), "'config' of the record should be an object, found []"),
         (lambda r: r.update(trace={"version": 1}), "its trace is none"),
-        (lambda r: r.update(config={}, trace=json.loads(trace().to_json())), "a config or a trace, not both"),
+        (lambda r: r.update(decisions=3), "'decisions' of the record should be an object, found 3"),
+        (lambda r: r.update(decisions={}, trace=json.loads(trace().to_json())), "decisions or a trace, not both"),
+        (lambda r: r.update(config={}, trace=json.loads(trace().to_json())), "decisions or a trace, not both"),
+        (lambda r: r.update(config={}, decisions={}), "decisions or, of format 1, a config, not both"),
         (lambda r: r["workload"].pop("op"), "the workload has no field 'op'"),
         (lambda r: r["workload"]["arguments"].append(7), "the argument should be an object, found 7"),
         (
@@ -230,7 +235,7 @@ import loopwright as lw
 call = lw.nn.matmul(lw.var("a", (8, 32)), lw.var("b", (32, 16)))
 for number in range(40):
     padding = {"writer": int(sys.argv[2]), "number": number, "text": "x" * 3000}
-    made = lw.TuningRecord.of(call, "x86-64-v3", "matmul.direct", [1e-3], config=padding)
+    made = lw.TuningRecord.of(call, "x86-64-v3", "matmul.direct", [1e-3], decisions=padding)
     lw.TuningRecords.append(sys.argv[1], made)
 """
 
@@ -241,7 +246,7 @@ def test_processes_that_write_at_once_lose_and_mix_nothing(path):
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     records = lw.TuningRecords.load(path)
     assert records.skipped == ()
-    written = [(config["writer"], config["number"]) for config in (json.loads(r.config) for r in records)]
+    written = [(known["writer"], known["number"]) for known in (json.loads(r.decisions) for r in records)]
     assert sorted(written) == [(writer, number) for writer in range(3) for number in range(40)]
     for writer in range(3):
         assert [number for who, number in written if who == writer] == list(range(40))

@@ -46,7 +46,7 @@ def offer(monkeypatch, tmp_path):
     monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     function_cache.clear()
 
-    def set_offers(*offers, configure=None, compute=None):
+    def set_offers(*offers, compute=None):
         def strategy(op, attrs, inputs, result, target):
             if op.name != "relu":
                 return strategy_of(op, attrs, inputs, result, target)
@@ -55,7 +55,7 @@ def offer(monkeypatch, tmp_path):
                 clauses = () if condition is None else (condition(inputs[0].shape[0]),)
                 with made.specialized(*clauses):
                     body = compute if compute is not None and number == 0 else adding(number)
-                    made.add_implementation(body, schedule, f"plus.{number}", 20 - number, configure=configure)
+                    made.add_implementation(body, schedule, f"plus.{number}", 20 - number)
             return made
 
         monkeypatch.setattr(selection, "strategy_of", strategy)
@@ -160,14 +160,17 @@ def test_where_none_is_left_the_error_names_the_operator_and_shows_the_nest(offe
     assert isinstance(error.value.__cause__, lw.ScheduleError)
 
 
-def test_a_record_whose_config_is_refused_is_passed_over(offer):
-    def configure(config):
-        return adding(0), illegal if config["wrong"] else schedule_default
+def test_a_record_whose_decisions_are_refused_is_passed_over(offer):
+    def schedule(attrs, anchor, outputs, target):
+        s = lw.create_schedule(outputs)
+        if s.decide("wrong", [False, True], False):
+            s[outputs[0]].unroll("none")
+        return s
 
-    offer((schedule_default, None), configure=configure)
+    offer((schedule, None))
     call = graph_of().body
     records = [
-        lw.TuningRecord.of(call, TARGET, "plus.0", [seconds], config={"wrong": wrong})
+        lw.TuningRecord.of(call, TARGET, "plus.0", [seconds], decisions={"wrong": wrong})
         for seconds, wrong in ((1e-6, True), (1e-3, False))
     ]
     for known, reason in (records, "recorded on this target: 1.00 ms"), (records[:1], "the only one"):

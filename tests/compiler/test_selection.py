@@ -156,17 +156,17 @@ def test_an_implementation_without_a_record_never_beats_a_higher_priority(offer)
 
 
 def test_records_that_do_not_fit_are_passed_over_with_the_reason(offer):
-    offer(("wide", 20, te.const(8, "index") >= 16), ("plain", 10), compute=double)
+    offer(("wide", 20, te.const(8, "index") >= 16), ("plain", 10), compute=double, schedule=schedule_default)
     trace = lw.Trace.from_json('{"version": 1, "steps": [{"primitive": "unroll", "stage": "none", "loop": "none#0"}]}')
-    given = [recorded("gone", 1e-6), recorded("wide", 2e-6), recorded("plain", 3e-6, config={})]
+    given = [recorded("gone", 1e-6), recorded("wide", 2e-6), recorded("plain", 3e-6, decisions={"rows": 4})]
     found = select(*given, recorded("plain", 1, trace=trace))
     assert found.chosen.name == "plain"
     assert found.record is None
     assert found.reason == "the only one"
-    unknown, invalid, config, traced = found.notes
+    unknown, invalid, decided, traced = found.notes
     assert unknown == "passed over the record of gone, 1.00 µs on this target: relu has no such implementation here"
     assert "needs" in invalid
-    assert "plain takes no config" in config
+    assert "plain has no decision 'rows': it decides nothing" in decided
     assert "plain by a trace" in traced
     assert "step 1 of 1" in traced
 

@@ -190,6 +190,7 @@ CASES = {
     lw.TensorIntrinsic: (intrinsic, "add_for_repr"),
     lw.Timing: (lambda: lw.Timing(tuple(k / 3e6 for k in range(1, 1000)), 100), "number=100"),
     lw.Trace: (lambda: S.trace, "78 steps"),
+    lw.Decision: (lambda: lw.Decision("rows", tuple(range(1, 99)), 4, 5), "rows"),
     lw.TuningRecord: (record, "softmax.rows"),
     lw.TuningRecords: (lw.TuningRecords, "0 of 0"),
     lw.VectorReport: (lambda: kernel().vector_report(), "rows"),

@@ -34,10 +34,10 @@ def test_costs_that_are_none_are_refused(seconds):
         lw.TuningRecord.of(call(), "native", "softmax.rows", seconds)
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), float("inf")])
-def test_a_config_that_json_cannot_hold_is_refused(value):
-    with pytest.raises(lw.RecordError, match="a config is an object of JSON"):
-        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], config={"tile": value})
+@pytest.mark.parametrize("decisions", [{"tile": object()}, {"tile": 1.5}, {"tile": None}, {"tile": [1]}, {1: 1}, 3])
+def test_decisions_that_are_no_plain_values_are_refused(decisions):
+    with pytest.raises(lw.RecordError, match="decisions are integers, bools and strings by their names, found"):
+        lw.TuningRecord.of(call(), "native", "softmax.rows", [1e-3], decisions=decisions)
 
 
 @pytest.mark.parametrize("seconds", [1e-3, None, ["fast"]])

@@ -130,20 +130,20 @@ def test_symbolic_rows_and_what_follows(ops):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_configuration_changes_the_tile_but_not_the_sums(ops, transposed):
+def test_decisions_change_the_tile_but_not_the_sums(ops, transposed):
     a, b = extremes((10, 33), "int8"), extremes((33, 40), "int8")
     weight = np.ascontiguousarray(b.T) if transposed else b
     call = dense(ops.var(a.shape, "int8"), ops.var(weight.shape, "int8"), transposed=transposed)
     chosen = next(i for i in offered(call, HOST) if i.name == "matmul.bytes")
-    with pytest.raises(lw.SelectionError, match="unknown 'lanes'"):
-        chosen.configure({"lanes": 3})
-    for config in ({"rows": 3, "vectors": 1, "pack": False}, {"rows": 4, "vectors": 2, "pack": True}):
-        compute, schedule = chosen.configure(config)
+    with pytest.raises(lw.ScheduleError, match=r"matmul\.bytes has no decision 'lanes'"):
+        chosen.decisions(call, HOST, {"lanes": 3})
+    for decided in ({"rows": 3, "vectors": 1, "pack": False}, {"rows": 4, "vectors": 2, "pack": True}):
+        configured = chosen.configured(decided)
         tensors = tuple(te.placeholder(x.type.shape, "int8") for x in call.args)
-        computed = compute(call.attrs, tensors, call.type)
-        (out,) = outputs_of(computed)
+        computed = configured.computed(call.op.name, call.attrs, tensors, call.type)
+        schedule = configured.scheduled(call.op.name, call.attrs, computed, outputs_of(computed), HOST)
         found = np.empty((10, 40), np.int32)
-        lw.build(schedule(call.attrs, computed, (out,), HOST), [*tensors, out], target=HOST)(a, weight, found)
+        lw.build(schedule, [*tensors, *outputs_of(computed)], target=HOST)(a, weight, found)
         np.testing.assert_array_equal(found, product(a, b))
 
 

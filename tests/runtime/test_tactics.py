@@ -311,15 +311,15 @@ def test_records_choose_an_alternative_whichever_they_praise(alternatives, tmp_p
 
 
 def test_a_record_of_other_code_than_an_alternative_chooses_none(alternatives, tmp_path):
-    """An alternative is compiled as it comes: what a config made of it says nothing of it, here or to the compiler."""
+    """An alternative is compiled as it comes: what decisions made of it says nothing of it, here or to the compiler."""
     product = alternatives.functions[0]
     call = lw.nn.matmul(lw.var("a", (24, 96)), lw.var("b", (96, 80)))
     target, own, other = alternatives.model.target, product.implementation, "matmul.direct"
-    for config, winner in (({"rows": 4}, own), (None, other)):
+    for decisions, winner in (({"rows": 4}, own), (None, other)):
         path = tmp_path / f"{winner}.jsonl"
         records = [
-            lw.TuningRecord.of(call, target, own, [30e-6], config={"rows": 2}),
-            lw.TuningRecord.of(call, target, other, [7e-6], config=config),
+            lw.TuningRecord.of(call, target, own, [30e-6], decisions={"rows": 2}),
+            lw.TuningRecord.of(call, target, other, [7e-6], decisions=decisions),
         ]
         lw.TuningRecords.append(path, *records)
         assert lw.Engine(alternatives).init(records=path).tactics[product.symbol] == winner

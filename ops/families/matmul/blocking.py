@@ -7,20 +7,24 @@
             sums of a register tile, over all terms
             what follows them, on the tile
 
-Its sizes follow from those of the product and of the target. The compute is the definition of the product.
+Its sizes are decisions of the schedule, by name, whose defaults follow from the sizes of the product and of the target
+(``decide_blocking``). The compute is the definition of the product.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ....base.target import Target
 from ....ir.constants import const_int
+from ....ir.open_extents import MANY_ROWS
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
-from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, near_divisor
+from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, near_divisor, part_sizes
+from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor
@@ -35,18 +39,33 @@ FEW_BLOCKS = 16
 """For so many blocks of rows, panels that go to memory and come back cost more than columns that are read in parts."""
 STEPS_UNROLLED = 2
 """Steps of the sum between two tests whether it ends."""
+UNROLLED = (1, 2, 4, 8)
+AHEAD = (0, 1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
     """A register tile; how many panels make a chunk; whether the left factor's rows are copied; whether a task has a
-    chunk for all rows, and makes its panels, if they are made at run time."""
+    chunk for all rows, and makes its panels, if they are made at run time; how many ``steps`` of the sum are unrolled,
+    so many of these ``ahead`` a panel is fetched, 0 for none; how many blocks of rows are a task."""
 
     tile: RegisterTile
     chunk: int
     copies_rows: bool
     packs_chunks: bool = False
     steps: int = STEPS_UNROLLED
+    ahead: int = 0
+    blocks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingPlan:
+    """What the decisions of a product are by default: its tile, whether its right factor is packed, and the cuts of one
+    with a given tile that is packed or not."""
+
+    tile: RegisterTile
+    pack: bool
+    cuts: Callable[[RegisterTile, bool], Blocking]
 
 
 def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
@@ -73,6 +92,16 @@ def copying(product: MatrixProduct, blocking: Blocking) -> float:
     return moved([product.left, product.left]) if blocking.copies_rows else 0.0
 
 
+def blocking_plan(product: MatrixProduct, tile: RegisterTile, pack: bool, target: Target) -> BlockingPlan:
+    """The plan of a product of floats as they lie, or in panels."""
+    return BlockingPlan(tile, pack, partial(_cuts, product, target))
+
+
+def _cuts(product: MatrixProduct, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
+    blocking = with_tile(product, tile, target)
+    return packed_by_chunks(product, blocking, target) if pack else blocking
+
+
 def packed_by_chunks(product: MatrixProduct, blocking: Blocking, target: Target) -> Blocking:
     """The cuts for panels that are made at run time: for few blocks of rows, by the task that has a chunk, which finds
     them in the second cache then. More blocks of rows are tasks of their own, and all panels are made before."""
@@ -94,19 +123,21 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
 def schedule_blocked(
     product: ProductStages,
     outputs: Sequence[Tensor],
-    blocking: Blocking,
+    plan: BlockingPlan,
     target: Target,
     right_layout: RightLayout,
-    pack: bool = False,
     keep: Sequence[Tensor] = (),
 ) -> Schedule:
     """Schedule a product of two factors, and what follows it.
 
-    ``right_layout`` is how the product reads its right factor; with ``pack``, that is copied to panels first. What
-    computes a factor is inlined, unless it is among ``keep``, the stages that the caller schedules.
+    ``right_layout`` is how the product reads its right factor; if it is decided to ``pack``, that is copied to panels
+    first. What computes a factor is inlined, unless it is among ``keep``, the stages that the caller schedules.
     """
     left, right = product.left, product.right
     schedule, core, main = schedule_around_sums(product.result, product.sums, outputs, [left, right, *keep], target)
+    pack = schedule.decide("pack", [False] if right_layout == "panels" else [False, True], plan.pack)
+    copyable = left not in keep and not any(source.op.inputs for source in left.op.inputs)
+    blocking = decide_blocking(schedule, product, plan, target, right_layout, pack, copyable)
     tile = blocking.tile
     ragged = bool((const_int(core.shape[-1]) or 1) % tile.columns)
     panels = right
@@ -124,29 +155,58 @@ def schedule_blocked(
     chunk, panel = stage.split(panel, factor=blocking.chunk)
     vector, lane = stage.split(column, factor=tile.lanes)
     block, row = stage.split(row, factor=tile.rows)
-    stage.reorder(*outer, chunk, block, panel, row, vector, lane)
+    several = [block]
+    if blocking.blocks > 1:
+        several = [*stage.split(block, factor=blocking.blocks)]
+    stage.reorder(*outer, chunk, *several, panel, row, vector, lane)
     stage.vectorize(lane)
     if main is product.result:  # stored from where they are summed
         stage.unroll(vector)
         stage.unroll(row)
-    packs_chunks = blocking.packs_chunks and pack
-    task = stage.fuse(*outer, chunk) if packs_chunks else stage.fuse(*outer, chunk, block)
+    task = stage.fuse(*outer, chunk) if blocking.packs_chunks else stage.fuse(*outer, chunk, several[0])
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
-    if packs_chunks:
+    if blocking.packs_chunks:
         schedule[panels].compute_at(stage, task)
-    in_panels = pack or right_layout == "panels"
     if pack:
         _pack_panels(schedule[panels], blocking, right_layout)
     elif panels is not right:  # where it lies, and 0 beyond its end
         schedule[panels].compute_inline()
     term = _sum_terms(schedule[core], blocking)
-    terms = const_int(core.op.reduce_axis[0].extent) or MANY_TASKS
-    if in_panels and terms * tile.columns * right.dtype.storage_bytes > target.l1_bytes // 2:
-        fetch_ahead(schedule[core], panels, term, max(1, STEPS_AHEAD // blocking.steps))
+    if blocking.ahead:
+        fetch_ahead(schedule[core], panels, term, blocking.ahead)
     if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         fetch_ahead(stage, main, panel, 1)
     return schedule
+
+
+def decide_blocking(
+    schedule: Schedule,
+    product: ProductStages,
+    plan: BlockingPlan,
+    target: Target,
+    right_layout: RightLayout,
+    pack: bool,
+    copyable: bool,
+) -> Blocking:
+    """The cuts of a product by the decisions of its schedule. None of them changes the order of a sum."""
+    in_panels = pack or right_layout == "panels"
+    rows, columns = (const_int(extent) or MANY_ROWS for extent in product.sums.shape[-2:])
+    tile = decide_tile(schedule, plan.tile, rows, columns, target, keeps_width=right_layout == "panels")
+    cuts = plan.cuts(tile, pack)
+    packs_chunks = schedule.decide("packs_chunks", [False, True] if pack else [False], cuts.packs_chunks and pack)
+    chunk = schedule.decide("chunk", part_sizes(math.ceil(columns / tile.columns), cuts.chunk), cuts.chunk)
+    copies_rows = schedule.decide("copies_rows", [False, True] if copyable else [False], cuts.copies_rows and copyable)
+    terms = const_int(product.sums.op.reduce_axis[0].extent)
+    unrolled = [count for count in UNROLLED if count == 1 or (terms or 1) % count == 0]
+    steps = schedule.decide("steps", unrolled, cuts.steps if cuts.steps in unrolled else 1)
+    panel_bytes = (terms or MANY_TASKS) * tile.columns * product.right.dtype.storage_bytes
+    far = in_panels and panel_bytes > target.l1_bytes // 2
+    ahead = max(1, STEPS_AHEAD // max(steps, cuts.steps)) if far else 0
+    ahead = schedule.decide("ahead", AHEAD if in_panels else [0], ahead)
+    most = 1 if packs_chunks else math.ceil(rows / tile.rows)
+    blocks = schedule.decide("blocks", [size for size in part_sizes(most, 1) if size & (size - 1) == 0], 1)
+    return Blocking(tile, chunk, copies_rows, packs_chunks, steps, ahead, blocks)
 
 
 def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
@@ -158,7 +218,7 @@ def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
         column = stage.round_up(column, factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
-    if steps > 1 and (const_int(core.op.reduce_axis[0].extent) or 1) % steps == 0:
+    if steps > 1:
         term, step = stage.split(term, factor=steps)
         inner = [step]
     stage.reorder(*outer, term, *inner, row, vector, lane)
@@ -168,12 +228,9 @@ def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
     return term
 
 
-def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor | None:
-    """The stage that copies the left factor row by row: the one that makes it, or one of its own. None where it is made
-    of something that is computed."""
-    if left.op.inputs:
-        return None if any(source.op.inputs for source in left.op.inputs) else left
-    return schedule.cache_read(left, "local", [core])
+def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor:
+    """The stage that copies the left factor row by row: the one that makes it, or one of its own."""
+    return left if left.op.inputs else schedule.cache_read(left, "local", [core])
 
 
 def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:

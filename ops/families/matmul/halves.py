@@ -21,12 +21,13 @@ from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely
+from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator
 from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from .blocking import Blocking, choose_blocking, schedule_blocked
+from .blocking import Blocking, BlockingPlan, choose_blocking, schedule_blocked, with_tile
 from .panels import MatrixProduct, ProductStages, RightLayout, apart, right_layout, sum_of_products
 
 PACKED = 8.0
@@ -37,7 +38,7 @@ PACKED = 8.0
 class Widened:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``: products of factors in float32."""
 
-    blocking: Blocking
+    plan: BlockingPlan
     terms: int
     transposed: bool
 
@@ -85,16 +86,14 @@ class Widened:
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         """Schedule it as products of float32 are; factors are made first, those of rows as rows are copied."""
         columns = [anchor.right] if self.transposed else []
-        schedule = schedule_blocked(
-            anchor, outputs, self.blocking, target, right_layout(self.transposed), pack=True, keep=columns
-        )
+        schedule = schedule_blocked(anchor, outputs, self.plan, target, right_layout(self.transposed), columns)
         for tensor in columns:
             schedule_freely(schedule, schedule[tensor].name, target)
         return schedule
 
     def schedule_in_panels(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         """The schedule of ``compute_in_panels``."""
-        return schedule_blocked(anchor, outputs, self.blocking, target, "panels")
+        return schedule_blocked(anchor, outputs, self.plan, target, "panels")
 
 
 class Pairs(Widened):
@@ -148,6 +147,11 @@ def factor_blocking(product: MatrixProduct, target: Target, vectors: int | None 
     return replace(choose_blocking(product, target, vectors), copies_rows=True)
 
 
+def factor_plan(product: MatrixProduct, tile: RegisterTile, pack: bool, target: Target) -> BlockingPlan:
+    """The plan of a product of factors."""
+    return BlockingPlan(tile, pack, lambda tile, _: replace(with_tile(product, tile, target), copies_rows=True))
+
+
 def factor_cycles(product: MatrixProduct, blocking: Blocking, made: Sequence[TensorType], target: Target) -> float:
     """What a product of factors takes, those of ``made`` included."""
     return product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
@@ -164,7 +168,8 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
         offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.terms), INT32)))
     for name, plevel, implementation, factors in offers:
         blocking = factor_blocking(factors, target)
-        made = implementation(blocking, product.terms, product.transposed)
+        plan = factor_plan(factors, blocking.tile, True, target)
+        made = implementation(plan, product.terms, product.transposed)
         strategy.add_implementation(
             made.compute,
             made.schedule,

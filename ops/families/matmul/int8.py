@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .... import te
@@ -21,10 +22,9 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import is_byte
 from ...definition.cost import moved
 from ...definition.relations import tensor_argument
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_panels
+from ...definition.strategy import OpStrategy
 from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
-from .blocking import Blocking, schedule_blocked
+from .blocking import Blocking, BlockingPlan, schedule_blocked
 from .panels import (
     FEW_ROWS,
     MatrixProduct,
@@ -75,12 +75,6 @@ class BytePaneled:
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
         return schedule_words(anchor, outputs, self.terms, self.tile, target, right_layout(self.transposed), self.pack)
 
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        tile, pack = configured_panels(config, self.tile, self.pack)
-        made = replace(self, tile=tile, pack=pack)
-        return made.compute, made.schedule
-
 
 def sum_words(
     a: te.Tensor,
@@ -115,14 +109,14 @@ def schedule_words(
 ) -> Schedule:
     """Schedule a product of words, with the stages that these are made of."""
     alone = [*product.before, *([product.left] if terms % BYTES else [])]  # whole words are read where they are
-    blocking = _word_blocking(product.sums, terms, tile, pack, target)
-    schedule = schedule_blocked(product, outputs, blocking, target, layout, pack, alone)
+    plan = BlockingPlan(tile, pack, partial(_word_blocking, product.sums, terms, target))
+    schedule = schedule_blocked(product, outputs, plan, target, layout, alone)
     for tensor in alone:
         schedule_freely(schedule, schedule[tensor].name, target)
     return schedule
 
 
-def _word_blocking(sums: te.Tensor, terms: int, tile: RegisterTile, pack: bool, target: Target) -> Blocking:
+def _word_blocking(sums: te.Tensor, terms: int, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
     """A left factor that is larger than the second cache comes by once for each chunk of panels that stays there. A
     smaller one stays there itself, and streams past each panel."""
     *batch, rows, columns = (const_int(extent) or MANY_TASKS for extent in sums.shape)
@@ -165,12 +159,9 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
         paneled.schedule,
         "matmul.bytes",
         15,
-        configure=paneled.configure,
         cost=word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right]),
     )
     if not product.transposed:
         in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
-            strategy.add_implementation(
-                in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16, configure=in_place.configure
-            )
+            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16)

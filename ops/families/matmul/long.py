@@ -12,23 +12,25 @@ them reads of the right factor, for all rows of a task:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
 from ....ir.constants import const_int
+from ....ir.open_extents import LONG, MANY_ROWS
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around_sums
-from ....schedules.blocks import largest_divisor
+from ....schedules.blocks import largest_divisor, part_sizes
+from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_tile
+from ...definition.strategy import Compute, OpStrategy
+from .blocking import STEPS_UNROLLED, UNROLLED
 from .panels import MatrixProduct, ProductStages
-from .streamed import STEPS_UNROLLED, sum_blocks_of_terms
+from .streamed import sum_blocks_of_terms
 
 MOST_VECTORS = 4
 """How wide a tile may be that leaves registers for enough rows to use each vector often."""
@@ -45,32 +47,36 @@ TASK_ROWS = 32
 @dataclass(frozen=True, slots=True)
 class Long:
     """[…, M, K] · [batch…, K, N] with N as wide as a register tile, by blocks of ``terms``; ``blocks`` of rows, as high
-    as a tile, are a task."""
+    as a tile, are a task: all of them decisions of the schedule, and what they are by default."""
 
-    compute: Compute
     tile: RegisterTile
     terms: int
     blocks: int
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
+        left, rows, columns = anchor.left, const_int(core.shape[-2]) or MANY_ROWS, const_int(core.shape[-1]) or 1
+        tile = decide_tile(schedule, self.tile, rows, columns, target)
+        terms = schedule.decide(
+            "terms", part_sizes(const_int(core.op.reduce_axis[0].extent) or LONG, self.terms), self.terms
+        )
+        unrolled = [count for count in UNROLLED if terms % count == 0]
+        steps = schedule.decide("steps", unrolled, STEPS_UNROLLED if STEPS_UNROLLED in unrolled else 1)
+        blocks = schedule.decide("blocks", part_sizes(math.ceil(rows / tile.rows), self.blocks), self.blocks)
+        short = tile.rows * terms * left.dtype.storage_bytes <= MOST_FETCHED
+        ahead = schedule.decide("ahead", [0] if left.op.inputs else [0, 1, 2], int(short and not left.op.inputs))
         stage = schedule[main]
         *outer, row, column = stage.loops[: main.ndim]
-        block, row = stage.split(row, factor=self.blocks * self.tile.rows)
-        _, lane = stage.split(column, factor=self.tile.lanes)
+        block, row = stage.split(row, factor=blocks * tile.rows)
+        _, lane = stage.split(column, factor=tile.lanes)
         stage.vectorize(lane)
         task = stage.fuse(*outer, block)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        next_rows = sum_blocks_of_terms(schedule[core], self.tile, self.terms)
-        left = anchor.left
-        if not left.op.inputs and self.tile.rows * self.terms * left.dtype.storage_bytes <= MOST_FETCHED:
-            fetch_ahead(schedule[core], left, next_rows, 1)
+        next_rows = sum_blocks_of_terms(schedule[core], tile, terms, steps)
+        if ahead:
+            fetch_ahead(schedule[core], left, next_rows, ahead)
         return schedule
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
-        return self.compute, replace(self, tile=configured_tile(config, self.tile)).schedule
 
 
 def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, target: Target) -> None:
@@ -88,12 +94,11 @@ def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, tar
     if terms % STEPS_UNROLLED or terms < FEW_TERMS or product.cycles(tile) > product.cycles(usual):
         return
     cycles = product.cycles(tile, target.fma_per_cycle)
-    made = Long(compute, tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
+    made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
     strategy.add_implementation(
         compute,
         made.schedule,
         "matmul.long",
         plevel=18,
-        configure=made.configure,
         cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.terms // terms),
     )

@@ -7,7 +7,7 @@ tile, and has the factors of a term side by side: panels[tile, k, j] = b[k, tile
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,12 @@ from ....lowering.schedule import Schedule
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
 from ...definition.attrs import Attrs, attr
-from ...definition.implementation import Compute, ScheduleFunction
 from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
-from ...definition.tile_config import configured_tile
-from .blocking import Blocking, choose_blocking, copying, schedule_blocked, with_tile
-from .halves import Widened, factor_blocking, factor_cycles, of_factors
+from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked
+from .halves import Widened, factor_blocking, factor_cycles, factor_plan, of_factors
 from .panels import MatrixProduct, ProductStages, matrix_product, sum_of_products
 
 WORD_BYTES = 4
@@ -96,20 +94,12 @@ def _compute(attrs: PackedMatmulAttrs, inputs: Tensors, result: Type) -> Product
 
 @dataclass(frozen=True, slots=True)
 class PackedProduct:
-    """A product and its cuts."""
+    """How a product by panels is scheduled."""
 
-    product: MatrixProduct
-    blocking: Blocking
-    target: Target
+    plan: BlockingPlan
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
-        return schedule_blocked(anchor, outputs, self.blocking, target, "panels")
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows`` of a tuning record; the panels are as wide as they are."""
-        tile = configured_tile({"vectors": self.blocking.tile.vectors, **config}, self.blocking.tile)
-        made = PackedProduct(self.product, with_tile(self.product, tile, self.target), self.target)
-        return _compute, made.schedule
+        return schedule_blocked(anchor, outputs, self.plan, target, "panels")
 
 
 class PackedHalves(Widened):
@@ -134,20 +124,19 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
     if kind.dtype is not sums:
         factors = of_factors(product, product.terms, sums)
         blocking = factor_blocking(factors, target, width // lanes)
-        halves = PackedHalves(blocking, product.terms, transposed=False)
+        halves = PackedHalves(factor_plan(factors, blocking.tile, False, target), product.terms, transposed=False)
         cost = factor_cycles(factors, blocking, [product.left], target)
         strategy.add_implementation(
             halves.compute_in_panels, halves.schedule_in_panels, "packed_matmul.widened", plevel=15, cost=cost
         )
     else:
         blocking = choose_blocking(product, target, width // lanes)
-        made = PackedProduct(product, blocking, target)
+        made = PackedProduct(blocking_plan(product, blocking.tile, False, target))
         strategy.add_implementation(
             _compute,
             made.schedule,
             "packed_matmul.blocked",
             plevel=15,
-            configure=made.configure,
             cost=product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking),
         )
     return strategy

@@ -7,8 +7,8 @@ register tile, has the words of four terms side by side: panels[tile, t, j] = b[
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .... import te
@@ -25,12 +25,10 @@ from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.accumulate import is_byte
 from ...definition.attrs import Attrs, attr
-from ...definition.implementation import Compute, ScheduleFunction
 from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
-from ...definition.tile_config import configured_tile
 from ..byte_words import BYTES, ByteProduct, count_words
 from .int8 import WordStages, byte_tile, schedule_words, sum_words, word_cycles
 from .packed import WordPanels, product_by_panels
@@ -111,11 +109,6 @@ class PackedBytes:
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
         return schedule_words(anchor, outputs, self.product.terms, self.tile, target, "panels")
 
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows`` of a tuning record; the panels are as wide as they are."""
-        made = replace(self, tile=configured_tile({"vectors": self.tile.vectors, **config}, self.tile))
-        return made.compute, made.schedule
-
 
 @register_strategy(PACKED_BYTE_MATMUL)
 def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
@@ -131,7 +124,6 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
             made.schedule,
             "packed_byte_matmul.words",
             plevel=15,
-            configure=made.configure,
             cost=word_cycles(product, made.tile, target) + product.moved(),
         )
     return strategy

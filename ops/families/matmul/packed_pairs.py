@@ -27,7 +27,16 @@ from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
-from .halves import Pairs, count_pairs, factor_blocking, factor_cycles, multiplies_pairs, of_factors, pair_of
+from .halves import (
+    Pairs,
+    count_pairs,
+    factor_blocking,
+    factor_cycles,
+    factor_plan,
+    multiplies_pairs,
+    of_factors,
+    pair_of,
+)
 from .packed import WordPanels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
@@ -99,7 +108,7 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
     if product is not None and width % lanes == 0:
         words = _words_of(product)
         blocking = factor_blocking(words, target, width // lanes)
-        made = Pairs(blocking, product.terms, transposed=False)
+        made = Pairs(factor_plan(words, blocking.tile, False, target), product.terms, transposed=False)
         cost = factor_cycles(words, blocking, [product.left], target)
         strategy.add_implementation(
             made.compute_in_panels, made.schedule_in_panels, "packed_pair_matmul.blocked", plevel=15, cost=cost

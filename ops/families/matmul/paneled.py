@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,8 @@ from ....lowering.schedule import Schedule
 from ....schedules.product import PACKED_USES
 from ....te.tensor import Tensors
 from ...definition.cost import moved
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_panels
-from .blocking import Blocking, choose_blocking, copying, packed_by_chunks, schedule_blocked, with_tile
+from ...definition.strategy import Compute, OpStrategy
+from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked
 from .panels import FEW_ROWS, MatrixProduct, ProductStages, few_rows_tile, right_layout
 
 TERM_BY_TERM = "term by term"
@@ -26,28 +24,14 @@ PACKED = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Paneled:
-    """How a product is scheduled: with its right factor copied to panels as wide as the tile if ``pack``, else where
-    it lies. ``compute`` is the product's definition."""
+    """How a product of floats is scheduled; ``transposed`` tells how its right factor lies, which may be copied to
+    panels as wide as the tile."""
 
-    compute: Compute
-    product: MatrixProduct
-    blocking: Blocking
-    pack: bool
-    target: Target
+    plan: BlockingPlan
+    transposed: bool
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
-        layout = right_layout(self.product.transposed)
-        return schedule_blocked(anchor, outputs, self.blocking, target, layout, self.pack)
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        tile, pack = configured_panels(config, self.blocking.tile, self.pack)
-        blocking = with_tile(self.product, tile, self.target)
-        return self.compute, _paneled(self.compute, self.product, blocking, pack, self.target).schedule
-
-
-def _paneled(compute: Compute, product: MatrixProduct, blocking: Blocking, pack: bool, target: Target) -> Paneled:
-    return Paneled(compute, product, packed_by_chunks(product, blocking, target) if pack else blocking, pack, target)
+        return schedule_blocked(anchor, outputs, self.plan, target, right_layout(self.transposed))
 
 
 def add_paneled(strategy: OpStrategy, compute: Compute, product: MatrixProduct, target: Target) -> None:
@@ -60,29 +44,27 @@ def add_paneled(strategy: OpStrategy, compute: Compute, product: MatrixProduct, 
     pack = product.transposed or (
         product.rows >= PACKED_USES * blocking.tile.rows and product.right_bytes > target.l1_bytes // 2
     )
-    paneled = _paneled(compute, product, blocking, pack, target)
+    paneled = Paneled(blocking_plan(product, blocking.tile, pack, target), product.transposed)
     strategy.add_implementation(
         compute,
         paneled.schedule,
         "matmul.paneled",
         plevel=15,
-        configure=paneled.configure,
         cost=product.cycles(blocking.tile, target.fma_per_cycle)
         + product.moved()
         + copying(product, blocking)
-        + (PACKED if paneled.pack else SCATTERED) * moved([product.right]),
+        + (PACKED if pack else SCATTERED) * moved([product.right]),
         sums=TERM_BY_TERM,
     )
     if not product.transposed:
         tile = few_rows_tile(product, target)
-        in_place = Paneled(compute, product, with_tile(product, tile, target), False, target)
+        in_place = Paneled(blocking_plan(product, tile, False, target), transposed=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(
                 compute,
                 in_place.schedule,
                 "matmul.few_rows",
                 plevel=16,
-                configure=in_place.configure,
                 cost=product.cycles(tile, target.fma_per_cycle) + product.moved() + SCATTERED * moved([product.right]),
                 sums=TERM_BY_TERM,
             )

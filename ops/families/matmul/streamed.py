@@ -11,20 +11,23 @@ over all terms would jump from row to row of it, to another page each. So the te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ....base.aligned import PAGE_BYTES
 from ....base.target import Target
 from ....ir.constants import const_int
+from ....ir.open_extents import LONG, MANY_ROWS
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
+from ....schedules.blocks import part_sizes
+from ....schedules.decide_tile import decide_tile
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.cost import moved
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_tile
+from ...definition.strategy import Compute, OpStrategy
+from .blocking import STEPS_UNROLLED, UNROLLED
 from .panels import MatrixProduct, ProductStages
 
 MOST_ROWS = 48
@@ -40,8 +43,7 @@ LONGEST_RUN = 4 * PAGE_BYTES
 MANY_STREAMS = 16
 """Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
 sums' way to memory and back."""
-STEPS_UNROLLED = 2
-"""Steps of the sum between two tests whether it ends, of more rows."""
+BLOCKS_OF_TERMS = (2, 4, 8, 16, 32, 64, 128, 256)
 PAGES_APART = 0.1
 """What reading rows that lie in other pages costs more than panels one after the other, as a share of one reading."""
 
@@ -49,9 +51,9 @@ PAGES_APART = 0.1
 @dataclass(frozen=True, slots=True)
 class Streamed:
     """[…, M, K] · [batch…, K, N] by register tiles; ``panels`` of these are neighbours in memory, and a task that
-    reads ``streams`` rows of the right factor at once, ``steps`` of these by instructions of their own."""
+    reads ``streams`` rows of the right factor at once, ``steps`` of these by instructions of their own: all of them
+    decisions of the schedule, and what they are by default."""
 
-    compute: Compute
     tile: RegisterTile
     panels: int
     streams: int
@@ -59,25 +61,30 @@ class Streamed:
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
+        rows, columns = (const_int(extent) or MANY_ROWS for extent in core.shape[-2:])
+        terms = const_int(core.op.reduce_axis[0].extent) or LONG
+        tile = decide_tile(schedule, self.tile, rows, columns, target)
+        panels = schedule.decide("panels", part_sizes(math.ceil(columns / tile.columns), self.panels), self.panels)
+        streams = schedule.decide(
+            "streams", sorted({*(size for size in BLOCKS_OF_TERMS if size <= terms), self.streams, terms}), self.streams
+        )
+        unrolled = [count for count in UNROLLED if streams % count == 0]
+        steps = schedule.decide("steps", unrolled, self.steps if self.steps in unrolled else 1)
         stage = schedule[main]
         *outer, row, column = stage.loops[: main.ndim]
-        panel, column = stage.split(column, factor=self.tile.columns)
-        part, panel = stage.split(panel, factor=self.panels)
+        panel, column = stage.split(column, factor=tile.columns)
+        part, panel = stage.split(panel, factor=panels)
         stage.reorder(*outer, part, row, panel, column)
-        _, lane = stage.split(column, factor=self.tile.lanes)
+        _, lane = stage.split(column, factor=tile.lanes)
         stage.vectorize(lane)
         task = stage.fuse(*outer, part)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        sum_blocks_of_terms(schedule[core], self.tile, self.streams, self.steps)
+        sum_blocks_of_terms(schedule[core], tile, streams, steps)
         return schedule
 
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
-        return self.compute, replace(self, tile=configured_tile(config, self.tile)).schedule
 
-
-def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int = STEPS_UNROLLED) -> LoopView:
+def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int) -> LoopView:
     """So many terms at once, ``steps`` of them unrolled; a tile's sums are in registers while these go by. Gives the
     loop over tiles."""
     *outer, row, column, term = stage.loops
@@ -107,12 +114,11 @@ def add_streamed(strategy: OpStrategy, compute: Compute, product: MatrixProduct,
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
         tile = replace(tile, vectors=1)
         part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
-    streamed = Streamed(compute, tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
+    streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
     strategy.add_implementation(
         compute,
         streamed.schedule,
         "matmul.streamed",
         plevel=18,
-        configure=streamed.configure,
         cost=cost,
     )
