@@ -45,6 +45,18 @@ def test_records_are_taken_from_a_file(path, capsys, tmp_path):
     assert "→ dense.direct (10): recorded on this target: 1.00 ms" in out
 
 
+def test_decisions_of_a_record_are_shown_with_what_became_of_them(path, capsys, tmp_path):
+    call = lw.nn.dense(lw.var("x", (16, 8)), lw.var("w", (8, 24)), transposed=False)
+    decided = lw.TuningRecord.of(call, TARGET, "matmul.paneled", [1e-3], decisions={"rows": 64})
+    unknown = lw.TuningRecord.of(call, TARGET, "matmul.paneled", [1e-6], decisions={"tile": 6})
+    lw.TuningRecords.append(tmp_path / "t.jsonl", decided, unknown)
+    out = output(capsys, path, "--target", TARGET, "--shape", "x=16,8", "--records", tmp_path / "t.jsonl")
+    assert "→ matmul.paneled (15): recorded on this target: 1.00 ms" in out
+    assert 'passed over the record of matmul.paneled {"tile":6}, 1.00 µs on this target: matmul.paneled has no' in out
+    assert "what was recorded for matmul.paneled is not all legal here: rows is 14 here, as 64 is none of 1, 2, " in out
+    assert 'with {"rows":64}' in out
+
+
 def test_json_reads_back(path, capsys):
     data = json.loads(output(capsys, path, "--target", TARGET, "--json"))
     assert data == lw.explain(path, TARGET).to_json()

@@ -56,6 +56,16 @@ def test_a_schedule_shows_its_nest_and_its_steps(product):
     assert "step" not in seen(lw.create_schedule(product[-1])).text
 
 
+def test_a_schedule_shows_what_it_decided_by_name(product):
+    schedule = lw.create_schedule(product[-1], {"rows": 4})
+    schedule.decide("rows", [1, 2, 4], 2)
+    assert "reorders a sum" not in seen(schedule).text
+    schedule.decide("<lanes>", [1, 8], 1, reorders_sum=True)
+    text = seen(schedule).text
+    for shown in ("2 decisions", "1, 2, 4", "<lanes>", "1, 8", "reorders a sum", "yes"):
+        assert shown in text
+
+
 def test_a_long_nest_is_folded(product):
     stages = [product[0]]
     for number in range(40):

@@ -50,6 +50,17 @@ def test_texts_are_those_of_the_schedule_its_passes_and_the_kernel(product):
     assert found.report == kernel.vector_report()
 
 
+def test_a_decision_is_a_step_that_leaves_the_nest_as_it_was():
+    A = te.placeholder((16,), name="A")
+    B = te.compute((16,), lambda i: A[i] * 2.0, name="B")
+    s = lw.create_schedule(B, {"lanes": 8})
+    s[B].vectorize(s[B].split("i", factor=s.decide("lanes", [4, 8], 4))[1])
+    found = provenance(s, [A, B], "x86-64-v3", "doubled")
+    assert found.steps[0].python == 's.decide("lanes", [4, 8], 4, value=8)'
+    assert str(found.steps[0].nest) == str(found.start)
+    assert "\n".join(step.python for step in found.steps) == str(s.trace)
+
+
 def test_the_compute_reads_as_it_was_declared(product):
     found = product[2].compute
     assert found.lines == (
