@@ -18,7 +18,8 @@ class TracedLoop:
     ``made_by`` is the index of the step that made it, None for an axis of a compute; ``changed_by`` are the later steps
     that name it. ``made_of`` and ``became`` are the loops, as indices, that it was split or fused from and into. Where
     a step has made a stage of another (``rfactor``, ``cache_write``), or made it anew, its loops are made of those that
-    had their names. ``copies`` is the loop over the same dimension of the tensor that a ``cache_read`` copies.
+    had their names. ``copies`` is the loop over the same dimension of the tensor that a ``cache_read`` copies, unless
+    it gives the copy other axes.
     """
 
     id: str
@@ -94,8 +95,9 @@ class _Recorder:
                 self.loops[part] = replace(self.loops[part], became=(*self.loops[part].became, key))
 
     def _copied(self, source: Stage, step: Step | None) -> list[int]:
-        """The loops over the dimensions of what a step copies; none of what has no axes, such as an input."""
-        if not isinstance(step, CacheRead) or not source.is_compute:
+        """The loops over the dimensions of what a step copies; none of what has no axes, such as an input, and of a
+        copy that has other axes."""
+        if not isinstance(step, CacheRead) or step.axes is not None or not source.is_compute:
             return []
         return [self.keys[loop] for loop in source.loops]
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise, zip_longest
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -70,22 +73,45 @@ class IndexMap:
 
     def is_injective(self, extents: Sequence[Expr]) -> bool:
         """Whether different elements certainly get different places."""
-        sizes = [const_int(extent) for extent in extents]
-        return self._is_injective_by_digits(sizes) or self._is_injective_by_trial(sizes)
+        by_digits = self.inverse([ZERO] * len(self.results), extents) is not None
+        return by_digits or self._is_injective_by_trial([const_int(extent) for extent in extents])
 
-    def _is_injective_by_digits(self, sizes: Sequence[int | None]) -> bool:
-        """A proof for maps that write down the digits of the indices, in any mixed radix and order.
+    def is_onto(self, extents: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+        """Whether an injective map of elements of these extents leaves no place of a box of that shape empty."""
+        return simplify(_count(extents)) is simplify(_count(shape))
 
-        Each result must tell its digits, and those of all results must tell each index.
+    def inverse(self, places: Sequence[Expr], extents: Sequence[Expr], dense: bool = False) -> Inverse | None:
+        """The element that is in a place; None if that is not found, so that the map may not be injective.
+
+        They are of maps that write down the digits of the indices, in any mixed radix and order, or digits of sums of
+        such digits, as ``(i * 10 + j) // 4`` and ``(i * 10 + j) % 4``. Each result must tell its digits, and those of
+        all results must tell each index. Of a map that is ``dense``, a place that no element has gives indices beyond
+        the extents; one that is not, as ``i * 2``, has no such inverse.
         """
-        size_of = dict(zip(self.parameters, sizes, strict=True))
-        digits: list[_Digit] = []
-        for result in self.results:
-            told = _digits_told_by(simplify(result), size_of)
-            if told is None:
-                return False
-            digits += told
-        return all(_tells(var, size, digits) for var, size in size_of.items())
+        sizes: dict[Expr, int | None] = {p: const_int(e) for p, e in zip(self.parameters, extents, strict=True)}
+        limits = Limits.of({p: (ZERO, simplify(e - ONE)) for p, e in zip(self.parameters, extents, strict=True)})
+        found: dict[Expr, Expr] = {}
+        numbers: dict[Var, Expr] = {}
+        digits: dict[Expr, dict[_Digit, Expr]] = {}
+        told = list(zip(self.results, places, strict=True))
+        while told:
+            for result, place in told:
+                for digit, value in _digits_told_by(result, place, sizes, limits, dense):
+                    digits.setdefault(digit.of, {})[digit] = value
+                    if dense and digit.of in found:
+                        return None  # told twice: some places contradict themselves
+            told = []
+            for whole in [each for each in digits if each not in found]:
+                joined = _joined(digits[whole], sizes[whole], dense)
+                if joined is not None:
+                    found[whole] = joined
+                    if not isinstance(whole, Var):
+                        number = index_var("number")
+                        numbers[number] = joined
+                        told.append((whole, number))
+        indices = [found.get(p, ZERO if sizes[p] == 1 else None) for p in self.parameters]
+        known = [index for index in indices if index is not None]
+        return Inverse(tuple(known), numbers) if len(known) == len(indices) else None
 
     def _is_injective_by_trial(self, sizes: Sequence[int | None]) -> bool:
         numbers = [size for size in sizes if size is not None]
@@ -98,9 +124,18 @@ class IndexMap:
         return count == 0 or len(np.unique(places, axis=1).T) == count
 
 
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """The ``indices`` of an element, by its place, and by ``numbers``, variables that stand for sums of indices whose
+    digits the place has: what indices are made of is best simplified before the digits of these are put in."""
+
+    indices: tuple[Expr, ...]
+    numbers: Mapping[Var, Expr]
+
+
 def index_map(source: str | Callable[..., Any], rank: int) -> IndexMap:
     """The map that a function, or the text of a lambda, gives for ``rank`` indices. Raises ``ScheduleError``."""
-    parameters, results = _from_text(source) if isinstance(source, str) else _from_function(source)
+    parameters, results = _from_text(source) if isinstance(source, str) else _from_function(source, rank)
     if len(parameters) != rank:
         raise ScheduleError(f"the tensor has {rank} dimensions, but the index map takes {len(parameters)} indices")
     if not results:
@@ -129,16 +164,19 @@ def _check_result(result: Expr, parameters: frozenset[Var]) -> None:
                 raise ScheduleError(f"an index map is made of its indices, integers, + - * // and %, found `{result}`")
 
 
-def _from_function(source: Callable[..., Any]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+def _from_function(source: Callable[..., Any], rank: int) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+    """Parameters and results of a function; ``*o`` takes the indices that are left."""
     if not callable(source):
         raise ScheduleError(f"an index map is a function of the indices, or its text, found {source!r}")
     try:
         parameters = inspect.signature(source).parameters.values()
     except ValueError:
         raise ScheduleError(f"an index map is a function of the indices, found {source!r}") from None
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
-        raise ScheduleError("an index map names each index: lambda i, j: (j, i)")
-    variables = tuple(index_var(p.name) for p in parameters)
+    if any(p.kind in (p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
+        raise ScheduleError("an index map takes its indices by position: lambda i, j: (j, i)")
+    rest = range(rank - len(parameters) + 1)
+    names = [[f"{p.name}{k}" for k in rest] if p.kind == p.VAR_POSITIONAL else [p.name] for p in parameters]
+    variables = tuple(index_var(name) for several in names for name in several)
     made = source(*variables)
     return variables, tuple(as_index(r) for r in (made if isinstance(made, (tuple, list)) else (made,)))
 
@@ -170,32 +208,53 @@ def _expr(node: ast.expr, variables: dict[str, Var], source: str) -> Expr:
             raise ScheduleError(f"an index map is made of its indices, integers, + - * // and %, found {source!r}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Digit:
-    """``(var // low) % (high // low)``; without a ``high``, ``var // low``."""
+    """``(of // low) % (high // low)`` of an index, or of a sum; without a ``high``, ``of // low``."""
 
-    var: Var
+    of: Expr
     low: int
     high: int | None
 
     def size(self, extent: int | None) -> int | None:
-        """How many values it has, where its index is below ``extent``."""
+        """How many values it has, where what it is of is below ``extent``."""
         own = None if self.high is None else self.high // self.low
         whole = None if extent is None else -(-extent // self.low)
         return min((s for s in (own, whole) if s is not None), default=None)
 
 
-def _digits_told_by(result: Expr, size_of: dict[Var, int | None]) -> list[_Digit] | None:
-    """The digits that the value of a sum tells: each weighs more than all of less weight together can."""
-    told: list[_Digit] = []
-    below: int | None = 0
-    for term in sorted(linear_of(result).terms.values(), key=lambda t: t.coefficient):
+def _digits_told_by(
+    result: Expr, value: Expr, sizes: dict[Expr, int | None], limits: Limits, dense: bool
+) -> list[tuple[_Digit, Expr]]:
+    """The digits that the value of a sum tells, with theirs: each weighs more than all of less weight together can.
+
+    None are told by what is no such sum. ``sizes`` grows by those of sums that digits are of.
+    """
+    form = linear_of(result)
+    parts: list[tuple[int, _Digit, int | None]] = []
+    for term in form.terms.values():
         digit = _as_digit(term.factors[0]) if len(term.factors) == 1 else None
-        if digit is None or below is None or term.coefficient <= below:
-            return None
-        size = digit.size(size_of[digit.var])
-        below = None if size is None else below + term.coefficient * max(size - 1, 0)
-        told.append(digit)
+        if digit is None:
+            return []
+        if digit.of not in sizes:
+            ends = limits.relax(digit.of)
+            if ends is None or not prove(ends[0] >= ZERO, limits.facts):
+                return []
+            sizes[digit.of] = const_int(simplify(ends[1] + ONE))
+        parts.append((term.coefficient, digit, digit.size(sizes[digit.of])))
+    parts.sort(key=lambda part: (part[0], part[2] != 1))  # what is always 0 may weigh as much as another
+    weights = [weight for weight, _, _ in parts]
+    if dense and (form.constant or weights[:1] != [1] or any(b % a for a, b in pairwise(weights) if a > 0)):
+        return []
+    rest = value if form.constant == 0 else value - form.constant
+    told: list[tuple[_Digit, Expr]] = []
+    below: int | None = 0
+    for (weight, digit, size), above in zip_longest(parts, parts[1:]):
+        if below is None or weight <= below:
+            return []
+        below = None if size is None else below + weight * max(size - 1, 0)
+        own = rest if above is None else rest % above[0]
+        told.append((digit, own if weight == 1 else own // weight))
     return told
 
 
@@ -210,21 +269,33 @@ def _as_digit(factor: Expr) -> _Digit | None:
             cut = digit.low * c
             if digit.high is not None and digit.high % cut:
                 return None
-            return _Digit(digit.var, cut, digit.high) if op == "//" else _Digit(digit.var, digit.low, cut)
+            return _Digit(digit.of, cut, digit.high) if op == "//" else _Digit(digit.of, digit.low, cut)
+        case Binary("+" | "-" | "*"):
+            return _Digit(factor, 1, None)
         case _:
             return None
 
 
-def _tells(var: Var, size: int | None, digits: Sequence[_Digit]) -> bool:
-    """Whether the digits together tell the index, from the lowest on without a gap."""
+def _joined(digits: Mapping[_Digit, Expr], size: int | None, dense: bool) -> Expr | None:
+    """What has these digits, and is below ``size``; None if they leave a gap. They may overlap, unless ``dense``."""
+    whole: Expr = ZERO
     known = 1
-    for digit in sorted((d for d in digits if d.var is var), key=lambda d: d.low):
-        if digit.low > known:
+    for digit in sorted(digits, key=lambda d: d.low):
+        if dense and digit.low != known:
+            return None
+        if not dense and (known % digit.low or (size is not None and size <= known)):
             break
-        if digit.high is None:
-            return True
-        known = max(known, digit.high)
-    return size is not None and size <= known
+        if digit.high is None or digit.high > known:
+            new = digits[digit] if digit.low == known else digits[digit] // (known // digit.low)
+            whole = new if known == 1 else whole + new * known
+            if digit.high is None:
+                return whole
+            known = digit.high
+    return whole if size is not None and size <= known else None
+
+
+def _count(extents: Sequence[Expr]) -> Expr:
+    return reduce(mul, extents, ONE)
 
 
 def _evaluate(e: Expr, values: dict[Var, npt.NDArray[Any]]) -> Any:

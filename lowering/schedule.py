@@ -178,23 +178,26 @@ class Schedule:
         scope: str,
         readers: StageLike | Sequence[StageLike],
         pad: bool | float | str | None = None,
+        axes: Callable[..., Any] | str | None = None,
     ) -> Tensor:
         """Copy a tensor into memory of its own for one or several readers; gives the copy. ``pad`` is what the copy
-        holds beyond the ends of the tensor, where a reader is rounded up.
+        holds beyond the ends of the tensor, where a reader is rounded up; ``axes``, an index map, gives it other axes.
 
         See ``primitives/caching.py``.
         """
         source = self._stage(tensor)
         several = readers if isinstance(readers, Sequence) and not isinstance(readers, str) else [readers]
         names = tuple(self._stage(r).name for r in several)
-        return self._make_tensor(CacheRead(source.name, scope, names, _plain_pad(pad)))
+        return self._make_tensor(CacheRead(source.name, scope, names, _plain_pad(pad), _map_text(axes, source)))
 
-    def cache_write(self, tensor: StageLike, scope: str) -> Tensor:
-        """Compute a tensor in memory of its own, then copy it; gives what is computed. See ``primitives/caching.py``.
+    def cache_write(self, tensor: StageLike, scope: str, axes: Callable[..., Any] | str | None = None) -> Tensor:
+        """Compute a tensor in memory of its own, then copy it; gives what is computed. ``axes``, an index map, gives
+        that other axes. See ``primitives/caching.py``.
 
         Of a stage with several outputs it gives the one that corresponds to ``tensor``.
         """
-        return self._make_tensor(CacheWrite(self._stage(tensor).name, scope), tensor)
+        source = self._stage(tensor)
+        return self._make_tensor(CacheWrite(source.name, scope, _map_text(axes, source)), tensor)
 
     def rfactor(self, tensor: StageLike, loop: LoopLike, factor_axis: int = 0) -> Tensor:
         """Make a reduction loop an axis of a stage of its own, which can be vectorized or run in parallel; gives what
@@ -219,6 +222,11 @@ class Schedule:
 def _plain(number: T) -> T | int:
     """An integer of numpy as Python's; steps are JSON. All else as it is: the step judges it."""
     return int(number) if isinstance(number, Integral) and not isinstance(number, bool) else number
+
+
+def _map_text(index_map: T | Callable[..., Any], stage: Stage) -> T | str:
+    """The text of an index map of the elements of a stage, if it is a function."""
+    return parse_index_map(index_map, stage.tensors[0].ndim).text if callable(index_map) else index_map
 
 
 def _plain_pad(pad: Any) -> Any:
@@ -363,9 +371,7 @@ class StageView:
 
     def transform_layout(self, index_map: Callable[..., Any] | str) -> None:
         """Choose where each element is stored: ``lambda i, j: (j // 8, i, j % 8)``. See ``TransformLayout``."""
-        if callable(index_map):
-            index_map = parse_index_map(index_map, self._stage.tensors[0].ndim).text
-        self._schedule.apply(TransformLayout(self.name, index_map))
+        self._schedule.apply(TransformLayout(self.name, _map_text(index_map, self._stage)))
 
     def _standing(self, loops: Sequence[LoopLike]) -> list[LoopView]:
         """The loops that are named, after a check that all of them stand: for what takes several steps."""

@@ -122,8 +122,16 @@ class ExpressionVisitor(VisitorState):
             sides.append(side)
         if isinstance(condition, Unary) and condition.op == "not":
             return cast(Expr, (yield type(e)(condition.a, sides[1], sides[0]), facts))
-        rebuilt = type(e)(condition, sides[0], sides[1])
-        return (yield from self._rules(rebuilt, facts))
+        inner, other = sides
+        match e, inner:
+            case IfThenElse(), IfThenElse(narrower, chosen, b) if b is other and self._may_join(condition, narrower):
+                joined = IfThenElse(Logical("and", condition, narrower), chosen, other)
+                return cast(Expr, (yield joined, facts))
+        return (yield from self._rules(type(e)(condition, inner, other), facts))
+
+    def _may_join(self, outer: Expr, inner: Expr) -> bool:
+        """Whether a condition may be asked for together with one that it stands under, which may fail."""
+        return inner.dtype is outer.dtype and self.is_total(inner)
 
     def _let(self, e: Let, facts: Facts) -> ExprVisit:
         value = cast(Expr, (yield e.value, facts))

@@ -53,6 +53,14 @@ def reads_beyond(state: ScheduleState, known: Inference, source: Stage) -> Itera
 
 def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: Stage) -> Iterator[ReadBeyond]:
     unguarded = {reader.axis_of[loop].var for loop in known.unguarded[reader.name]}
+    reads = [
+        (read, conditions, dims)
+        for read, conditions in reads_with_conditions(known.bodies[reader.name])
+        if read.tensor in source.tensors
+        if (dims := [dim for dim, index in enumerate(read.indices) if not unguarded.isdisjoint(walk(index))])
+    ]
+    if not reads:
+        return
     found = {var: value for var, value in known.axis_values(reader).items() if var in unguarded}
     ranges = _ranges(state, known, reader, unguarded)
     around = _margins_around(state, known, reader)
@@ -62,15 +70,12 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
 
     def bounds_of(index: Expr, within: LoopRanges) -> Range | None:
         moved = inside(index)
-        return within.ended(within.narrowed(within.box(moved), moved, margins), moved, around)
+        return within.ended(within.narrowed(within.box(moved), moved, margins), moved, [*margins, *around])
 
-    for read, conditions in reads_with_conditions(known.bodies[reader.name]):
-        if read.tensor not in source.tensors:
-            continue
+    for read, conditions, dims in reads:
         margins = [inside(m) for condition in conditions for m in _margins(condition)]
-        for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
-            if unguarded.isdisjoint(v for v in walk(index) if isinstance(v, Var)):
-                continue
+        for dim in dims:
+            index, extent = read.indices[dim], read.tensor.shape[dim]
             bounds = bounds_of(index, ranges)
             if _within(bounds, extent, ranges):
                 continue

@@ -12,6 +12,7 @@ from ...base.errors import ExpressionError
 from ...ir.build import index_var
 from ...ir.constants import ZERO, const
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
+from ...ir.facts import NO_FACTS
 from ...ir.makers import logical_and
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
@@ -20,6 +21,7 @@ from ..report import literal, schedule_error
 from ..rules.placement import check_placements
 from ..state import Before, Inlined, ScheduleState, Stage, make_stage
 from ..step import StageStep
+from .rearranged import Rearranged, check_gaps, rearranged_axes
 from .storage import check_scope
 
 NOT_FINITE: Mapping[str, float] = {name: float(name) for name in ("inf", "-inf", "nan")}
@@ -41,8 +43,12 @@ class CacheRead(StageStep):
     Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it, ``pad`` what it holds
     beyond the ends of the tensor, where a reader is rounded up and so reads on: a number that the dtype can hold, or
     ``"inf"``, ``"-inf"``, ``"nan"``. A copy without it has nothing there that could be read.
+    ``axes`` gives the copy other axes than the tensor's, and so other loops: an index map, as ``transform_layout``
+    takes it, of which each result is an axis; one of digits, as ``i % 4``, has all of them. Where it leaves elements of
+    the copy empty, these hold ``pad``.
     Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
-    compute_at places it; a copy of what depends on the state of a scan begins in its time loop.
+    compute_at places it; a copy of what depends on the state of a scan begins in its time loop. ``axes`` write down the
+    digits of each index; readers are computes.
 
     Rewrite, ``s.cache_read(A, "local", [C])``::
 
@@ -50,6 +56,14 @@ class CacheRead(StageStep):
         for i in range(8):        →        A.local[i] = A[i]
             C[i] = A[i] * 2.0          for i in range(8):
                                            C[i] = A.local[i] * 2.0
+
+    Rewrite, ``s.cache_read(A, "local", [C], pad=0, axes="lambda i: (i // 4, i % 4)")``::
+
+                                       for i in range(2):
+                                           for i_1 in range(4):
+        for i in range(6):        →            A.local[i, i_1] = A[i * 4 + i_1] if i * 4 + i_1 < 6 else 0.0
+            C[i] = A[i] * 2.0          for i in range(6):
+                                           C[i] = A.local[i // 4, i % 4] * 2.0
     """
 
     primitive: ClassVar[str] = "cache_read"
@@ -58,23 +72,33 @@ class CacheRead(StageStep):
     scope: str
     readers: tuple[str, ...]
     pad: bool | float | str | None = None
+    axes: str | None = None
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         scope = check_scope(self.scope)
         source = state.stage(self.stage)
         self._check(state, source)
         tensor = source.tensors[0]
-        axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(tensor.shape))
-        element: Expr = tensor[tuple(a.var for a in axes)]
+        own = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(tensor.shape))
+        given = rearranged_axes(state, source, own, self.axes, "cache_read")
+        axes, indices = given.axes, given.element.indices
+        if given.leaves_gaps and self.pad is None:
+            raise schedule_error(
+                state,
+                f"cannot cache_read {source.name} with axes={given.text}: some elements of the copy are none of it",
+                "Say what they hold: pad=0.",
+            )
+        element: Expr = tensor[indices]
         if self.pad is not None and axes:
-            inside = logical_and([a.var < a.extent for a in axes])
+            inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])
             element = IfThenElse(inside, element, self._padding(state, source, tensor.dtype))
-        copy = make_compute(state.fresh_name(f"{source.name}.{self.scope}"), axes, (element,))
+        body = given.body(element, NO_FACTS)
+        copy = make_compute(state.fresh_name(f"{source.name}.{self.scope}"), axes, (body,))
         cache = replace(make_stage(copy.name, copy), scope=scope, place=starting_place(state, source))
         stages = []
         for stage in state.stages:
             if stage.name in self.readers:
-                stages.append(replace(stage, op=_redirected(stage, tensor, copy.outputs[0])))
+                stages.append(replace(stage, op=_redirected(stage, tensor, copy.outputs[0], given)))
             else:
                 stages.append(stage)
             if stage.name == source.name:
@@ -107,6 +131,13 @@ class CacheRead(StageStep):
                 f"Read it directly; it is the memory of {in_scan.name}.",
                 in_scan.leaves,
             )
+        externs = [name for name in self.readers if self.axes is not None and not state.stage(name).is_compute]
+        if externs:
+            raise schedule_error(
+                state,
+                f"cannot cache_read {source.name} with axes for {externs[0]}, which reads elements where they are",
+                "Leave axes out.",
+            )
         if not self.readers or len(set(self.readers)) != len(self.readers):
             raise schedule_error(
                 state, "cache_read needs one or several different readers", "Name the stages that read it."
@@ -125,11 +156,15 @@ class CacheRead(StageStep):
 class CacheWrite(StageStep):
     """Compute a stage in memory of its own, and copy the result into its tensor.
 
-    Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation.
+    Arguments: ``scope`` of the new stage, named ``<stage>.<scope>``, which takes over the computation. ``axes`` gives
+    the new stage other axes, and so other loops: an index map, as ``transform_layout`` takes it, of which each result
+    is an axis; one of digits, as ``i % 4``, has all of them. Where it leaves elements of the new stage empty, these
+    have no promised value.
     Preconditions: the stage is no input, has no schedule yet (no loop is split, fused, reordered or annotated, nothing
     is computed in it, no layout is chosen), is not inlined, and reads nothing that is computed at a loop. The new stage
     begins at the root; compute_at places it; if it depends on the state of a scan, it begins in the time loop. A scan,
-    and the init of one, cannot be written to a cache.
+    and the init of one, cannot be written to a cache. ``axes`` write down the digits of each index, of a compute
+    without ragged loops; elements that they leave empty read no tensor beyond its ends.
 
     Rewrite, ``s.cache_write(C, "local")``::
 
@@ -137,12 +172,21 @@ class CacheWrite(StageStep):
         for i in range(8):        →        C.local[i] = A[i] * 2.0
             C[i] = A[i] * 2.0          for i in range(8):
                                            C[i] = C.local[i]
+
+    Rewrite, ``s.cache_write(C, "local", axes="lambda i, j: (i * 4 + j,)")``::
+
+        for i in range(3):             for i_j in range(12):
+            for j in range(4):             C.local[i_j] = A[i_j // 4, i_j % 4] * 2.0
+                C[i, j] = …       →    for i in range(3):
+                                           for j in range(4):
+                                               C[i, j] = C.local[i * 4 + j]
     """
 
     primitive: ClassVar[str] = "cache_write"
     on_schedule: ClassVar[bool] = True
 
     scope: str
+    axes: str | None = None
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         scope = check_scope(self.scope)
@@ -158,7 +202,7 @@ class CacheWrite(StageStep):
             stage.require_compute()  # an input or a scan is not written by a stage of its own
         _refuse_scheduled(state, stage)
         name = state.fresh_name(f"{stage.name}.{self.scope}")
-        computing, copying = _take_apart(state, stage, name)
+        computing, copying = _take_apart(state, stage, name, self.axes)
         cache = replace(make_stage(name, computing), scope=scope, place=starting_place(state, stage))
         written = replace(make_stage(stage.name, copying, stage.tensors), place=stage.place, scope=stage.scope)
         stages = [new for s in state.stages for new in ((cache, written) if s.name == stage.name else (s,))]
@@ -194,18 +238,28 @@ def _refuse_scheduled(state: ScheduleState, stage: Stage) -> None:
             )
 
 
-def _redirected(reader: Stage, old: Tensor, new: Tensor) -> Operation:
-    """The operation of a stage, with one tensor read in place of another."""
+def _redirected(reader: Stage, old: Tensor, new: Tensor, places: Rearranged) -> Operation:
+    """The operation of a stage, with one tensor read in place of another, whose elements lie elsewhere."""
     if isinstance(reader.op, ExternOp):
         inputs = tuple(new if t is old else t for t in reader.op.inputs)
         return make_extern(reader.op.name, inputs, reader.op.func)
-    op = reader.compute
-    return _same_axes(op, tuple(_redirect(e, old, new) for e in op.body))
+
+    def to_new(node: Node) -> Expr | None:
+        is_old = isinstance(node, TensorRead) and node.tensor is old
+        return TensorRead(new, places.of(node.indices)) if is_old and isinstance(node, TensorRead) else None
+
+    return _same_axes(reader.compute, tuple(rewrite(e, to_new) for e in reader.compute.body))
 
 
-def _take_apart(state: ScheduleState, stage: Stage, name: str) -> tuple[Operation, ComputeOp]:
+def _take_apart(state: ScheduleState, stage: Stage, name: str, axes: str | None) -> tuple[Operation, ComputeOp]:
     """An operation called ``name`` that computes what the stage did, and one that copies its outputs."""
     if isinstance(stage.op, ExternOp):
+        if axes is not None:
+            raise schedule_error(
+                state,
+                f"cannot cache_write {stage.name} with axes: it is an extern, which writes elements where they are",
+                "Leave axes out.",
+            )
         shape = stage.tensors[0].shape
         if any(a is not b for t in stage.tensors for a, b in zip_longest(t.shape, shape)):
             raise schedule_error(
@@ -213,28 +267,26 @@ def _take_apart(state: ScheduleState, stage: Stage, name: str) -> tuple[Operatio
                 f"cannot cache_write {stage.name}: its outputs have different shapes, and a copy has one",
                 "Write an extern for each.",
             )
-        axes = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(shape))
-        element = tuple(a.var for a in axes)
+        own = tuple(Axis(index_var(f"ax{k}"), ZERO, extent, "spatial") for k, extent in enumerate(shape))
+        element = tuple(a.var for a in own)
         extern = make_extern(name, stage.op.inputs, stage.op.func)
-        return extern, make_compute(stage.op.name, axes, tuple(t[element] for t in extern.outputs))
+        return extern, make_compute(stage.op.name, own, tuple(t[element] for t in extern.outputs))
     op = stage.compute
-    axes = _copy_axes(op.axis)
-    computing = make_compute(name, axes, _over_axes(op, axes))
-    element = tuple(a.var for a in op.axis)
-    return computing, _same_axes(op, tuple(tensor[element] for tensor in computing.outputs))
+    given = rearranged_axes(state, stage, _copy_axes(op.axis), axes, "cache_write")
+    computing = make_compute(name, given.axes, _over_axes(op, given))
+    if given.leaves_gaps:
+        check_gaps(state, stage, computing, given)
+    places = given.of(tuple(a.var for a in op.axis))
+    return computing, _same_axes(op, tuple(tensor[places] for tensor in computing.outputs))
 
 
-def _redirect(expr: Expr, old: Tensor, new: Tensor) -> Expr:
-    def to_new(node: Node) -> Expr | None:
-        return TensorRead(new, node.indices) if isinstance(node, TensorRead) and node.tensor is old else None
-
-    return rewrite(expr, to_new)
-
-
-def _over_axes(op: ComputeOp, axes: tuple[Axis, ...]) -> tuple[Expr, ...]:
-    """The bodies of a compute with other axes in place of its own, and new reduction axes."""
+def _over_axes(op: ComputeOp, given: Rearranged) -> tuple[Expr, ...]:
+    """The bodies of a compute over other axes, with new reduction axes."""
     reduced = {axis.var: index_var(axis.name) for axis in op.reduce_axis}
-    renamed: dict[Var, Expr] = {**{old.var: new.var for old, new in zip(op.axis, axes, strict=True)}, **reduced}
+    renamed: dict[Var, Expr] = {
+        **{old.var: index for old, index in zip(op.axis, given.element.indices, strict=True)},
+        **reduced,
+    }
 
     def with_axes(node: Node) -> Expr | None:
         if isinstance(node, Reduce):
@@ -242,4 +294,7 @@ def _over_axes(op: ComputeOp, axes: tuple[Axis, ...]) -> tuple[Expr, ...]:
             return Reduce(node.combiner, node.sources, reduce_axes, node.condition, node.index)
         return None
 
-    return tuple(rewrite(substitute(body, renamed), with_axes) for body in op.body)
+    facts = NO_FACTS
+    for axis in op.reduce_axis:
+        facts = facts.with_range(reduced[axis.var], axis.min, axis.extent)
+    return tuple(given.body(rewrite(substitute(body, renamed), with_axes), facts) for body in op.body)

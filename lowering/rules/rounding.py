@@ -14,13 +14,13 @@ from ..nest.regions import infer
 from ..nest.rounding import axis_behind, rounded_loops, rounds_up
 from ..nest.scans import Steps, scan_of, steps_of
 from ..report import literal, schedule_error
-from ..state import After, Before, ScheduleState, Stage
+from ..state import After, Before, ScheduleState, Stage, once
 
 
 def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
     """Raise ``ScheduleError`` where a stage that is rounded up, or what it reads then, may not be; ``before`` is what
     the error shows."""
-    if not rounds_up(state):
+    if not rounds_up(state) or _passed(state):
         return
     known = infer(state)
     computed = [stage for stage in state.stages if stage.name in known.unguarded]
@@ -35,6 +35,13 @@ def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
     for stage in state.stages:
         for found in known.beyond.get(stage.name, ()):
             _check_read(stage, found, known, before)
+    _passed(state).append(True)
+
+
+@once("bounds")
+def _passed(_: ScheduleState) -> list[bool]:
+    """Not empty once the state was found to keep the rules: mutable, and shared by states with the same bounds."""
+    return []
 
 
 def _check_loops(stage: Stage, known: Inference, before: ScheduleState) -> None:

@@ -225,3 +225,11 @@ def test_a_scan_is_not_computed_at_a_loop_of_its_own_init():
     s[sums].compute_at(s[out], s[out].op.axis[0])
     with pytest.raises(lw.ScheduleError, match="out reads it outside that loop"):
         s[sums].compute_at(s[first], s[first].loops[0])
+
+
+def test_what_an_extern_reads_and_writes_keeps_its_axes(extern):
+    s, _A, N, E, _B = extern
+    with refused("cannot cache_read N with axes for E, which reads elements where they are\nLeave axes out"):
+        s.cache_read(N, "local", E, axes="lambda i: (i // 4, i % 4)")
+    with refused("cannot cache_write E with axes: it is an extern"):
+        s.cache_write(E, "local", axes="lambda i: (i // 4, i % 4)")

@@ -68,7 +68,7 @@ def test_a_stride_is_a_multiple_plus_an_offset_below_it(stages, factor, offset):
         (lambda i, j: (i - j, j), "negative or unbounded"),
         (lambda i: (i,), "the tensor has 2 dimensions, but the index map takes 1"),
         (lambda i, j: (), "at least one index"),
-        (lambda i, *j: (i, *j), "names each index"),
+        (lambda i, *, j: (i, j), "takes its indices by position"),
         (lambda i, j: (te.var("n"), i, j), "made of its indices, integers"),
         (lambda i, j: (te.minimum(i, 3), i, j), "made of its indices, integers"),
         (lambda i, j: (i // j, i, j), "divides by positive integers"),
@@ -113,3 +113,42 @@ def test_a_later_step_does_not_break_a_layout():
     with refused(r"layout of B, lambda i: \(i % 8,\), may put two of the \(m\) elements in one place"):
         s[B].compute_at(s[C], C.op.axis[0])
     assert s.state is before
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("lambda i, j: (i * 2, j)", "do not tell which of the \\(6, 8\\) elements they are at\nWrite down all digits"),
+        ("lambda i, j: (i + j, j)", "do not tell which"),
+        ("lambda i, j: (i // 2, j)", "do not tell which"),
+        ("lambda i: (i,)", "the tensor has 2 dimensions, but the index map takes 1"),
+        ("lambda i, j: (i * 9 + j,)", "some elements of the copy are none of it\nSay what they hold: pad=0"),
+    ],
+)
+def test_axes_of_a_copy_tell_every_element(stages, axes, message):
+    s, A, B, _C = stages
+    with refused(message):
+        s.cache_read(A, "local", B, axes=axes)
+    if "pad" not in message:
+        with refused(message):
+            s.cache_write(B, "local", axes=axes)
+
+
+def test_what_lies_between_elements_reads_nothing_beyond_the_ends(stages):
+    s, A, B, _C = stages
+    with refused("between its elements .* may be beyond the ends of A, along dimension 1\nLet it read a copy of A"):
+        s.cache_write(B, "local", axes="lambda i, j: (i * 9 + j,)")
+    s.cache_read(A, "local", B, pad=0, axes="lambda i, j: (i * 9 + j,)")
+    s.cache_write(B, "local", axes="lambda i, j: (i * 9 + j,)")
+
+
+def test_stages_with_ragged_loops_keep_their_axes():
+    ends, A = te.placeholder((4,), "int64", name="ends"), te.placeholder((8,), name="A")
+
+    def total(i):
+        r = te.reduce_axis((0, ends[i]), name="r")
+        return te.sum(A[r], axis=r)
+
+    C = te.compute((4,), total, name="C")
+    with refused("cannot cache_write C with axes: it has loops whose extent varies"):
+        lw.create_schedule(C).cache_write(C, "local", axes="lambda i: (i // 2, i % 2)")

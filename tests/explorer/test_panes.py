@@ -104,6 +104,16 @@ def test_lines_of_stages_that_a_step_made_come_from_the_stage_that_it_took_apart
     assert origins_of(nest, panes, "Z.local[0] =") == ["Z[i_1] = S[i_1] * 2.0"]
 
 
+def test_a_copy_over_other_axes_has_loops_of_its_own():
+    Y, Z = chain()
+    s = lw.create_schedule(Z)
+    s.cache_read(Y, "local", [Z], axes=lambda i, j: (i, j // 4, j % 4))
+    shown, panes = panes_of(s)
+    nest = panes[shown.schedules[0].nests[-1]]
+    assert origins_of(nest, panes, "] = Y[ax0, ax1_1 + ax1 * 4]") == ["Y[i, j] = X[i, j] + 1.0"]
+    assert origins_of(nest, panes, "for ax1 in") == ["Y[i, j] = X[i, j] + 1.0"]
+
+
 def test_lines_of_copies_come_from_what_they_copy_and_those_of_inputs_from_their_readers():
     Y, Z = chain()
     s = lw.create_schedule(Z)

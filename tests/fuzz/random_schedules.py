@@ -59,11 +59,12 @@ def apply_step(s, step):
             loops = list(target.leaves) or ["none#0"]
             view.reverse_compute_at(s[target.name], loops[x % len(loops)])
         case "cache_write":
-            s.cache_write(stage.name, ("local", "global")[number % 2])
+            s.cache_write(stage.name, ("local", "global")[number % 2], axes=axes_for(stage, x, y))
         case "cache_read":
             source = stages[which % len(stages)]
             readers = [r.name for r in s.state.consumers(source)][: 1 + y % 2] or [others.name]
-            s.cache_read(source.name, ("local", "global")[number % 2], readers, pad=(None, None, *PADS)[(x + y) % 6])
+            pad, axes = (None, None, *PADS)[(x + y) % 6], axes_for(source, x, y)
+            s.cache_read(source.name, ("local", "global")[number % 2], readers, pad=pad, axes=axes)
         case "rfactor":
             reductions = [c for c in computed if any(loop.reduce for loop in c.loops.values())]
             chosen = reductions[which % len(reductions)] if reductions and number % 4 else stage
@@ -109,6 +110,24 @@ LAYOUTS = (
     ("lambda i, j: (j, i)", "lambda i, j: (j // 4, i, j % 4)", "lambda i, j: (i, i + j)", "lambda i, j: i + j"),
 )
 """Index maps of one and of two dimensions; the last ones of each may not do."""
+
+
+AXES = (
+    ("lambda i: (i // 4, i % 4)", "lambda i: (i % 2, i // 2)", "lambda i: (i % 3, i // 3 % 2, i // 6)"),
+    ("lambda i, j: (j, i)", "lambda i, j: (i * 16 + j,)", "lambda i, j: ((i * 20 + j) // 4, (i * 20 + j) % 4)"),
+    (
+        "lambda i, j, k: (k // 4, j, i, k % 4)",
+        "lambda i, j, k: (j, i * 16 + k)",
+        "lambda i, j, k: (j % 2, i, j // 2, k)",
+    ),
+)
+"""Index maps of up to three dimensions."""
+
+
+def axes_for(stage, x, y):
+    """Other axes for a copy of a stage, half the time."""
+    rank = stage.tensors[0].ndim
+    return AXES[rank - 1][x % 3] if 1 <= rank <= len(AXES) and y % 2 else None
 
 
 def apply_storage(view, primitive, x, y, number):

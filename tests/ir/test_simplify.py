@@ -166,6 +166,11 @@ CHOICES = [
     (Select(M < 5, minimum(M, 7), 0 * N), "select(m < 5, m, 0)"),
     (Select(P, Select(P, M, N), N), "select(p, m, n)"),
     (IfThenElse(K < N, Load(A, (K,)), f32(0)), "A[k]"),
+    (IfThenElse(M < 9, IfThenElse(M < 5, Load(A, (M,)), f32(0)), f32(0)), "if_then_else(m < 5, A[m], 0.0)"),
+    (
+        IfThenElse(M < 9, IfThenElse(Load(A, (M,)) < 5.0, f32(1), f32(0)), f32(0)),
+        "if_then_else(m < 9, if_then_else(A[m] < 5.0, 1.0, 0.0), 0.0)",
+    ),
     (IfThenElse(M < N, Load(A, (minimum(M, N - 1),)), f32(0)), "if_then_else(m < n, A[m], 0.0)"),
     # Select reads on both sides, so what the condition says must not remove the guard in the index.
     (Select(M < N, Load(A, (minimum(M, N - 1),)), f32(0)), "select(m < n, A[min(m, n - 1)], 0.0)"),

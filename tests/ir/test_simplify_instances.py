@@ -218,7 +218,8 @@ def conditions() -> Iterator[Expr]:
     for a, b in itertools.product(CONDITIONS, repeat=2):
         yield from (a & b, a | b, ~(a & b), ~(a | ~b), (a & b) | ~a, a & (b | ~a))
         for value in (minimum(M, 4), M // 4 * 4, N - M):
-            yield from (IfThenElse(a, IfThenElse(b, value, I), value), Select(a & b, value, minimum(value, 7)))
+            yield from (IfThenElse(a, IfThenElse(b, value, I), other) for other in (value, I))
+            yield from (Select(a, IfThenElse(b, value, J), J), Select(a & b, value, minimum(value, 7)))
     yield from (Let(K, value, body) for value in (idx(3), M, M + 1) for body in (K + M, K * 4 // 4, minimum(K, M)))
 
 

@@ -1,5 +1,6 @@
 """set_scope, storage_align and transform_layout change where elements lie, and nothing else."""
 
+import itertools
 import re
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import Allocate
-from loopwright.ir.visit import walk
+from loopwright.ir.visit import substitute, walk
 from loopwright.lowering.index_map import index_map
 
 
@@ -167,9 +169,10 @@ def test_injectivity_is_proved_or_tried_out(text, extents, injective):
     assert index_map(text, 2).is_injective(sizes) is injective
 
 
-def test_the_proof_agrees_with_trying_out():
+def test_the_proof_and_the_inverse_agree_with_trying_out():
     rng = np.random.default_rng(0)
     digits = ["i", "i // 2", "i % 2", "i // 3", "i % 3", "i % 6 // 3", "j", "j // 2", "j % 2", "i // 6"]
+    digits += ["(i * 7 + j) // 4", "(i * 7 + j) % 4"] * 2
     proved = 0
     for _ in range(300):
         terms = [f"{rng.choice(digits)} * {rng.integers(1, 7)}" for _ in range(rng.integers(1, 6))]
@@ -178,10 +181,16 @@ def test_the_proof_agrees_with_trying_out():
         sizes = [int(size) for size in rng.integers(0, 8, 2)]
         places = {tuple(eval(made.text)(i, j)) for i in range(sizes[0]) for j in range(sizes[1])}
         one_to_one = len(places) == sizes[0] * sizes[1]
-        by_digits = made._is_injective_by_digits(sizes)
-        proved += by_digits
-        assert one_to_one or not by_digits, (made.text, sizes)
-        assert made.is_injective([te.const(size, "index") for size in sizes]) is one_to_one
+        extents = [te.const(size, "index") for size in sizes]
+        variables = [te.var(f"q{k}") for k in range(len(made.results))]
+        inverse = made.inverse(variables, extents)
+        proved += inverse is not None
+        assert one_to_one or inverse is None, (made.text, sizes)
+        assert made.is_injective(extents) is one_to_one
+        for element in itertools.product(*map(range, sizes)) if inverse is not None else ():
+            place = dict(zip(variables, made([te.const(i, "index") for i in element]), strict=True))
+            indices = (substitute(substitute(i, inverse.numbers), place) for i in inverse.indices)
+            assert tuple(int(simplify(i)) for i in indices) == element, (made.text, sizes)
     assert proved > 30
 
 

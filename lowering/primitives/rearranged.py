@@ -1,0 +1,151 @@
+"""Other axes for a stage that ``cache_read`` or ``cache_write`` makes: those that an index map gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...base.errors import ScheduleError
+from ...ir.build import index_var
+from ...ir.constants import ONE, ZERO
+from ...ir.expr import Axis, Binary, Const, Expr, Reduce, TensorRead, Var
+from ...ir.facts import NO_FACTS, Facts, prove
+from ...ir.relax import Limits
+from ...ir.simplify import simplify
+from ...ir.visit import Node, rewrite, substitute, walk
+from ...te.tensor import ComputeOp
+from ..index_map import IndexMap, Inverse, index_map
+from ..nest.read_ranges import LoopRanges, margin, reads_with_conditions
+from ..passes.guards import conjuncts
+from ..report import schedule_error
+from ..rules.ragged import has_ragged_loops
+from ..state import ScheduleState, Stage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rearranged:
+    """New ``axes``, and the element that they are at, by a ``layout``; None: the axes as they were.
+
+    ``leaves_gaps`` says that the new axes are at some elements that the old ones do not have.
+    """
+
+    axes: tuple[Axis, ...]
+    element: Inverse
+    layout: IndexMap | None = None
+    leaves_gaps: bool = False
+
+    @property
+    def text(self) -> str:
+        return "" if self.layout is None else repr(self.layout.text)
+
+    def below(self, index: Expr, end: Expr) -> Expr:
+        """That an index of the element is before an end; of ``number // 9`` said of the number, which loops count."""
+        match index:
+            case Binary("//", Var() as number, Const() as divisor) if number in self.element.numbers:
+                return number < end * divisor
+        return index < end
+
+    def body(self, e: Expr, facts: Facts) -> Expr:
+        """What is computed at ``element.indices``, by the new axes.
+
+        What is read is simplified while its indices are made of axes and numbers: once these are split,
+        ``p // 10 * 10 + p % 10`` may not be found to be p.
+        """
+        if self.layout is None:
+            return e
+
+        def simpler(node: Node) -> Expr | None:
+            if not isinstance(node, TensorRead):
+                return None
+            return TensorRead(node.tensor, tuple(simplify(index, facts) for index in node.indices))
+
+        return substitute(rewrite(e, simpler), self.element.numbers)
+
+    def of(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Where the new axes are at the element with these indices, as it is written: ``(i * 5 + j) // 4`` of
+        ``i = p // 5`` and ``j = p % 5`` is ``p // 4``, which is found where p is known."""
+        return indices if self.layout is None else self.layout(indices)
+
+
+def rearranged_axes(
+    state: ScheduleState, stage: Stage, old: tuple[Axis, ...], text: str | None, verb: str
+) -> Rearranged:
+    """The axes that an index map gives in place of the ``old`` ones of a stage. Raises ``ScheduleError`` where that
+    does not tell which element they are at."""
+    if text is None:
+        return Rearranged(old, Inverse(tuple(a.var for a in old), {}))
+    if has_ragged_loops(stage):
+        raise schedule_error(
+            state, f"cannot {verb} {stage.name} with axes: it has loops whose extent varies", "Leave axes out."
+        )
+    try:
+        layout = index_map(text, len(old))
+    except ScheduleError as error:
+        advice = "An index map is such as lambda i, j: (i // 8, j, i % 8)."
+        raise schedule_error(state, f"cannot {verb} {stage.name} with axes: {error}", advice) from None
+    extents = tuple(a.extent for a in old)
+    shape = layout.shape(extents, _dimensions(extents))
+    variables = [index_var(name) for name in _names(layout, old)]
+    element = None if shape is None else layout.inverse(variables, extents, dense=True)
+    if shape is None or element is None:
+        box = ", ".join(map(str, extents))
+        raise schedule_error(
+            state,
+            f"cannot {verb} {stage.name} with axes={layout.text}: they do not tell which of the ({box}) elements they "
+            "are at",
+            "Write down all digits of each index, as lambda i, j: (i // 8, j, i % 8) does; "
+            "to join indices, multiply by a constant, at least the extent of those below: i * 16 + j.",
+        )
+    full = [_axis_extent(result, extent) for result, extent in zip(layout.results, shape, strict=True)]
+    axes = tuple(Axis(var, ZERO, extent, "spatial") for var, extent in zip(variables, full, strict=True))
+    return Rearranged(axes, element, layout, not layout.is_onto(extents, full))
+
+
+def check_gaps(state: ScheduleState, stage: Stage, computing: ComputeOp, given: Rearranged) -> None:
+    """Raise ``ScheduleError`` where elements between those of a stage may read what does not exist."""
+    old = {index: axis.extent for index, axis in zip(given.element.indices, stage.compute.axis, strict=True)}
+    moved = {axis.var for axis in given.axes if old.get(axis.var) is not axis.extent}
+    reduced = {axis.var: axis for body in computing.body if isinstance(body, Reduce) for axis in body.axes}
+    running = {a.var: (a.min, simplify(a.min + a.extent - ONE)) for a in (*computing.axis, *reduced.values())}
+    facts = _dimensions([axis.extent for axis in computing.axis])
+    ranges = LoopRanges(Limits.of(running, facts), {}, facts)
+    for read, conditions in reads_with_conditions(computing.body):
+        margins = [m for condition in conditions for part in conjuncts(condition) if (m := margin(part)) is not None]
+        for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+            if moved.isdisjoint(walk(index)):
+                continue
+            bounds = ranges.ended(ranges.narrowed(ranges.box(index), index, margins), index, margins)
+            if bounds is None or not (prove(bounds[0] >= ZERO, facts) and prove(bounds[1] < extent, facts)):
+                raise _beyond(state, stage, read, dim, given)
+
+
+def _beyond(state: ScheduleState, stage: Stage, read: TensorRead, dim: int, given: Rearranged) -> ScheduleError:
+    name = read.tensor.name
+    return schedule_error(
+        state,
+        f"cannot cache_write {stage.name} with axes={given.text}: between its elements {read} may be beyond the "
+        f"ends of {name}, along dimension {dim}",
+        f"Let it read a copy of {name} with such axes first, which has elements there: s.cache_read(…, pad=0, axes=…).",
+    )
+
+
+def _axis_extent(result: Expr, extent: Expr) -> Expr:
+    """The extent of an axis: that of the box of all places, but of digits below a number, ``… % 16``, that number."""
+    return result.b if isinstance(result, Binary) and result.op == "%" else extent
+
+
+def _names(layout: IndexMap, old: Sequence[Axis]) -> list[str]:
+    """Names for the new axes: of the old ones that they are made of."""
+    name_of = {parameter: axis.var.name for parameter, axis in zip(layout.parameters, old, strict=True)}
+    return [
+        "_".join(dict.fromkeys(name_of[node] for node in walk(result) if isinstance(node, Var))) or "one"
+        for result in layout.results
+    ]
+
+
+def _dimensions(extents: Sequence[Expr]) -> Facts:
+    """That no symbolic extent is negative."""
+    facts = NO_FACTS
+    for var in dict.fromkeys(node for extent in extents for node in walk(extent) if isinstance(node, Var)):
+        facts = facts.with_condition(var >= ZERO)
+    return facts

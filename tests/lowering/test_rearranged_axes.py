@@ -1,0 +1,161 @@
+"""Copies and sums over other axes: ``cache_read`` and ``cache_write`` with ``axes``, against numpy."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.ir.row_major import ravel_index
+from loopwright.ir.verify import verify
+from loopwright.ir.visit import substitute
+
+
+def small(*shape):
+    """Small whole numbers: every order of adding gives the same."""
+    return np.random.default_rng(shape).integers(-8, 9, shape).astype(np.float32)
+
+
+def results(s, args, inputs, shape):
+    """What the interpreter and native code give."""
+    function = lw.lower(s, args, target="x86-64-v3")
+    verify(function)
+    interpreted, native = np.full(shape, -7, np.float32), np.full(shape, -7, np.float32)
+    lw.interpret(function)(*inputs, interpreted)
+    lw.build(s, args, target="native")(*inputs, native)
+    return interpreted, native
+
+
+def convolution(channels=3, height=7, width=9, filters=4, window=3, images=1):
+    x = te.placeholder((images, channels, height, width), name="x")
+    w = te.placeholder((filters, channels, window, window), name="w")
+    c, r, q = (te.reduce_axis((0, e), name=name) for e, name in ((channels, "c"), (window, "r"), (window, "q")))
+    shape = (images, filters, height - window + 1, width - window + 1)
+    y = te.compute(shape, lambda n, k, i, j: te.sum(x[n, c, i + r, j + q] * w[k, c, r, q], axis=[c, r, q]), name="y")
+    return lw.create_schedule(y), [x, w, y]
+
+
+def convolved(x, w):
+    window = w.shape[-1]
+    height, width = (extent - window + 1 for extent in x.shape[2:])
+    parts = (
+        np.einsum("nchw,kc->nkhw", x[:, :, r : r + height, q : q + width], w[:, :, r, q])
+        for r in range(window)
+        for q in range(window)
+    )
+    return sum(parts)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (3, 5), (4, 4), (7, 2)])
+@pytest.mark.parametrize("tile", [1, 4, 16])
+def test_tiles_of_positions_run_on_from_row_to_row(size, tile):
+    height, width = size
+    s, args = convolution(3, height, width, 4, 1, images=2)
+    x, _, y = args
+    copy = s.cache_read(
+        x,
+        "local",
+        y,
+        pad="nan",
+        axes=lambda n, c, *o: (n, ravel_index(o, size) // tile, c, ravel_index(o, size) % tile),
+    )
+    core = s.cache_write(
+        y, "local", axes=lambda n, k, *o: (n, k, ravel_index(o, size) // tile, ravel_index(o, size) % tile)
+    )
+    assert [int(e) for e in copy.shape] == [2, -(-height * width // tile), 3, tile]
+    *_, i, j = s[y].loops
+    at, _ = s[y].split(s[y].fuse(i, j), factor=tile)
+    s[core].compute_at(s[y], at)
+    assert f"x.local[n, {at.name}, c, i_j" in str(s) or tile == 1 or height * width <= tile
+    a, b = small(2, 3, height, width), small(4, 3, 1, 1)
+    for found in results(s, args, (a, b), (2, 4, height, width)):
+        np.testing.assert_array_equal(found, convolved(a, b))
+
+
+@pytest.mark.parametrize("images", [2, None])
+def test_rows_of_sums_as_long_as_those_of_what_they_read_are_one_axis(images):
+    s, args = convolution(images=images or te.var("n"))
+    x, _, y = args
+    s.cache_read(x, "local", y, pad=0, axes="lambda n, c, i, j: (n, c, i * 9 + j)")
+    core = s.cache_write(y, "local", axes="lambda n, k, i, j: (n, k, i * 9 + j)")
+    s[core].split(s[core].loops[2], 8, tail="round_up")
+    assert "if " not in str(s).split("y.local")[1]
+    a, b = small(2, 3, 7, 9), small(4, 3, 3, 3)
+    for found in results(s, args, (a, b), (2, 4, 5, 7)):
+        np.testing.assert_array_equal(found, convolved(a, b))
+
+
+def test_positions_at_a_stride_come_to_stand_side_by_side():
+    x, w = te.placeholder((2, 23), name="x"), te.placeholder((5, 2, 3), name="w")
+    c, r = te.reduce_axis((0, 2), name="c"), te.reduce_axis((0, 3), name="r")
+    y = te.compute((5, 11), lambda k, o: te.sum(x[c, o * 2 + r] * w[k, c, r], axis=[c, r]), name="y")
+    s = lw.create_schedule(y)
+    copy = s.cache_read(x, "local", y, pad=0, axes=lambda c, i: (c, i % 2, i // 2))
+    assert "x.local[c, r % 2, o + r // 2]" in str(s)
+    assert [int(e) for e in copy.shape] == [2, 2, 12]
+    a, b = small(2, 23), small(5, 2, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(a, 3, axis=1)[:, ::2]
+    for found in results(s, [x, w, y], (a, b), (5, 11)):
+        np.testing.assert_array_equal(found, np.einsum("cor,kcr->ko", windows, b))
+
+
+@pytest.mark.parametrize("extents", [(1, 1), (1, 5), (3, 1), (3, 5)])
+def test_elements_that_are_none_of_the_tensor_hold_the_pad(extents):
+    m, n = extents
+    A = te.placeholder(extents, name="A")
+    B = te.compute(extents, lambda i, j: A[i, j], name="B")
+    s = lw.create_schedule(B)
+    copy = s.cache_read(A, "global", B, pad=5, axes=f"lambda i, j: ((i * {n + 2} + j) // 4, (i * {n + 2} + j) % 4)")
+    rows, axes = int(copy.shape[0]), copy.op.axis
+    held = te.compute(
+        (rows, 4), lambda *i: substitute(copy.op.body[0], {a.var: index.var for a, index in zip(axes, i, strict=True)})
+    )
+    a, wanted = small(m, n), np.full(rows * 4, 5, np.float32)
+    for i in range(m):
+        wanted[i * (n + 2) : i * (n + 2) + n] = a[i]
+    for found in results(lw.create_schedule(held), [A, held], (a,), (rows, 4)):
+        np.testing.assert_array_equal(found.ravel(), wanted)
+
+
+def test_random_axes_of_copies_and_sums_change_no_result():
+    rng = np.random.default_rng(0)
+    maps = (
+        "lambda i, j: (j, i)",
+        "lambda i, j: (i * {n} + j,)",
+        "lambda i, j: ((i * {n} + j) // {t}, (i * {n} + j) % {t})",
+        "lambda i, j: (j // {t}, i, j % {t})",
+        "lambda i, j: (i % 2, i // 2 * {n} + j)",
+        "lambda i, j: (i % 2, j % {t}, i // 2, j // {t})",
+    )
+    written = 0
+    for _ in range(25):
+        m, n, k, t = (int(e) for e in rng.integers(1, 9, 4))
+        first = str(rng.choice(maps)).format(n=n + int(rng.integers(0, 3)), t=t)
+        second = str(rng.choice(maps)).format(n=n, t=t)
+        s, args = followed_product(m, n, k)
+        s.cache_read("C", "local", "D", pad=0, axes=first)
+        with suppress(lw.ScheduleError):  # where elements between those of C would read beyond the ends of A
+            s.cache_write("C", "local", axes=second)
+            written += 1
+        a, b = small(m, k), small(k, n)
+        for found in results(s, args, (a, b), (m, n)):
+            np.testing.assert_array_equal(found, a @ b + 1, err_msg=f"{first} {second} {m} {n} {k}")
+    assert written > 5
+
+
+def followed_product(m, n, k):
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    D = te.compute((m, n), lambda i, j: C[i, j] + 1.0, name="D")
+    return lw.create_schedule(D), [A, B, D]
+
+
+def test_a_trace_with_axes_is_replayed():
+    s, (x, _, y) = convolution()
+    s.cache_read(x, "local", y, pad=0, axes=lambda n, c, i, j: (n, c, i * 9 + j))
+    s.cache_write(y, "local", axes=lambda n, k, i, j: (n, k, i * 9 + j))
+    again = lw.create_schedule(y)
+    again.replay(lw.Trace.from_json(s.trace.to_json()))
+    assert str(again) == str(s)
