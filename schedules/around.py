@@ -3,7 +3,8 @@ general rules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from ..base.target import Target
 from ..lowering.schedule import Schedule, create_schedule
@@ -49,3 +50,14 @@ def schedule_around_sums(
     """
     schedule, main = schedule_around(anchor, outputs, [sums, *keep], target)
     return schedule, schedule.cache_write(sums, "local") if main is sums else sums, main
+
+
+def sums_over(schedule: Schedule, sums: Tensor, main: Tensor, axes: Callable[..., Any]) -> Tensor:
+    """Compute sums in memory of their own, over other axes, given by an index map; gives what is computed.
+
+    They are read from there by ``main``, the stage to tile, which may be the sums themselves.
+    """
+    core = schedule.cache_write(sums, "local", axes=axes)
+    if main is not sums:
+        schedule[sums].compute_inline()
+    return core

@@ -1,7 +1,7 @@
 """Schedules of sums of products: register tiles, and where what is fused after an anchor is computed.
 
-An anchor here is a copy of a ``core``, the stage that sums, whose columns are in tiles: ``core[…, row, tile, column]``.
-What follows the anchor is computed tile by tile, while the tile's sums are in cache.
+The stage that sums, the ``core``, has its columns in tiles: ``core[…, row, tile, column]``. What follows is computed
+tile by tile, while the tile's sums are in cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from ..base.target import Target
 from ..ir.constants import const_int
 from ..lowering.schedule import LoopView, Schedule, StageView
 from ..te.tensor import Tensor
-from .around import schedule_around
 from .blocks import MANY_TASKS, bytes_of
 from .register_tile import RegisterTile
 
@@ -20,13 +19,20 @@ PACKED_USES = 4
 """Columns that are used by so many blocks of rows are worth copying together."""
 
 
-def schedule_core(schedule: Schedule, core: Tensor, tile: RegisterTile, unroll: Sequence[LoopView] = ()) -> None:
-    """Keep a tile of the core in registers while the reductions run; ``unroll`` names reductions to unroll."""
+def schedule_core(
+    schedule: Schedule, core: Tensor, tile: RegisterTile, unroll: Sequence[LoopView] = (), in_tiles: bool = True
+) -> None:
+    """Keep a tile of the core in registers while the reductions run: its last axes are rows, tiles and columns, or, if
+    not ``in_tiles``, rows and columns, which are rounded up. ``unroll`` names reductions to unroll."""
     stage = schedule[core]
-    *outer, row, at, column = stage.loops[: core.ndim]
-    reductions = stage.loops[core.ndim :]
-    vector, lane = stage.split(column, factor=tile.lanes)
+    spatial, reductions = stage.loops[: core.ndim], stage.loops[core.ndim :]
+    *outer, row = spatial[:-2] if in_tiles else spatial[:-1]
     row_outer, row_inner = stage.split(row, factor=tile.rows)
+    if in_tiles:
+        at, column = spatial[-2:]
+    else:
+        at, column = stage.split(spatial[-1], factor=tile.columns, tail="round_up")
+    vector, lane = stage.split(column, factor=tile.lanes)
     stage.reorder(*outer, row_outer, at, *reductions, row_inner, vector, lane)
     stage.vectorize(lane)
     stage.unroll(vector)
@@ -36,35 +42,23 @@ def schedule_core(schedule: Schedule, core: Tensor, tile: RegisterTile, unroll: 
 
 
 def schedule_product(
-    anchor: Tensor,
-    core: Tensor,
-    panels: Tensor,
-    batch: int,
-    pack: bool,
-    outputs: Sequence[Tensor],
-    tile: RegisterTile,
-    target: Target,
-    keep: Sequence[Tensor] = (),
-) -> Schedule:
-    """Schedule ``core[…, row, tile, column] = Σ factor[…, row, k] · panels[batch…, tile, k, column]``.
+    schedule: Schedule, main: Tensor, core: Tensor, panels: Tensor, pack: bool, tile: RegisterTile, target: Target
+) -> None:
+    """Schedule ``core[n, row, tile, column] = Σ factor[row, k] · panels[n, tile, k, column]``, which ``main`` reads.
 
-    The anchor's axes are some outer ones, of which the first ``batch`` are those of the panels, the rows, and columns
-    as one or several axes. With ``pack``, panels have memory of their own, else they are read where they come from.
-    ``keep`` are stages that the caller schedules.
+    The axes of that are n, the rows, and columns as one or several axes. With ``pack``, panels have memory of their
+    own, else they are read where they come from.
     """
-    schedule, main = schedule_around(anchor, outputs, [core, panels, *keep], target)
     stage = schedule[main]
-    axes = core.ndim - 3
-    outer, row = stage.loops[:axes], stage.loops[axes]
-    columns = stage.fuse(*stage.loops[axes + 1 : main.ndim])
-    at, column = stage.split(columns, factor=tile.columns)
+    n, row, *columns = stage.loops[: main.ndim]
+    at, column = stage.split(stage.fuse(*columns), factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)
     block, row = stage.split(row, factor=tile.rows)
     stage.vectorize(lane)
-    tiles = const_int(core.shape[-2]) or MANY_TASKS
-    if tiles >= MANY_TASKS or (const_int(core.shape[-3]) or MANY_TASKS) <= tile.rows:
-        stage.reorder(*outer[:batch], at, *outer[batch:], block, row, vector, lane)
-        tasks = stage.fuse(*outer[:batch], at)
+    rows, tiles = (const_int(extent) or MANY_TASKS for extent in core.shape[1:3])
+    if tiles >= MANY_TASKS or rows <= tile.rows:
+        stage.reorder(n, at, block, row, vector, lane)
+        tasks = stage.fuse(n, at)
         schedule[core].compute_at(stage, block)
         if pack and _fits(panels, target):
             schedule[panels].compute_at(stage, tasks)
@@ -73,8 +67,8 @@ def schedule_product(
         elif pack:
             _pack_at_root(schedule[panels], tile)
     else:
-        stage.reorder(*outer, block, at, row, vector, lane)
-        tasks = stage.fuse(*outer, block)
+        stage.reorder(n, block, at, row, vector, lane)
+        tasks = stage.fuse(n, block)
         schedule[core].compute_at(stage, at)
         if pack:
             _pack_at_root(schedule[panels], tile)
@@ -82,7 +76,6 @@ def schedule_product(
         schedule[panels].compute_inline()
     stage.parallel(tasks)
     schedule_core(schedule, core, tile)
-    return schedule
 
 
 def _fits(panels: Tensor, target: Target) -> bool:

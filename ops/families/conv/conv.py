@@ -2,9 +2,9 @@
 
 y[n, k, o…] = Σ x[n, k // (K/G) · C/G + c, o·stride + r·dilation - pad] · w[k, c, r…]   over c < C/G and window r
 
-In whatever layouts the tensors are. One strategy serves all ranks. Its implementations, but for the one by definition,
-stand in files of their own: ``flat``, ``pointwise`` and ``filter_vectors`` for N, C, …; ``channels_last`` for N, …, C;
-``batch_last`` for …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
+In whatever layouts the tensors are: ``definition``. One strategy serves all ranks. Its implementations, but for the one
+with the default schedule, stand in files of their own: ``flat``, ``pointwise`` and ``filter_vectors`` for N, C, …;
+``channels_last`` for N, …, C; ``batch_last`` for …, C, N; ``nchwc`` for blocked channels; ``depthwise``; ``int8``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypedDict, Unpack, cast
 
-from .... import te
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.layout import Layout, source_index
 from ....graph.node import Call, Constant, Node, tensor_of
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
-from ....ir.expr import Axis, Expr
-from ....ir.makers import as_index
-from ....te.tensor import Tensors
-from ...definition.accumulate import accumulator, is_byte, narrowed, product_dtype, widened
+from ....ir.expr import Expr
+from ...definition.accumulate import accumulator, is_byte, product_dtype
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import elements, moved, multiplied
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
@@ -36,7 +32,6 @@ from ..window import (
     check_ranks,
     checked_layout,
     known_window,
-    padded,
     rank_in,
     resolve_padding,
     spatial_axes,
@@ -46,6 +41,7 @@ from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
 from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_candidates
 from .channels_last import add_channels_last
+from .definition import definition
 from .depthwise import add_depthwise, axes_of_rows
 from .filter_vectors import add_filter_vectors, filter_vector_candidates
 from .flat import add_flat
@@ -129,32 +125,6 @@ CONVS = {1: (CONV1D, Conv1DAttrs), 2: (CONV2D, Conv2DAttrs), 3: (CONV3D, Conv3DA
 """By the number of spatial axes."""
 
 
-# Compute: the definition, in any layouts
-
-
-def _direct(attrs: ConvAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x, weight = inputs
-    kind = tensor_argument(result, "result")
-    axes = spatial_axes(attrs.rank)
-    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
-    source = padded(x, attrs.data, attrs.padding, "conv.padded")
-    extents = attrs.kernel.extents(weight.shape)
-    filters_per_group = (const_int(extents["O"]) or 0) // attrs.groups
-    c = te.reduce_axis((0, extents["I"]), name="c")
-    taps = [te.reduce_axis((0, extents[axis]), name=f"r{d}") for d, axis in enumerate(axes)]
-
-    def element(*index: Axis) -> Expr:
-        n, k, *o = source_index([as_index(i) for i in index], data, attrs.out)
-        channel = c if attrs.groups == 1 else k // filters_per_group * extents["I"] + c
-        position = (i * s + tap * d for i, s, tap, d in zip(o, attrs.strides, taps, attrs.dilation, strict=True))
-        value = source[source_index((n, as_index(channel), *position), attrs.data, data)]
-        factor = weight[source_index([as_index(i) for i in (k, c, *taps)], attrs.kernel, kernel)]
-        return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=[c, *taps])
-
-    sums = te.compute(kind.shape, element, name="conv")
-    return narrowed(sums, kind.dtype, "conv.narrow")
-
-
 # Strategy
 
 EFFICIENCY = 0.15
@@ -166,7 +136,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     problem = ConvProblem.of(attrs, inputs, result, target)
     products = problem.reduction_extent * elements(problem.result)
     cost = multiplied(products, problem.dtype, target, EFFICIENCY) + moved(problem.types)
-    strategy.add_implementation(_direct, schedule_default, "conv.direct", cost=cost)
+    strategy.add_implementation(definition, schedule_default, "conv.direct", cost=cost)
     if problem.is_filled_up:
         add_filter_vectors(strategy, problem)
         return strategy

@@ -23,16 +23,15 @@ from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely
-from ....schedules.register_tile import register_tile
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
 from ...definition.strategy import Compute, OpStrategy, ScheduleFunction, Stages
 from ..byte_words import BYTES, ByteProduct, count_words, word
 from ..window import spatial_axes
 from .attrs import ConvAttrs
-from .flat import Flat, Pointwise, Shifted, Terms
+from .definition import DefinedStages, Terms, definition
+from .flat import Flat, Pointwise, Shifted
 from .problem import ConvProblem
-from .stages import ConvStages
 
 LEAST_CHANNELS = 3
 """Words of fewer channels, the rest filled up with zeros, are slower than one product a channel."""
@@ -54,28 +53,35 @@ def in_words(weight: Constant, rank: int) -> tuple[Constant, str]:
 
 @dataclass(frozen=True, slots=True)
 class ByteStages(Stages):
-    """The flattened convolution, the words of the filters, if they are made here, and the sum of each filter's weights,
+    """The convolution of words, the words of the filters, if they are made here, and the sum of each filter's weights,
     if it is needed."""
 
-    flat: ConvStages
+    flat: DefinedStages
     words: Tensor | None = None
     filter_sums: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ByteConv:
-    """A flattened convolution of words of ``channels`` bytes a group, or of single channels widened to int32."""
+    """A flattened convolution of words of bytes, or of single channels widened to int32."""
 
-    flat: Pointwise | Shifted
-    channels: int
+    made: Pointwise | Shifted
     in_words: bool
-    packed: bool
+
+    @property
+    def problem(self) -> ConvProblem:
+        return self.made.flat.problem
+
+    @property
+    def packed(self) -> bool:
+        """Whether the words of the filters lie ready."""
+        return not self.problem.has_plain_kernel
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ByteStages:
         x, weight = inputs
         if not self.in_words:
-            wide = Terms(_widened, lambda value, factor: value * _widened(factor))
-            made = self.flat.compute_terms(attrs, inputs, result, wide)
+            wide = Terms(_widened, lambda value, factor: value * _widened(factor), lambda total, _: total)
+            made = definition(attrs, inputs, result, wide)
             return ByteStages(made.result, made)
         product = ByteProduct(weight.dtype, x.dtype)
         sums = _filter_sums(weight)
@@ -85,42 +91,45 @@ class ByteConv:
 
         terms = Terms(product.right_word, lambda value, factor: product.multiply(factor, value), finish)
         words = self._filter_words(weight)
-        made = self.flat.compute_terms(attrs, (self._channel_words(x, attrs.groups), words), result, terms)
+        of_words = replace(attrs, kernel_layout=str(self.problem.plain_kernel))
+        made = definition(of_words, (self._channel_words(x, attrs.groups), words), result, terms)
         return ByteStages(made.result, made, None if self.packed else words, sums if product.shifted else None)
 
     def _channel_words(self, x: Tensor, groups: int) -> Tensor:
-        count = count_words(self.channels)
+        channels = self.problem.group_channels
+        count = count_words(channels)
 
         def element(n: Axis, w: Axis, *place: Axis) -> Expr:
-            first = w // count * self.channels
-            return word(lambda c: x[(n, first + c, *place)], w % count, self.channels)
+            first = w // count * channels
+            return word(lambda c: x[(n, first + c, *place)], w % count, channels)
 
         return te.compute((x.shape[0], groups * count, *x.shape[2:]), element, name="conv.words")
 
     def _filter_words(self, weight: Tensor) -> Tensor:
         """[K, words, window…]"""
+        channels = self.problem.group_channels
 
         def element(k: Axis, w: Axis, *taps: Axis) -> Expr:
             if self.packed:
-                return word(lambda c: weight[(k, w, *taps, c - w * BYTES)], as_index(w), self.channels)
-            return word(lambda c: weight[(k, c, *taps)], as_index(w), self.channels)
+                return word(lambda c: weight[(k, w, *taps, c - w * BYTES)], as_index(w), channels)
+            return word(lambda c: weight[(k, c, *taps)], as_index(w), channels)
 
-        window = weight.shape[2 : 2 + self.flat.flat.attrs.rank]
-        return te.compute((weight.shape[0], count_words(self.channels), *window), element, name="conv.filters")
+        window = weight.shape[2 : 2 + self.problem.rank]
+        return te.compute((weight.shape[0], count_words(channels), *window), element, name="conv.filters")
 
     def schedule(self, attrs: ConvAttrs, anchor: ByteStages, outputs: Tensors, target: Target) -> Schedule:
         words, sums = anchor.words, anchor.filter_sums
         keep = [tensor for tensor in (words, sums) if tensor is not None]
-        schedule = self.flat.schedule_terms(anchor.flat, outputs, target, keep)
+        schedule = self.made.schedule_sums(anchor.flat, outputs, target, keep)
         if words is not None:
             schedule_freely(schedule, schedule[words].name, target)
         if sums is not None:
-            _schedule_sums(schedule, sums, self.channels * math.prod(self.flat.flat.window), target)
+            _schedule_sums(schedule, sums, self.problem.reduction_extent, target)
         return schedule
 
     def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
         """The compute and the schedule with the tile of a tuning record, as the convolution of words has it."""
-        made = replace(self, flat=self.flat.with_config(config))
+        made = replace(self, made=self.made.with_config(config))
         return made.compute, made.schedule
 
 
@@ -161,12 +170,8 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     channels = problem.group_channels
     in_words = packed or channels >= LEAST_CHANNELS
-    flat = Flat(problem.attrs, problem.window, outputs, problem.filters)
     factors = (count_words(channels) if in_words else channels) * math.prod(problem.window)
-    tile = register_tile(flat.group_filters, flat.positions, problem.target, problem.dtype, factors, divides=True)
-    inner = Pointwise(flat, tile, pack=True) if flat.pointwise else Shifted(flat, tile)
-    made = ByteConv(inner, channels, in_words, packed)
-    name = "conv.bytes_pointwise" if flat.pointwise else "conv.bytes_shifted"
-    strategy.add_implementation(
-        made.compute, made.schedule, name, 20 if flat.pointwise else 15, configure=made.configure
-    )
+    flat = Flat.of(problem, outputs, factors)
+    made = ByteConv(Pointwise(flat, pack=True) if problem.is_pointwise else Shifted(flat), in_words)
+    name, plevel = ("conv.bytes_pointwise", 20) if problem.is_pointwise else ("conv.bytes_shifted", 15)
+    strategy.add_implementation(made.compute, made.schedule, name, plevel, configure=made.configure)
