@@ -7,9 +7,8 @@ operators fused around, gives values by these names, and the function's later st
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from ..base.brief import BriefRepr
@@ -19,7 +18,21 @@ from ..te.tensor import Tensor
 DecisionValue: TypeAlias = bool | int | str
 V = TypeVar("V", bool, int, str)
 
-NONE_DECIDED: Mapping[str, DecisionValue] = MappingProxyType({})
+
+class _NoneDecided(Mapping[str, DecisionValue]):
+    """No values at all. Unlike a proxy of a dict, it can be pickled; unlike a dict, nobody can add to it."""
+
+    def __getitem__(self, name: str) -> DecisionValue:
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+NONE_DECIDED: Mapping[str, DecisionValue] = _NoneDecided()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -124,7 +124,7 @@ class IndexMap:
         return count == 0 or len(np.unique(places, axis=1).T) == count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Inverse:
     """The ``indices`` of an element, by its place, and by ``numbers``, variables that stand for sums of indices whose
     digits the place has: what indices are made of is best simplified before the digits of these are put in."""
@@ -208,7 +208,7 @@ def _expr(node: ast.expr, variables: dict[str, Var], source: str) -> Expr:
             raise ScheduleError(f"an index map is made of its indices, integers, + - * // and %, found {source!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Digit:
     """``(of // low) % (high // low)`` of an index, or of a sum; without a ``high``, ``of // low``."""
 
