@@ -86,11 +86,14 @@ def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
             return _OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
 
 
-def divisibility(extent: Extent) -> str | None:
-    """What ``0 - a % b`` asks for by not being negative, in words: that b divides a. None for any other extent."""
+def demand(extent: Extent) -> str | None:
+    """What an extent asks for by not being negative, in words: ``0 - a % b`` that b divides a, and
+    ``0 - max(a - b, b - a)`` that a and b are equal. None for any other extent."""
     match extent:
         case Formula("-", 0, Formula("%", whole, part)):
             return f"{whole} should be a multiple of {part}"
+        case Formula("-", 0, Formula("max", Formula("-", a, b), Formula("-", c, d))) if (a, b) == (d, c):
+            return f"{a} should be {b}"
         case _:
             return None
 

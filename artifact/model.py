@@ -217,7 +217,8 @@ def slots_of(
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledModel(BriefRepr):
     """All of a model. The entry's argument slots are the addresses of inputs, outputs, constants, intermediates, slices
-    of these, then the values of ``dims``, the dimensions that each run may choose: ``slots_of`` puts them in order.
+    of these, then the values of ``dims``, the dimensions that each run may choose, and of ``derived``, what functions
+    take as dimensions of theirs and is computed from these: ``slots_of`` puts them in order.
 
     ``least`` are the dimensions that may not be just any number. ``extents`` are those of the model's values that
     several dimensions decide: none may come out negative. ``alternatives`` are functions of other implementations, by
@@ -228,6 +229,7 @@ class CompiledModel(BriefRepr):
     name: str
     target: Target
     dims: tuple[str, ...]
+    derived: tuple[Extent, ...]
     least: tuple[Least, ...]
     extents: tuple[Extent, ...]
     inputs: tuple[TensorSpec, ...]
@@ -253,7 +255,8 @@ class CompiledModel(BriefRepr):
         values = (self.inputs, self.outputs, self.constants, self.intermediates, self.slices)
         first = sum(map(len, values))
         own = step.call.operands[len(step.call.operands) - len(step.function.dims) :]
-        return {name: dims[self.dims[slot - first]] for name, slot in zip(step.function.dims, own, strict=True)}
+        numbers = (*self.dims, *self.derived)
+        return {name: evaluate(numbers[slot - first], dims) for name, slot in zip(step.function.dims, own, strict=True)}
 
     def arena(self, dims: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
         """The offsets of the intermediates and of the slices for these dimensions, and the size of the arena, in

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..artifact.extents import Extent, divisibility, extent_of
+from ..artifact.extents import Extent, demand, extent_of
 from ..base.errors import ModelError
 from ..graph.node import Call, Function, Var
 from ..graph.types import TensorType, Type, leaf_types
@@ -47,16 +47,18 @@ def position_name(number: int) -> str:
     return f"n{number}"
 
 
-def by_position(symbols: Iterable[Symbol]) -> dict[Symbol, Symbol]:
-    """New symbols, named by position, in place of these."""
+def by_position(symbols: Iterable[Expr]) -> dict[Expr, Symbol]:
+    """New symbols, named by position, in place of these, or of other extents."""
     return {symbol: index_var(position_name(number)) for number, symbol in enumerate(symbols)}
 
 
-def renamed(kind: Type, symbols: Mapping[Symbol, Symbol]) -> Type:
-    """A tensor's type with other symbols; other types stay as they are."""
-    if not isinstance(kind, TensorType) or not symbols:
+def renamed(kind: Type, extents: Mapping[Expr, Expr]) -> Type:
+    """A tensor's type with other extents in place of dimensions, or of whole extents; other types stay as they are."""
+    if not isinstance(kind, TensorType) or not extents:
         return kind
-    return TensorType(tuple(substitute(extent, symbols) for extent in kind.shape), kind.dtype)
+    symbols = {symbol: extent for symbol, extent in extents.items() if isinstance(symbol, Symbol)}
+    shape = (extents[e] if e in extents else simplify(substitute(e, symbols)) for e in kind.shape)
+    return TensorType(tuple(shape), kind.dtype)
 
 
 def with_batch_size(kind: Type, function: Function) -> Type:
@@ -102,6 +104,6 @@ def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Ex
         for check in op_of(call).asked_of_extents(call):
             if prove(check < 0, facts):
                 types = ", ".join(str(a.type) for a in call.args)
-                raise ModelError(f"{call.op.name}({types}): {divisibility(extent_of(check, names))}")
+                raise ModelError(f"{call.op.name}({types}): {demand(extent_of(check, names))}")
             found[check] = None
     return tuple(extent_of(e, names) for e in found if not prove(as_index(e) >= 0, facts))

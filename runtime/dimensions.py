@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..artifact.extents import Extent, Formula, divisibility, evaluate
+from ..artifact.extents import Extent, Formula, demand, evaluate
 from ..artifact.model import CompiledModel, TensorSpec
 from ..base.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
@@ -22,10 +22,12 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the shapes of one set of inputs come to: the values of the dimensions, the shapes of the outputs, where each
-    intermediate lies in the arena, and the size of that."""
+    """What the shapes of one set of inputs come to: the values of the dimensions, and of the extents that are derived
+    from them for functions; the shapes of the outputs; where each intermediate lies in the arena, and the size of
+    that."""
 
     dims: tuple[int, ...]
+    derived: tuple[int, ...]
     outputs: tuple[Shape, ...]
     offsets: tuple[int, ...]
     arena_bytes: int
@@ -63,14 +65,15 @@ def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
             raise RuntimeArgumentError(f"{model.name}: {least.demand}, found {found}")
     for extent in model.extents:
         if (number := _evaluate(model, extent, dims)) < 0:
-            if (wanted := divisibility(extent)) is not None:
+            if (wanted := demand(extent)) is not None:
                 raise RuntimeArgumentError(f"{model.name}: {wanted}, found {_shown(_known(extent, dims))}")
             raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} gives a tensor the extent {number}")
     outputs = tuple(tuple(_evaluate(model, e, dims) for e in spec.shape) for spec in model.outputs)
     offsets, size = model.arena(dims)
     if size > MAX_BYTES:
         raise RuntimeArgumentError(f"{model.name}: for {_shown(dims)} it needs {size} bytes of memory, more than 2**47")
-    return Plan(tuple(dims[name] for name in model.dims), outputs, offsets, size)
+    derived = tuple(_evaluate(model, extent, dims) for extent in model.derived)
+    return Plan(tuple(dims[name] for name in model.dims), derived, outputs, offsets, size)
 
 
 def plan_text(model: CompiledModel, plan: Plan) -> str:

@@ -198,7 +198,7 @@ class Executor:
                 raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
         arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         places = [arena + offset for offset in plan.offsets]
-        slots = slots_of((), self._loaded.constant_addresses, places, plan.dims)
+        slots = slots_of((), self._loaded.constant_addresses, places, (*plan.dims, *plan.derived))
         self._fixed = struct.pack(f"{len(slots)}q", *slots)
         self._outputs = [
             (_allocator(shape, kind), shape, kind) for shape, kind in zip(plan.outputs, self._kinds, strict=True)

@@ -185,6 +185,7 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "inputs": [s.to_json() for s in model.inputs],
         "outputs": [s.to_json() for s in model.outputs],
         "dims": model.dims,
+        "derived": [extent_json(extent) for extent in model.derived],
         "least": [asdict(least) for least in model.least],
         "extents": [extent_json(extent) for extent in model.extents],
         "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
@@ -248,6 +249,7 @@ class _Content:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     dims: tuple[str, ...]
+    derived: tuple[Extent, ...]
     least: tuple[Least, ...]
     extents: tuple[Extent, ...]
     intermediates: tuple[tuple[Extent, int, int], ...]
@@ -271,6 +273,7 @@ def _read(file: SectionFile) -> CompiledModel:
         content.name,
         content.target,
         content.dims,
+        content.derived,
         content.least,
         content.extents,
         content.inputs,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ...artifact.extents import divisibility
+from ...artifact.extents import demand
 from ...artifact.model import CompiledModel, slots_of
 from ...base.target import Target
 from ..entry import CODE_BITS
@@ -173,7 +173,8 @@ def _emit_run(
     weights = body.builder.load(body.field(context, 3), typ=PTR)
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
     places = [body.at(arena, offset) for offset in offsets]
-    code = body.call(ENTRY, [context, body.slots(slots_of(tensors, constants, places, dims))])
+    numbers = [*dims, *(emitter.value(extent) for extent in model.derived)]
+    code = body.call(ENTRY, [context, body.slots(slots_of(tensors, constants, places, numbers))])
     meanings = {
         (step << CODE_BITS) | low: messages.number(f"{call.function.name}: {text}")
         for step, call in enumerate(model.steps, 1)
@@ -191,7 +192,7 @@ def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, mess
         refused = body.builder.icmp_signed("!=" if least.exactly else "<", emitter.value(least.dim), number)
         body.leave_if(refused, messages.number(least.demand))
     for extent in model.extents:
-        text = divisibility(extent) or f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
+        text = demand(extent) or f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
         body.leave_if(_is_negative(body, emitter.value(extent)), messages.number(text))
 
 

@@ -11,13 +11,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ...base.errors import InternalError
 from ...graph.node import Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.structural import graph_hash
+from ...ir.constants import const_int
+from ...ir.expr import Binary, Expr
+from ...ir.visit import free_vars, walk
 from ...ops.definition.registry import op_of
-from ..symbols import Symbol, by_position, renamed, symbols_of
+from ..symbols import Symbol, by_position, extents_of, renamed, symbols_of
 from .partition import Group
 
 MAX_NAME = 80
+NOT_LINEAR = ("//", "%", "min", "max")
+"""Operators of extents that are no sums of products."""
 
 
 def is_inlined_constant(node: Node) -> bool:
@@ -25,30 +31,71 @@ def is_inlined_constant(node: Node) -> bool:
     return isinstance(node, Constant) and node.value.size == 1
 
 
-def symbols_of_group(group: Group) -> tuple[Symbol, ...]:
-    """The symbolic dimensions of a group, in the order in which the names of its function number them."""
-    return symbols_of(node.type for node in (*group.inputs, *group.calls))
+def names_of(dimensions: Mapping[Expr, Symbol]) -> dict[str, Expr]:
+    """What the dimensions of a closed function stand for, by their names."""
+    return {symbol.name: extent for extent, symbol in dimensions.items()}
 
 
-def as_function(group: Group, batch: Iterable[Symbol] = (), batch_size: int | None = None) -> Function:
-    """A group as a closed function, with all named by position, so that equal groups print alike. ``batch`` are the
-    dimensions that count samples, and ``batch_size`` how many, as for the function that the group is of."""
-    symbols = by_position(symbols_of_group(group))
+def as_function(
+    group: Group, batch: Iterable[Symbol] = (), batch_size: int | None = None
+) -> tuple[Function, dict[str, Expr]]:
+    """A group as a closed function, with all named by position, so that equal groups print alike; and the extents that
+    its dimensions stand for, by name. ``batch`` are the dimensions that count samples, and ``batch_size`` how many, as
+    for the function that the group is of.
+
+    An extent of the inputs that is a quotient, a remainder, a minimum or a maximum becomes a dimension of its own, if
+    the group does not tell what it is computed from: so one function serves images of several sizes.
+    """
+    samples = frozenset(batch)
+    if batch_size is None:
+        own = by_position(_atoms(group))
+        function = _with_dimensions(group, own, samples, None)
+        if function is not None:
+            return function, names_of(own)
+    symbols = by_position(symbols_of(node.type for node in (*group.inputs, *group.calls)))
+    function = _with_dimensions(group, symbols, samples, batch_size)
+    if function is None:
+        raise InternalError(f"{function_name(group)} has other types with other names of its dimensions")
+    return function, names_of(symbols)
+
+
+def _atoms(group: Group) -> Iterable[Expr]:
+    """What the extents of a group's inputs are made of: dimensions, and extents that are no sums of their products."""
+    for extent in extents_of(node.type for node in group.inputs):
+        if any(isinstance(e, Binary) and e.op in NOT_LINEAR for e in walk(extent)):
+            yield extent
+        else:
+            yield from free_vars(extent)
+
+
+def _with_dimensions(
+    group: Group, dimensions: Mapping[Expr, Symbol], batch: frozenset[Symbol], batch_size: int | None
+) -> Function | None:
+    """The group with these dimensions; None if extents that are one in the group would be several."""
     params = {
-        node: Var(f"p{number}", renamed(node.type, symbols))
+        node: Var(f"p{number}", renamed(node.type, dimensions))
         for number, node in enumerate(n for n in group.inputs if not is_inlined_constant(n))
     }
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
         args = tuple(_inside(a, made) for a in call.args)
         made[call] = (
-            op_of(call)(*args, attrs=call.attrs) if symbols else replace(call, args=args, origin=(), value=None)
+            op_of(call)(*args, attrs=call.attrs) if dimensions else replace(call, args=args, origin=(), value=None)
         )
+    if not _same_extents(made):
+        return None
     outputs = tuple(made[o] for o in group.outputs)
     body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
-    samples = tuple(symbols[symbol] for symbol in batch if symbol in symbols)
+    samples = tuple(symbol for extent, symbol in dimensions.items() if not batch.isdisjoint(free_vars(extent)))
     size = batch_size if samples else None
     return Function(tuple(params.values()), body, function_name(group), batch=samples, batch_size=size)
+
+
+def _same_extents(made: Mapping[Node, Node]) -> bool:
+    """Whether each extent of the nodes is one and the same extent of what was made of them, and a number is itself."""
+    found: dict[Expr, Expr] = {}
+    pairs = zip(extents_of(n.type for n in made), extents_of(n.type for n in made.values()), strict=True)
+    return all(found.setdefault(old, new) is new and (new is old or const_int(old) is None) for old, new in pairs)
 
 
 def entry_symbol(function: Function) -> str:

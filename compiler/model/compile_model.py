@@ -102,6 +102,7 @@ def _assemble(
         name=name,
         target=settings.target,
         dims=tuple(dims.values()),
+        derived=plan.derived,
         least=least_extents(graph, dims),
         extents=checked_extents(graph, dims),
         inputs=tuple(tensor_spec(p.name, with_batch_size(p.type, graph), dims) for p in graph.params),

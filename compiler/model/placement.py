@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...artifact.extents import extent_of
+from ...artifact.extents import Extent, extent_of
 from ...artifact.model import Intermediate, Slice, StepResult, TensorSpec
 from ...base.aligned import aligned
 from ...base.errors import ModelError
 from ...base.mapped import in_memory
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type
+from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ..symbols import Symbol
@@ -26,10 +27,11 @@ from .views import View
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
     """The slot of each value, those of intermediates and of slices of them last, and behind them the slots of the
-    symbolic dimensions."""
+    symbolic dimensions, then of extents that are ``derived`` from them and are dimensions of functions."""
 
     slots: dict[Value, int]
-    dims: dict[Symbol, int]
+    dims: dict[Expr, int]
+    derived: tuple[Extent, ...]
     constants: tuple[npt.NDArray[Any], ...]
     intermediates: tuple[Intermediate, ...]
     slices: tuple[Slice, ...]
@@ -60,9 +62,11 @@ def place_values(
             slices.append(Slice(places[view.base], extent_of(view.begin, names)))
         else:
             slots[value] = slots[view.base]  # of what is not ours to place, a view has the same beginning
-    dims = {symbol: len(fixed) + len(lives) + len(slices) + number for number, symbol in enumerate(names)}
+    taken = dict.fromkeys([*names, *(extent for unit in units for extent in unit.symbols.values())])
+    dims = {extent: len(fixed) + len(lives) + len(slices) + number for number, extent in enumerate(taken)}
+    derived = tuple(extent_of(extent, names) for extent in taken if extent not in names)
     intermediates = (_intermediate(type_of(value), *life, names) for value, life in lives.items())
-    return Placement(slots, dims, tuple(constants.values()), tuple(intermediates), tuple(slices))
+    return Placement(slots, dims, derived, tuple(constants.values()), tuple(intermediates), tuple(slices))
 
 
 def _check_known(function: Function, units: Sequence[Unit]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...base.errors import ModelError
 from ...graph.node import Call, Function, ImportedValue, Node, Tuple, TupleGet, Var
 from ...graph.types import TensorType, leaf_types, leaves_of_field
-from ..fusion.closed_function import as_function, is_inlined_constant, symbols_of_group
+from ...ir.expr import Expr
+from ..fusion.closed_function import as_function, is_inlined_constant, names_of
 from ..fusion.partition import partition
-from ..symbols import Symbol, by_position, position_name, renamed, symbols_of
+from ..symbols import by_position, renamed, symbols_of
 
 Value: TypeAlias = tuple[Node, int]
 """A tensor in memory: an input, a constant, or tensor number k of those that a call's result is made of."""
@@ -19,11 +20,11 @@ Value: TypeAlias = tuple[Node, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """One function to run: what it reads, and what it writes. ``symbols`` are the dimensions of the model that the
+    """One function to run: what it reads, and what it writes. ``symbols`` are the extents in the model that the
     function's own symbolic dimensions stand for, by name."""
 
     function: Function
-    symbols: Mapping[str, Symbol]
+    symbols: Mapping[str, Expr]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     origin: tuple[str, ...]
@@ -44,11 +45,11 @@ def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Un
     own."""
     units = []
     for group in partition(function, unfused):
-        closed = as_function(group, function.batch, function.batch_size)
+        closed, dimensions = as_function(group, function.batch, function.batch_size)
         inputs = tuple(_value(n) for n in group.inputs if not is_inlined_constant(n))
         outputs = tuple(v for node in group.outputs for v in _outputs_of(node))
         origin = tuple(o for call in group.calls for o in call.origin)
-        units.append(Unit(closed, _named(symbols_of_group(group)), inputs, outputs, origin))
+        units.append(Unit(closed, dimensions, inputs, outputs, origin))
     written = {value for unit in units for value in unit.outputs}
     results: list[Value] = []
     body = function.body
@@ -64,13 +65,9 @@ def units_of(function: Function, unfused: Collection[str] = ()) -> tuple[list[Un
 def copy_of(value: Value) -> Unit:
     """The unit that makes another value of the same elements."""
     kind = type_of(value)
-    symbols = symbols_of([kind])
-    param = Var("p0", renamed(kind, by_position(symbols)))
-    return Unit(Function((param,), param, "copy"), _named(symbols), (value,), ((Var("copy", kind), 0),), ())
-
-
-def _named(symbols: Sequence[Symbol]) -> dict[str, Symbol]:
-    return {position_name(number): symbol for number, symbol in enumerate(symbols)}
+    symbols = by_position(symbols_of([kind]))
+    param = Var("p0", renamed(kind, symbols))
+    return Unit(Function((param,), param, "copy"), names_of(symbols), (value,), ((Var("copy", kind), 0),), ())
 
 
 def _value(node: Node) -> Value:

@@ -151,7 +151,7 @@ def check(run):
 
 
 def lowered(graph):
-    return lower_function(as_function(partition(graph)[0]), CompileSettings(TARGET), "main")[:2]
+    return lower_function(as_function(partition(graph)[0])[0], CompileSettings(TARGET), "main")[:2]
 
 
 def compiled(graph):

@@ -71,7 +71,7 @@ def test_serial_and_parallel_compiles_give_the_same_code():
 
 def test_functions_for_other_cache_sizes_are_kept_apart():
     target = lw.resolve_target("x86-64-v3")
-    function = as_function(partition(model())[0])
+    function = as_function(partition(model())[0])[0]
     keys = {function_key(function, CompileSettings(replace(target, l1_bytes=size))) for size in (32768, 49152)}
     assert len(keys) == 2
 

@@ -212,7 +212,7 @@ def test_equal_groups_are_equal_functions_whatever_is_around_them():
         return Function([X, Y], Tuple((nn.matmul(nn.add(a, b), W), *order)))
 
     def summed(function):
-        found = [as_function(g) for g in partition(function)]
+        found = [as_function(g)[0] for g in partition(function)]
         return {f.name: graph_hash(f) for f in found}["fused_add"]
 
     assert summed(branches(True)) == summed(branches(False))
@@ -229,7 +229,7 @@ def test_equal_groups_are_equal_functions_whatever_is_around_them():
 def test_reductions_of_several_stages_have_epilogues(make, oracle):
     x, body = np.random.default_rng(0).random((4, 8), np.float32), make(X)
     (group,) = partition(Function([X], body))
-    func, *_ = lower_function(as_function(group), CompileSettings(TARGET), "fused")
+    func, *_ = lower_function(as_function(group)[0], CompileSettings(TARGET), "fused")
     result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
     lw.interpret(outline_parallel(func))(x, result)
     np.testing.assert_allclose(result, oracle(x), rtol=1e-5)
@@ -364,7 +364,7 @@ def run(groups, function, feeds):
     """Results of a function by the interpreter, group by group."""
     values = dict(feeds)
     for group in groups:
-        closed = as_function(group)
+        closed = as_function(group)[0]
         func, *_ = lower_function(closed, CompileSettings(TARGET), closed.name)
         results = [np.empty(o.type.static_shape, np.float32) for o in group.outputs]
         lw.interpret(outline_parallel(func))(*(values[i] for i in group.inputs), *results)

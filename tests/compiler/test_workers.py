@@ -18,7 +18,7 @@ def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
     (group,) = partition(lw.Function((x,), lw.nn.relu(x)))
     worker = _Worker()
     try:
-        job = Job(as_function(group), CompileSettings(lw.resolve_target("native"), CodegenOptions(cache=False)))
+        job = Job(as_function(group)[0], CompileSettings(lw.resolve_target("native"), CodegenOptions(cache=False)))
         made = worker.compile(job.key, job)
         assert made.object
         worker._process.send_signal(signal.SIGINT)

@@ -23,7 +23,7 @@ def fused(body, feeds):
     """The one fused function of a graph, and its value by the interpreter."""
     (group,) = partition(Function(tuple(feeds), body))
     target = lw.resolve_target("llvm -mcpu=x86-64-v3")
-    func, *_ = lower_function(as_function(group), CompileSettings(target), "fused")
+    func, *_ = lower_function(as_function(group)[0], CompileSettings(target), "fused")
     result = np.empty(body.type.static_shape, body.type.dtype.to_numpy())
     lw.interpret(outline_parallel(func))(*[feeds[node] for node in group.inputs], result)
     return str(func), result
@@ -107,5 +107,5 @@ def test_elements_run_along_all_axes_whose_elements_are_neighbours():
 def test_a_second_pass_over_a_row_fetches_the_next_one_and_a_single_pass_does_not(ops):
     x, target = ops.var((1024, 1024)), lw.resolve_target("x86-64-v3")
     for made, fetches in ((argreduce.argmax(x, 1), True), (reduce.max(x, 1), False)):
-        func, *_ = lower_function(as_function(partition(Function((x,), made))[0]), CompileSettings(target), "fused")
+        func, *_ = lower_function(as_function(partition(Function((x,), made))[0])[0], CompileSettings(target), "fused")
         assert ("prefetch(" in str(func)) is fetches
