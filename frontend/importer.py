@@ -15,7 +15,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, Var
 from ..graph.types import GivenShape, TensorType, given_shapes
-from ..graph.visit import inputs, post_order, with_inputs
+from ..graph.visit import inputs, with_inputs
 from . import converters  # noqa: F401  enters them in the table
 from .fold import fold
 from .inlining import (
@@ -37,6 +37,7 @@ from .support import check_body, check_form, check_supported, opset_imports
 from .tensors import (
     Symbols,
     bind_dimensions,
+    bind_formulas,
     check_size,
     check_type_size,
     declared_extent,
@@ -68,14 +69,13 @@ def from_onnx(
     check_supported(proto)
     _check_sizes(proto.graph)
     params = _parameters(proto.graph, given_shapes(shapes))
-    importer = _Importer(model_functions(proto), folder)
+    importer = _Importer(model_functions(proto), folder, ShapeValues(params))
     importer.final.update(dict.fromkeys(params))
     scope = _Scope(proto.graph.initializer, opsets, {p.name: p for p in params})
     names = tuple(o.name for o in proto.graph.output)
     results = importer.run(scope, proto.graph.node, names)
     body = results[0] if len(results) == 1 else Tuple(tuple(results))
-    importer.shapes.check_unused(post_order(body))
-    return Function(params, body, name, names)
+    return Function(params, importer.shapes.as_data(body), name, names)
 
 
 def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var]:
@@ -90,6 +90,7 @@ def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var
     for i in fed:
         if i.name in shapes:
             bind_dimensions(i.type, f"input {i.name!r}", symbols, shapes[i.name])
+    bind_formulas(fed, symbols)
     return [Var(i.name, value_type(i.type, f"input {i.name!r}", symbols, shapes.get(i.name))) for i in fed]
 
 
@@ -138,8 +139,8 @@ class _Importer:
 
     functions: Mapping[FunctionKey, FunctionProto]
     folder: Path | None
+    shapes: ShapeValues
     final: dict[Node, None] = field(default_factory=dict)
-    shapes: ShapeValues = field(default_factory=ShapeValues)
 
     def run(self, scope: _Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Node]:
         """Convert the nodes that the wanted values need, and give these values."""

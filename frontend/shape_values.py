@@ -2,7 +2,7 @@
 
 A ``Shape`` whose extents are not all numbers gives a node that stands for them; calls on such nodes are evaluated here,
 as ``fold`` does it for constants. Converters that take a shape ask for the expressions. What is still in the graph in
-the end is used as data, which is not supported.
+the end is used as data: a call computes it then, from the extents of the model's inputs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..base.errors import ModelError
+from ..base.dtype import INT64
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
+from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.constants import const_int
 from ..ir.expr import Compare, Expr
 from ..ir.facts import NO_FACTS, Facts, prove
-from ..ir.makers import as_index
+from ..ir.makers import as_index, maximum, minimum
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
+from ..ops.families.open_extents import extents
+from ..ops.families.reshape import reshape
+from ..ops.families.unary import cast
 from .fold import MAX_ELEMENTS, table
 
 Extents = npt.NDArray[Any]
@@ -29,9 +33,11 @@ Extents = npt.NDArray[Any]
 
 
 class ShapeValues:
-    """The values of nodes that stand for such integers. Mutable: grows while a model is imported."""
+    """The values of nodes that stand for such integers. ``inputs`` are those of the model, which tell what its
+    dimensions are. Mutable: grows while a model is imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: Sequence[Node]) -> None:
+        self.inputs = inputs
         self._known: dict[Node, Extents] = {}
 
     def stand_for(self, extents: Sequence[Expr], scalar: bool = False) -> Node:
@@ -59,15 +65,23 @@ class ShapeValues:
         value = evaluate(call.attrs, known, kind)
         return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
 
-    def check_unused(self, nodes: list[Node]) -> None:
-        """Raises ``ModelError`` if one of the nodes of a finished graph stands for symbolic extents."""
-        for node in nodes:
-            if isinstance(node, Var) and node in self._known:
-                shown = ", ".join(map(str, self._known[node].ravel()))
-                raise ModelError(
-                    f"the model computes with its shapes in a way that is not supported while they are open ({shown}): "
-                    "give the shapes of its inputs by shapes="
-                )
+    def as_data(self, root: Node) -> Node:
+        """A finished graph in which calls compute what nodes stand for."""
+
+        done: dict[Node, Node] = {}
+        for node in post_order(root):
+            values = self._known.get(node)
+            computed = None if values is None else self._computed(values, tensor_of(node))
+            done[node] = with_inputs(node, tuple(done[n] for n in inputs(node))) if computed is None else computed
+        return done[root]
+
+    def _computed(self, values: Extents, kind: TensorType) -> Node | None:
+        numbers = [v for v in values.ravel() if not isinstance(v, bool)]
+        if len(numbers) < values.size or not kind.dtype.is_data_int:
+            return None
+        vector = extents(numbers, self.inputs)
+        shaped = vector if values.ndim == 1 else reshape(vector, values.shape)
+        return shaped if kind.dtype is INT64 else cast(shaped, str(kind.dtype))
 
     def _recorded(self, node: Node, extents: Extents) -> Node:
         simple = [_simplified(e) for e in extents.ravel()]
@@ -156,5 +170,8 @@ _TABLE: dict[str, Evaluate] = {
     "equal": _each(_equal),
     "where": _where,
     "prod": lambda attrs, args, kind: np.prod(args[0], axis=attrs.axes),
+    "minimum": _each(lambda a, b: minimum(as_index(a), as_index(b))),
+    "maximum": _each(lambda a, b: maximum(as_index(a), as_index(b))),
+    "negative": lambda attrs, args, kind: -args[0],
     "sum": lambda attrs, args, kind: np.sum(args[0], axis=attrs.axes),
 }

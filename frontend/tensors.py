@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
+from onnx import TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, ModelError
@@ -21,6 +21,7 @@ from ..graph.types import GivenShape, TensorType, tensor_type
 from ..ir.build import index_var
 from ..ir.constants import const_int
 from ..ir.expr import Expr
+from ..ir.extent_text import names_of_formula, parse_extent
 from ..ir.makers import as_index
 
 MAX_BYTES = 1 << 47
@@ -101,11 +102,26 @@ def _declared(proto: TypeProto, where: str) -> Any:
     return proto.tensor_type
 
 
+def bind_formulas(inputs: Sequence[ValueInfoProto], symbols: Symbols) -> None:
+    """Enter in ``symbols`` what dimensions are that are named by a formula over other dimensions, as ``past + 1``."""
+    dims = [dim for i in inputs for dim in _declared(i.type, f"input {i.name!r}").shape.dim]
+    texts = dict.fromkeys(text for dim in dims if isinstance(text := declared_extent(dim), str))
+    names = [text for text in texts if text.isidentifier()]
+
+    def dimension(name: str) -> Expr:
+        return symbols.setdefault(name, index_var(name))
+
+    for text in texts:
+        used = names_of_formula(text) if text not in names else None
+        if used is not None and used <= set(names) and (formula := parse_extent(text, dimension)) is not None:
+            symbols.setdefault(text, formula)
+
+
 def declared_extent(dim: TensorShapeProto.Dimension) -> int | str | None:
-    """An extent as declared: a number, the name of a dimension, or None. Paddle's exporter writes -1 or a question mark
-    for any number."""
+    """An extent as declared: a number, the name of a dimension, or None. Exporters write a number below 0 or a question
+    mark for any number."""
     if dim.WhichOneof("value") == "dim_value":
-        return int(dim.dim_value) if dim.dim_value != -1 else None
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
     return dim.dim_param if dim.dim_param not in ("", "?") else None
 
 

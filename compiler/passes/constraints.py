@@ -1,8 +1,10 @@
 """What operators ask of symbolic dimensions: found by trying their type relations, which know, on numbers.
 
 A relation takes a symbolic extent for whatever it is compared with. Here each call is tried on large numbers, another
-one for each dimension: where it does not hold for them, a dimension is a certain number, which is put in wherever it
-stands; or the model needs its shapes. Small numbers tell how much a dimension is at least, as that of a window's input.
+one for each dimension. Where it does not hold for them, two extents have to be equal: a dimension is put in for another
+one, or a number, wherever it stands; and where none stands by itself, as in ``(n + 1) // 2`` and ``m * 2``, each run is
+to check it. Else a dimension is a certain number, or the model needs its shapes. Small numbers tell how much a
+dimension is at least, as that of a window's input.
 """
 
 from __future__ import annotations
@@ -11,21 +13,25 @@ import itertools
 import math
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
 from ...artifact.model import Least
 from ...base.errors import ExpressionError, ModelError, TypeInferenceError
-from ...graph.node import Call, Function, Var
+from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.types import TensorType, TupleType, Type, tensor_type
-from ...graph.visit import post_order
+from ...graph.visit import post_order, rewrite, with_inputs
 from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
-from ...ir.visit import substitute
+from ...ir.visit import free_vars, substitute
 from ...ops.definition.registry import op_of
-from ..symbols import Symbol, extents_of, symbols_of
-from .specialize import with_params
+from ...ops.definition.relations import ExtentsDiffer
+from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
+from ..symbols import Symbol, extents_of, renamed, symbols_of
+from .specialize import inferred_anew, with_params
 
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
@@ -37,20 +43,20 @@ Values = Mapping[Symbol, int]
 
 
 def settle_dimensions(function: Function) -> Function:
-    """The function with numbers for those symbolic dimensions that its operators allow one number only.
+    """The function with those symbolic dimensions made equal, or numbers, that its operators allow no others.
 
     Raises ``ModelError`` where an operator asks more of its dimensions than that.
     """
-    while (found := _determined(function)) is not None:
-        function = _with_numbers(function, found)
-    return function
+    while (changed := _changed(function)) is not None:
+        function = changed
+    return _without_trivial_assumptions(function)
 
 
 def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Least, ...]:
     """How much the dimensions must be, where that is more than 0, and which call asks for it; the size of the batch, if
     there is only one."""
     least: dict[Symbol, Least] = {}
-    for call in _calls(function):
+    for call in (c for c in _calls(function) if c.op is not ASSUME_EXTENT):
         symbols = _symbols(call)
         for symbol in symbols:
             number = _least(call, symbols, symbol)
@@ -70,13 +76,39 @@ def _symbols(call: Call) -> tuple[Symbol, ...]:
     return symbols_of([*(a.type for a in call.args), call.type])
 
 
-def _determined(function: Function) -> dict[Symbol, int] | None:
-    """The numbers that the first call which does not hold for all dimensions asks for."""
+def _changed(function: Function) -> Function | None:
+    """The function changed so that the first call holds that does not for all dimensions; None if all of them do."""
     for call in _calls(function):
         symbols = _symbols(call)
-        if symbols and (problem := _problem(call, symbols)) is not None:
-            return _solution(call, symbols, problem)
+        problem = _problem(call, symbols) if symbols else None
+        if problem is None:
+            continue
+        if (change := _equated(function, call, problem)) is not None:
+            return change
+        if call.op is not ASSUME_EXTENT:
+            return _with_dimensions(function, _solution(call, symbols, problem.text))
     return None
+
+
+def _equated(function: Function, call: Call, problem: _Problem) -> Function | None:
+    """The function with two extents of a call equal which its relation says must be; None where it says of none, and
+    for what is an assumption already."""
+    if problem.differing is None:
+        return None
+    left, right = (_extents_worth(call, number, problem.values) for number in problem.differing)
+    for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
+        if isinstance(symbol, Symbol) and symbol not in set(free_vars(other)):
+            return _with_dimensions(function, {symbol: other})
+    if not left or not right or call.op is ASSUME_EXTENT:
+        return None
+    stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
+    return _with_assumption(function, call, assumed, stated)
+
+
+def _extents_worth(call: Call, number: Expr, values: Values) -> list[Expr]:
+    """The extents in a call's types that are this number where dimensions have these values."""
+    extents = dict.fromkeys(extents_of([*(a.type for a in call.args), call.type]))
+    return [e for e in extents if _extent_at(e, values) is number]
 
 
 @cache
@@ -90,7 +122,7 @@ def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
     return {symbol: factor * prime for symbol, prime in zip(symbols, _primes(len(symbols)), strict=True)}
 
 
-def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbol, int]:
+def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr, Expr]:
     """Numbers for one or two dimensions, out of the extents of the arguments, that the call holds for."""
     extents = extents_of(a.type for a in call.args)
     known = dict.fromkeys(number for e in extents if (number := const_int(e)) is not None)
@@ -100,7 +132,7 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbo
             for numbers in itertools.product(candidates, repeat=count):
                 solution = dict(zip(chosen, numbers, strict=True))
                 if _problem(call, symbols, solution) is None:
-                    return solution
+                    return {symbol: as_index(number) for symbol, number in solution.items()}
     dims = ", ".join(dict.fromkeys(symbol.name for symbol in symbols))
     at = f" (node {', '.join(call.origin)})" if call.origin else ""
     raise ModelError(
@@ -108,7 +140,17 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Symbo
     )
 
 
-def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxyType({})) -> str | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """Why a call does not hold where dimensions have these values: in words, and the two numbers that should be one, if
+    that is it."""
+
+    text: str
+    values: Values
+    differing: tuple[Expr, Expr] | None = None
+
+
+def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxyType({})) -> _Problem | None:
     """Why a call does not hold for all values of the dimensions that are not known; None if it does.
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
@@ -116,21 +158,22 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxy
     return _problem_at(call, {**_large(symbols), **known}) or _problem_at(call, {**_large(symbols, 2), **known})
 
 
-def _problem_at(call: Call, values: Values) -> str | None:
+def _problem_at(call: Call, values: Values) -> _Problem | None:
     """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
     try:
         result = op_of(call).infer([_at(a.type, values) for a in call.args], call.attrs)
         expected = _at(call.type, values)
+    except ExtentsDiffer as error:
+        return _Problem(str(error), values, (error.left, error.right))
     except (TypeInferenceError, ExpressionError) as error:
-        return str(error)
-    return None if result is expected else f"its result would be a {result}, not a {expected}"
+        return _Problem(str(error), values)
+    return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)
 
 
 def _at(kind: Type, values: Values) -> Type:
     match kind:
         case TensorType(shape, dtype):
-            numbers = {symbol: as_index(value) for symbol, value in values.items()}
-            return tensor_type([simplify(substitute(extent, numbers)) for extent in shape], dtype)
+            return tensor_type([_extent_at(extent, values) for extent in shape], dtype)
         case TupleType(fields):
             return TupleType(tuple(_at(field, values) for field in fields))
         case _:
@@ -151,6 +194,38 @@ def _text(call: Call) -> str:
     return f"{call.op.name}({', '.join(str(a.type) for a in call.args)})"
 
 
-def _with_numbers(function: Function, values: Values) -> Function:
-    changed = (p for p in function.params if any(symbol in values for symbol in symbols_of([p.type])))
-    return with_params(function, {p: Var(p.name, _at(p.type, values)) for p in changed})
+def _extent_at(extent: Expr, values: Values) -> Expr:
+    return simplify(substitute(extent, {symbol: as_index(value) for symbol, value in values.items()}))
+
+
+def _with_dimensions(function: Function, found: Mapping[Expr, Expr]) -> Function:
+    """The function with other extents in place of some of its dimensions."""
+    changed = (p for p in function.params if any(symbol in found for symbol in symbols_of([p.type])))
+    batch = dict.fromkeys(found.get(symbol, symbol) for symbol in function.batch)
+    made = with_params(function, {p: Var(p.name, renamed(p.type, found)) for p in changed})
+    return replace(made, batch=tuple(symbol for symbol in batch if isinstance(symbol, Symbol)))
+
+
+def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr) -> Function:
+    """The function with an extent of a call's arguments stated in another way, which each run checks."""
+
+    def state(argument: Node) -> Node:
+        for axis, extent in enumerate(tensor_of(argument).shape):
+            if extent is assumed:
+                argument = assume_extent(argument, axis, stated, function.params)
+        return argument
+
+    stating = with_inputs(call, tuple(map(state, call.args)))
+    return replace(function, body=inferred_anew(function.body, {call: stating}))
+
+
+def _without_trivial_assumptions(function: Function) -> Function:
+    """The function without those that have come true."""
+
+    def argument(node: Node) -> Node | None:
+        if isinstance(node, Call) and node.op is ASSUME_EXTENT and node.type is node.args[0].type:
+            return node.args[0]
+        return None
+
+    body = rewrite(function.body, argument)
+    return function if body is function.body else replace(function, body=body)

@@ -11,10 +11,21 @@ from ...base.dtype import dtype
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node
 from ...ir.constants import ONE
+from ...ir.expr import Expr
+from ...ir.facts import nonnegative
+from ...ir.makers import as_index, maximum
+from ...ir.simplify import simplify
+from ...ir.visit import free_vars
+from ...ops.families.binary import add, multiply
 from ...ops.families.creation import arange, arange_extent, full
+from ...ops.families.open_extents import extents, positions
+from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.unary import cast
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import check_size, element_type
+
+RANGE = ("start", "limit", "delta")
 
 
 @converter("Constant", 1, 9, 11, 12, 13, 19, 21, 23, 24, 25)
@@ -47,10 +58,13 @@ def _constant_of_shape(node: OnnxNode) -> Node:
         value = np.zeros(1, np.float32)
     if value.size != 1:
         raise ModelError(f"{node}: the value must be one element, found {value.size}")
-    shape = node.required_constant(0, "the shape")
+    shape = node.extents(0, "the shape")
     kind = dtype(value.dtype)
-    check_size(shape, kind, f"the result of {node}")
-    return full(shape, value.reshape(-1)[0].item(), kind)
+    numbers = [extent for extent in shape if isinstance(extent, int)]
+    check_size(numbers, kind, f"the result of {node}")
+    if len(numbers) == len(shape):
+        return full(numbers, value.reshape(-1)[0].item(), kind)
+    return broadcast_to_extents(Constant(value.reshape(())), shape, node.shapes.inputs)
 
 
 @converter("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
@@ -66,11 +80,30 @@ def _size(node: OnnxNode) -> Node:
 
 @converter("Range", 11, 27)
 def _range(node: OnnxNode) -> Node:
-    values = [node.constant(k, name) for k, name in enumerate(("start", "limit", "delta"))]
+    bounds = [node.shapes.of(node[k]) for k in range(3)]
+    if any(known is not None and not isinstance(known.item(), int) for known in bounds):
+        return _open_range(node, *(node.extents(k, name)[0] for k, name in enumerate(RANGE)))
+    values = [node.constant(k, name) for k, name in enumerate(RANGE)]
     start, limit, delta = (v.reshape(-1)[0].item() for v in values if v is not None)
     if delta and all(map(math.isfinite, (start, limit, delta))):
         check_size((arange_extent(start, limit, delta),), node.type().dtype, f"the result of {node}")
     return arange(start, limit, delta, node.type().dtype)
+
+
+def _open_range(node: OnnxNode, start: int | Expr, limit: int | Expr, delta: int | Expr) -> Node:
+    """Numbers between two that are computed from open extents."""
+    if not isinstance(delta, int) or delta == 0:
+        raise ModelError(f"{node}: the step {delta} of a range must be known when the model is compiled, and not be 0")
+    of, kind = node.shapes.inputs, str(node.type().dtype)
+    span = limit - as_index(start) if delta > 0 else as_index(start) - limit
+    facts = nonnegative(free_vars(span))
+    count = simplify(maximum((span + (abs(delta) - 1)) // abs(delta), 0), facts)
+    made = cast(positions(count, of), kind)
+    if delta != 1:
+        made = multiply(made, Constant(np.asarray(delta, kind)))
+    if isinstance(start, int):
+        return made if start == 0 else add(made, Constant(np.asarray(start, kind)))
+    return add(made, cast(extents([start], of), kind))
 
 
 @converter("EyeLike", 9, 22)

@@ -102,8 +102,8 @@ def _group_norm(node: OnnxNode) -> Node:
     groups, epsilon = node.integer("num_groups"), node.real("epsilon", 1e-5)
     grouped = reshape(x, (0, groups, -1))
     if node.version == 18:
-        return reshape_like(norm.instance_norm(grouped, scale, bias, epsilon), x)
+        return reshape_like(node, norm.instance_norm(grouped, scale, bias, epsilon), x)
     kind = node.type().dtype
     normal = norm.instance_norm(grouped, full((groups,), 1, kind), full((groups,), 0, kind), epsilon)
-    scaled = multiply(reshape_like(normal, x), aligned_at(scale, node.rank, 1))
+    scaled = multiply(reshape_like(node, normal, x), aligned_at(scale, node.rank, 1))
     return add(scaled, aligned_at(bias, node.rank, 1))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import ModelError
 from ...graph.node import Node
+from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.facts import nonnegative
 from ...ir.makers import as_index
+from ...ir.simplify import simplify
+from ...ir.visit import free_vars
 from ...ops.definition.relations import normalize_axis
-from ...ops.families.resize import Interpolation, Resized, resize_axes
+from ...ops.families.resize import Resized, resize_axes
+from ...ops.families.resize_math import Interpolation
 from ..onnx_node import OnnxNode
 from ..registry import converter
+
+MOST_PARTS = 64
+"""A scale of an open extent is a fraction with at most this denominator."""
 
 
 @converter("Upsample", 1)
@@ -36,7 +45,7 @@ def _upsample_9(node: OnnxNode) -> Node:
 def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
     mode: Any = node.string("mode", "nearest")
     how = Interpolation("linear" if mode == "bilinear" else mode, "asymmetric", "floor")
-    return resize_axes(node[0], _scaled(node, range(node.rank), scales), how)
+    return resize_axes(node[0], _scaled(node, range(node.rank), scales), how, node.shapes.inputs)
 
 
 @converter("Resize", 10)
@@ -48,8 +57,8 @@ def _resize_10(node: OnnxNode) -> Node:
     mode: Any = node.string("mode", "nearest")
     made = node[0]
     for change in axes:
-        how = Interpolation(mode, "asymmetric", "ceil" if change.scale < 1 else "floor")
-        made = resize_axes(made, [change], how)
+        how = Interpolation(mode, "asymmetric", "ceil" if change.scale and change.scale < 1 else "floor")
+        made = resize_axes(made, [change], how, node.shapes.inputs)
     return made
 
 
@@ -74,7 +83,7 @@ def _resize(node: OnnxNode) -> Node:
     crop = how.coordinates == "tf_crop_and_resize"
     changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes, keep=crop)
     if not crop:
-        return resize_axes(node[0], changes, how)
+        return resize_axes(node[0], changes, how, node.shapes.inputs)
     region = _floats(node, 1, "roi") or ()
     if len(region) != 2 * len(axes):
         raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {len(region)}")
@@ -94,10 +103,20 @@ def _scaled(node: OnnxNode, axes: Sequence[int], scales: Sequence[float], keep: 
     if any(s <= 0 for s in scales):
         raise ModelError(f"{node}: scales must be above 0, found {tuple(scales)}")
     return [
-        Resized(axis, int(np.floor(scale * node.numbers([shape[axis]])[0])), scale)
+        Resized(axis, _scaled_extent(node, shape[axis], scale), scale)
         for axis, scale in zip(axes, scales, strict=True)
         if scale != 1 or keep
     ]
+
+
+def _scaled_extent(node: OnnxNode, extent: Expr, scale: float) -> int | Expr:
+    """The extent times the scale, rounded down. Of an open one, a scale in 64ths at most is exact for every extent."""
+    number, ratio = const_int(extent), Fraction(scale)
+    if number is not None:
+        return int(np.floor(scale * number))
+    if ratio.denominator > MOST_PARTS:
+        node.numbers([extent])
+    return simplify(extent * ratio.numerator // ratio.denominator, nonnegative(free_vars(extent)))
 
 
 def _sized(node: OnnxNode, axes: Sequence[int], wanted: Sequence[int | Expr], keep: bool) -> list[Resized]:
@@ -110,6 +129,8 @@ def _sized(node: OnnxNode, axes: Sequence[int], wanted: Sequence[int | Expr], ke
     own = node.type().shape
     pairs = [(axis, as_index(size)) for axis, size in zip(axes, wanted, strict=True)]
     changed = [(axis, size) for axis, size in pairs if keep or policy != "stretch" or size is not own[axis]]
+    if policy == "stretch" and not keep and any(None in (const_int(e), const_int(own[a])) for a, e in changed):
+        return [Resized(axis, size, None) for axis, size in changed]
     axes, sizes = [axis for axis, _ in changed], node.numbers([size for _, size in changed])
     extents = node.numbers([own[axis] for axis in axes])
     scales = [size / extent if extent else 1.0 for size, extent in zip(sizes, extents, strict=True)]

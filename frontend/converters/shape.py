@@ -7,35 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...base.errors import ModelError, TypeInferenceError
+from ...base.errors import ModelError
 from ...graph.node import Node, tensor_of
-from ...ir.constants import ZERO, const_int
+from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
-from ...ir.makers import as_index
+from ...ir.facts import Facts, nonnegative, prove
+from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
+from ...ir.visit import free_vars
 from ...ops.definition.relations import normalize_axis
 from ...ops.families import concatenate, repeat, reshape, slicing, space_depth, transpose
 from ...ops.families import pad as padding
+from ...ops.families.assume_extent import assume_extent
+from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
 
-def reshape_like(x: Node, like: Node) -> Node:
+def reshape_like(node: OnnxNode, x: Node, like: Node) -> Node:
     """x in the shape of another tensor."""
-    return reshape_to(x, tensor_of(like).shape)
+    return reshape_to(x, tensor_of(like).shape, node.shapes.inputs)
 
 
-def reshape_to(x: Node, shape: Sequence[int | Expr]) -> Node:
-    """x in a shape of numbers and symbolic extents. Of the latter, one at most may be none of x's same axis."""
+def reshape_to(x: Node, shape: Sequence[int | Expr], of: Sequence[Node]) -> Node:
+    """x in a shape of numbers and symbolic extents, over dimensions that tensors among ``of`` tell. Of the symbolic
+    extents, one at most may be none of x's same axis; where it is not what x leaves for it, each run checks that it
+    is."""
     own = tensor_of(x).shape
     numbers = [extent if isinstance(extent, int) else const_int(extent) for extent in shape]
     copied = tuple(a for a, e in enumerate(shape) if numbers[a] is None and a < len(own) and own[a] is e)
     wanted = tuple(n if n is not None else 0 if a in copied else -1 for a, n in enumerate(numbers))
-    made = reshape.RESHAPE(x, attrs=reshape.ReshapeAttrs(wanted, copied))
-    for extent, got in zip(shape, tensor_of(made).shape, strict=True):
+    made: Node = reshape.RESHAPE(x, attrs=reshape.ReshapeAttrs(wanted, copied))
+    for axis, (extent, got) in enumerate(zip(shape, tensor_of(made).shape, strict=True)):
         if not isinstance(extent, int) and simplify(got - extent) is not ZERO:
-            raise TypeInferenceError(f"reshape of {x.type} to ({', '.join(map(str, shape))}) gives the extent {got}")
+            made = assume_extent(made, axis, extent, of)
     return made
 
 
@@ -55,7 +61,7 @@ def _reshape(node: OnnxNode) -> Node:
         own[k] if isinstance(e, int) and e == 0 and not node.flag("allowzero") and k < len(own) else e
         for k, e in enumerate(shape)
     ]
-    return reshape_to(node[0], kept)
+    return reshape_to(node[0], kept, node.shapes.inputs)
 
 
 @converter("Transpose", 1, 13, 21, 23, 24, 25)
@@ -65,12 +71,21 @@ def _transpose(node: OnnxNode) -> Node:
 
 @converter("Squeeze", 1, 11)
 def _squeeze_1(node: OnnxNode) -> Node:
-    return reshape.squeeze(node[0], node.ints("axes"))
+    return _squeezed(node, node.ints("axes"))
 
 
 @converter("Squeeze", 13, 21, 23, 24, 25)
 def _squeeze(node: OnnxNode) -> Node:
-    return reshape.squeeze(node[0], node.constant_ints(1, "axes"))
+    return _squeezed(node, node.constant_ints(1, "axes"))
+
+
+def _squeezed(node: OnnxNode, axes: Sequence[int] | None) -> Node:
+    """Axes that are named have the extent 1, which each run checks where they are open."""
+    made = node[0]
+    for axis in (normalize_axis(axis, node.rank) for axis in axes or ()):
+        if const_int(tensor_of(made).shape[axis]) is None:
+            made = assume_extent(made, axis, ONE, ())
+    return reshape.squeeze(made, axes)
 
 
 @converter("Unsqueeze", 1, 11)
@@ -138,13 +153,43 @@ def _slice_1(node: OnnxNode) -> Node:
 
 @converter("Slice", 10, 11, 13)
 def _slice(node: OnnxNode) -> Node:
-    return slicing.strided_slice(
-        node[0],
-        node.required_constant(1, "starts"),
-        node.required_constant(2, "ends"),
-        node.constant_ints(3, "axes"),
-        node.constant_ints(4, "steps"),
-    )
+    starts, ends = node.extents(1, "starts"), node.extents(2, "ends")
+    axes, steps = node.constant_ints(3, "axes"), node.constant_ints(4, "steps")
+    first, last = ([e for e in given if isinstance(e, int)] for given in (starts, ends))
+    if len(first) == len(starts) and len(last) == len(ends):
+        return slicing.strided_slice(node[0], first, last, axes, steps)
+    made = node[0]
+    axes = tuple(range(len(starts))) if axes is None else axes
+    for start, end, axis, step in zip(starts, ends, axes, steps or (1,) * len(starts), strict=True):
+        if isinstance(start, int) and isinstance(end, int):
+            made = slicing.strided_slice(made, [start], [end], [axis], [step])
+        else:
+            made = _open_slice(node, made, normalize_axis(axis, node.rank), as_index(start), as_index(end), step)
+    return made
+
+
+def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step: int) -> Node:
+    """A slice between indices that are computed from open extents."""
+    if step < 1:
+        raise ModelError(f"{node}: it steps backwards from {start} to {end}, which is supported for numbers only")
+    extent = tensor_of(x).shape[axis]
+    facts = nonnegative(dict.fromkeys(v for e in (start, end, extent) for v in free_vars(e)))
+    first, last = (_clamped(node, index, extent, facts) for index in (start, end))
+    count = simplify(maximum(last - first, 0), facts)
+    part = open_slice(x, axis, first, count, node.shapes.inputs)
+    return part if step == 1 else slicing.strided_slice(part, [0], [slicing.END], [axis], [step])
+
+
+def _clamped(node: OnnxNode, index: Expr, extent: Expr, facts: Facts) -> Expr:
+    """An index of a slice as it counts from the beginning, within an axis."""
+    number = const_int(index)
+    if number is not None and number >= slicing.END:
+        return extent
+    if prove(index >= 0, facts):
+        return simplify(minimum(index, extent), facts)
+    if prove(index < 0, facts):
+        return simplify(maximum(extent + index, 0), facts)
+    raise ModelError(f"{node}: whether {index} counts from the end depends on the shapes: give them by shapes=")
 
 
 @converter("Pad", 1)
@@ -204,7 +249,7 @@ def _expand(node: OnnxNode) -> Node:
     wanted = node.extents(1, "the shape")
     own = (*(None,) * (len(wanted) - node.rank), *node.type().shape)
     kept = [1 if extent is mine else extent for extent, mine in zip(wanted, own[len(own) - len(wanted) :], strict=True)]
-    return repeat.broadcast_to(node[0], node.numbers([as_index(extent) for extent in kept]))
+    return repeat.broadcast_to_extents(node[0], kept, node.shapes.inputs)
 
 
 @converter("DepthToSpace", 1, 11, 13, 28)

@@ -27,7 +27,7 @@ for _name, _make in (("Softmax", softmax), ("LogSoftmax", log_softmax)):
 def _hardmax_1(node: OnnxNode) -> Node:
     axis = node.integer("axis", 1)
     depth = int(np.prod(node.static_shape(0)[axis:], dtype=np.int64))
-    return reshape_like(_hardmax(node, flatten(node[0], axis), 1, depth), node[0])
+    return reshape_like(node, _hardmax(node, flatten(node[0], axis), 1, depth), node[0])
 
 
 @converter("Hardmax", 13)

@@ -8,9 +8,8 @@ from ... import te
 from ...base.dtype import INT32, DType, dtype
 from ...base.errors import TypeInferenceError
 from ...graph.types import TensorType
-from ...ir.constants import const_int
 from ...ir.expr import Expr
-from .relations import same_dtype
+from .relations import same_dtype, same_extent
 
 OUT_DTYPE = "dtype of the result; empty: int32 if the operands are 8-bit integers, else theirs"
 
@@ -43,8 +42,7 @@ def product_dtype(types: Sequence[TensorType], names: Sequence[str], out_dtype: 
 
 def check_contraction(a: Expr, b: Expr, left: str, right: str) -> None:
     """The axes to multiply over must agree in extent, as far as both are known."""
-    if a is not b and const_int(a) is not None and const_int(b) is not None:
-        raise TypeInferenceError(f"the axes to multiply over differ in extent: {a} of {left} and {b} of {right}")
+    same_extent(a, b, f"the axes to multiply over differ in extent: {a} of {left} and {b} of {right}")
 
 
 def accumulator(kind: DType) -> DType:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...base.errors import ExpressionError, TypeInferenceError
+from ...base.errors import TypeInferenceError
 from ...graph.types import TensorType, Type
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
-from ...te.broadcasting import broadcast_shapes as te_broadcast_shapes
 
 FLOAT_KINDS = ("float", "bfloat")
 INTEGER_KINDS = ("int", "uint")
@@ -22,13 +22,48 @@ def tensor_argument(kind: Type, name: str) -> TensorType:
     return kind
 
 
+class ExtentsDiffer(TypeInferenceError):  # noqa: N818  what it says, rather than that it is an error
+    """Two extents that have to be one number are the numbers ``left`` and ``right``."""
+
+    def __init__(self, left: Expr, right: Expr, message: str) -> None:
+        super().__init__(message)
+        self.left = left
+        self.right = right
+
+
+def same_extent(a: Expr, b: Expr, message: str) -> Expr:
+    """The extent that two stand for which have to be equal: the number, if one is known, else the first.
+
+    Two that are open may be different dimensions here: the compiler makes them one, or has each run compare them.
+    Raises ``ExtentsDiffer`` with the message for two numbers.
+    """
+    if a is b or const_int(b) is None:
+        return a
+    if const_int(a) is None:
+        return b
+    raise ExtentsDiffer(a, b, message)
+
+
 def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:
-    """The shape of a result by numpy's rules of broadcasting; ``names`` are those of the arguments, for errors.
-    Raises ``TypeInferenceError`` where extents do not fit."""
-    try:
-        return te_broadcast_shapes(shapes, names)
-    except ExpressionError as error:
-        raise TypeInferenceError(str(error)) from None
+    """The shape that numpy's rules give: aligned at the right, an extent of 1 stretches; what else meets has to be
+    equal. ``names`` are those of the arguments, for the ``ExtentsDiffer`` of two numbers that are not."""
+    rank = max((len(s) for s in shapes), default=0)
+    return tuple(_broadcast_extent(shapes, names, dim) for dim in range(-rank, 0))
+
+
+def _broadcast_extent(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str], dim: int) -> Expr:
+    """The extent at a position that is counted from the end."""
+    result, decides = ONE, 0
+    for k, shape in enumerate(shapes):
+        if len(shape) < -dim or shape[dim] is ONE:
+            continue
+        if result is not ONE:
+            a, b = (f"{shapes[n][dim]}{f' of {names[n]}' if names else ''}" for n in (decides, k))
+            found = same_extent(result, shape[dim], f"extents {a} and {b} do not broadcast")
+        else:
+            found = shape[dim]
+        result, decides = found, k if found is shape[dim] else decides
+    return result
 
 
 def normalize_axis(axis: int, rank: int) -> int:

@@ -2,6 +2,7 @@
 
 from . import (
     argreduce,
+    assume_extent,
     attention,
     binary,
     concatenate,
@@ -14,6 +15,7 @@ from . import (
     layout_transform,
     matmul,
     norm,
+    open_extents,
     pad,
     pool,
     reduce,
@@ -21,6 +23,7 @@ from . import (
     resample,
     reshape,
     resize,
+    resize_tables,
     select,
     slicing,
     softmax,
@@ -33,6 +36,7 @@ from . import (
 
 __all__ = [
     "argreduce",
+    "assume_extent",
     "attention",
     "binary",
     "concatenate",
@@ -45,6 +49,7 @@ __all__ = [
     "layout_transform",
     "matmul",
     "norm",
+    "open_extents",
     "pad",
     "pool",
     "reduce",
@@ -52,6 +57,7 @@ __all__ = [
     "resample",
     "reshape",
     "resize",
+    "resize_tables",
     "select",
     "slicing",
     "softmax",

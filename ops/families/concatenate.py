@@ -20,7 +20,7 @@ from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.memory_view import RunsOfResult
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axis, same_dtype, tensor_argument
+from ..definition.relations import normalize_axis, same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.PARTS
@@ -41,16 +41,13 @@ def _relation(types: Sequence[Type], attrs: ConcatenateAttrs) -> Type:
         if tensor.ndim != first.ndim:
             raise TypeInferenceError(f"tensors of rank {first.ndim} and {tensor.ndim} cannot follow each other")
         for axis, extent in enumerate(tensor.shape):
-            extents[axis] = extents[axis] + extent if axis == attrs.axis else _same(extents[axis], extent, axis)
+            own = extents[axis]
+            extents[axis] = (
+                own + extent
+                if axis == attrs.axis
+                else same_extent(own, extent, f"the tensors have extents {own} and {extent} on axis {axis}")
+            )
     return TensorType(tuple(simplify(e) for e in extents), first.dtype)
-
-
-def _same(a: Expr, b: Expr, axis: int) -> Expr:
-    if a is b or (const_int(b) is None and const_int(a) is not None):
-        return a
-    if const_int(a) is None and const_int(b) is not None:
-        return b
-    raise TypeInferenceError(f"the tensors have extents {a} and {b} on axis {axis}")
 
 
 def _starts(extents: Sequence[Expr]) -> list[Expr]:

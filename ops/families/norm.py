@@ -232,7 +232,7 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
 
 
 def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> None:
-    if kind.ndim > x.ndim or broadcast_shapes([kind.shape, x.shape], (name, "x")) != x.shape:
+    if kind.ndim > x.ndim or broadcast_shapes([x.shape, kind.shape], ("x", name)) != x.shape:
         raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ... import te
 from ...base.errors import TypeInferenceError
@@ -11,23 +11,26 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ZERO, const_int
 from ...ir.expr import Expr
-from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list
 from ..definition.attrs import Attrs, all_non_negative, attr
+from ..definition.extent_formulas import as_formulas, extent_of_formula
+from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import broadcast_shapes, tensor_argument
+from ..definition.relations import broadcast_shapes, normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
-from .reshape import RESHAPE, ReshapeAttrs, expand_dims
 
 GROUP = OpGroup.SHAPES
 
 
 @dataclass(frozen=True)
 class BroadcastToAttrs(Attrs):
-    shape: tuple[int, ...] = attr("the shape that x is broadcast with", check=all_non_negative)
+    shape: tuple[int | str, ...] = attr(
+        "the shape that x is broadcast with: numbers, and formulas over the extents of further arguments, as x1_0 + 1",
+        check=lambda shape: all_non_negative(tuple(e for e in shape if isinstance(e, int))),
+    )
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,20 @@ class TileAttrs(Attrs):
     repeats: tuple[int, ...] = attr("how often x is repeated along each axis", check=all_non_negative)
 
 
+@dataclass(frozen=True)
+class RepeatAttrs(Attrs):
+    axis: int = attr("the axis, 0 or more")
+    times: int = attr("how often each of its elements comes", check=lambda n: None if n >= 0 else "must be 0 or more")
+
+
 def _broadcast_to_relation(types: Sequence[Type], attrs: BroadcastToAttrs) -> Type:
     x = tensor_argument(types[0], "x")
-    return TensorType(broadcast_shapes([x.shape, tuple(map(as_index, attrs.shape))], ("x", "the shape")), x.dtype)
+    shape = tuple(extent_of_formula(extent, types) for extent in attrs.shape)
+    return TensorType(broadcast_shapes([x.shape, shape], ("x", "the shape")), x.dtype)
 
 
 def _broadcast_to_compute(attrs: BroadcastToAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
+    x = inputs[0]
     stretched = [const_int(e) == 1 for e in x.shape]
 
     def element(*i: te.Axis) -> Expr:
@@ -73,13 +83,32 @@ def _tile_compute(attrs: TileAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     )
 
 
+def _repeat_relation(types: Sequence[Type], attrs: RepeatAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    axis = normalize_axis(attrs.axis, x.ndim)
+    return TensorType((*x.shape[:axis], simplify(x.shape[axis] * attrs.times), *x.shape[axis + 1 :]), x.dtype)
+
+
+def _repeat_compute(attrs: RepeatAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    (x,), axis, times = inputs, attrs.axis, max(attrs.times, 1)
+    shape = tensor_argument(result, "result").shape
+    return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="repeat")
+
+
+def _repeat_in_layout(attrs: RepeatAttrs, given: ValueLayout) -> RepeatAttrs | None:
+    """The axis must not be cut into blocks."""
+    axis = given.moved_axis(attrs.axis)
+    return None if axis is None else replace(attrs, axis=axis)
+
+
 BROADCAST_TO = register_op(
     "broadcast_to",
     "extents of 1 stretched, and axes added in front, as numpy broadcasts",
-    [("x", "any shape")],
+    [("x", "any shape; behind it tensors that open extents are computed from, whose elements are not read")],
     _broadcast_to_relation,
     OpPattern.BROADCAST,
     BroadcastToAttrs,
+    variadic=True,
     support_level=3,
 )
 TILE = register_op(
@@ -91,13 +120,31 @@ TILE = register_op(
     TileAttrs,
     support_level=3,
 )
+REPEAT = register_op(
+    "repeat",
+    "each element of an axis several times in a row",
+    [("x", "any shape")],
+    _repeat_relation,
+    OpPattern.INJECTIVE,
+    RepeatAttrs,
+    support_level=3,
+    layout_rule=follow_axes(_repeat_in_layout),
+)
 register_compute(BROADCAST_TO, _broadcast_to_compute)
 register_compute(TILE, _tile_compute)
+register_compute(REPEAT, _repeat_compute)
 
 
 def broadcast_to(x: Node, shape: Sequence[int]) -> Call:
     """x broadcast with a shape, as numpy has it: both may have extents of 1 that stretch."""
     return BROADCAST_TO(x, attrs=BroadcastToAttrs(integer_list(shape, "shape")))
+
+
+def broadcast_to_extents(x: Node, shape: Sequence[int | Expr], of: Iterable[Node]) -> Call:
+    """x broadcast with a shape whose extents may be formulas over dimensions that tensors among ``of`` have by
+    themselves."""
+    formulas, used = as_formulas(shape, of)
+    return BROADCAST_TO(x, *used, attrs=BroadcastToAttrs(formulas))
 
 
 def tile(x: Node, repeats: Sequence[int]) -> Call:
@@ -108,13 +155,4 @@ def tile(x: Node, repeats: Sequence[int]) -> Call:
 
 def repeat(x: Node, times: int, axis: int) -> Node:
     """``numpy.repeat``: each element of an axis ``times`` times in a row."""
-    kind = tensor_of(x)
-    at = axis_of("repeat", x, axis)
-    stretched = broadcast_to(expand_dims(x, at + 1), (times, *(1,) * (kind.ndim - at - 1)))
-    extents = [const_int(e) for e in kind.shape]
-    if None in extents[at + 1 :]:
-        raise TypeInferenceError(f"repeat of {kind} needs known extents after axis {at}")
-    copied = tuple(axis for axis in range(at) if extents[axis] is None)
-    own = extents[at]
-    shape = [*(e or 0 for e in extents[:at]), -1 if own is None else own * times, *(e or 0 for e in extents[at + 1 :])]
-    return RESHAPE(stretched, attrs=ReshapeAttrs(tuple(shape), copied))
+    return REPEAT(x, attrs=RepeatAttrs(axis_of("repeat", x, axis), times))

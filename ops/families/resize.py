@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from ...base.errors import TypeInferenceError
 from ...graph.node import Constant, Node, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
 from ..definition.arguments import axis_of, integer_list, naming, real
 from ..definition.op_group import OpGroup
 from ..definition.relations import normalize_axis
@@ -28,6 +30,20 @@ from .gather import take
 from .matmul.matmul import dense
 from .repeat import repeat
 from .resample import resample
+from .reshape import squeeze
+from .resize_math import (
+    Coordinates,
+    Interpolation,
+    Mode,
+    Nearest,
+    OfArrays,
+    ResizedAxis,
+    nearest_of,
+    source_of,
+    taps_of,
+    weight_of,
+)
+from .resize_tables import resize_tables
 from .select import where
 from .slicing import strided_slice
 from .transpose import transpose
@@ -35,19 +51,10 @@ from .unary import cast
 
 GROUP = OpGroup.IMAGES
 
-Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
-Coordinates: TypeAlias = Literal[
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
-    "tf_crop_and_resize",
-]
-Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
+ARRAYS = OfArrays()
 MAX_TAPS = 4
 """With more source elements than these for an element of the result, an axis is resized by a matrix product."""
 MAX_SCALE = 1 << 31
@@ -56,26 +63,13 @@ WHOLE_ROW = 16
 without divisions, which sums of slices need to be faster than resampling."""
 
 
-@dataclass(frozen=True)
-class Interpolation:
-    """How elements between those of the grid are found."""
-
-    mode: Mode = "nearest"
-    coordinates: Coordinates = "half_pixel"
-    nearest: Nearest = "round_prefer_floor"
-    cubic_a: float = -0.75
-    exclude_outside: bool = False  # elements beyond the edge have no weight, rather than the edge's value
-    antialias: bool = False
-    extrapolation_value: float = 0.0  # tf_crop_and_resize only: beyond the edge
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resized:
     """What becomes of an axis: its new extent, the scale (which extents round), and the part that is resized."""
 
     axis: int
-    extent: int
-    scale: float
+    extent: int | Expr
+    scale: float | None  # None: the ratio of the extents, of which one is open
     region: tuple[float, float] = (0.0, 1.0)
 
 
@@ -161,20 +155,23 @@ def _known(kind: TensorType, axis: int) -> int:
     return extent
 
 
-def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation) -> Node:
-    """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end."""
+def resize_axes(x: Node, axes: Sequence[Resized], how: Interpolation, of: Sequence[Node] = ()) -> Node:
+    """x with these axes resized. All but ``nearest`` are computed in floats; integers are truncated in the end.
+
+    Open extents are formulas over dimensions that tensors among ``of`` have by themselves.
+    """
     for mode in (how.mode, how.coordinates, how.nearest):
         if not isinstance(mode, str):
             raise TypeInferenceError(f"resize: modes are texts, found {mode!r}")
     kind = tensor_of(x)
     shape = [const_int(extent) for extent in kind.shape]
     for change in axes:
-        shape[change.axis] = change.extent
+        shape[change.axis] = const_int(as_index(change.extent))
     if 0 in shape and None not in shape:
         return full([extent or 0 for extent in shape], 0, kind.dtype)
     made = x if kind.dtype.is_float or how.mode == "nearest" else cast(x, "float32")
     for change in sorted(axes, key=_turn):
-        made = _resize_axis(made, change, how)
+        made = _resize_axis(made, change, how, of)
     return made if tensor_of(made).dtype is kind.dtype else cast(made, kind.dtype)
 
 
@@ -183,19 +180,22 @@ def _turn(change: Resized) -> tuple[bool, int]:
 
     So the inner axis, whose elements are gathered one by one, is resized while there are the fewest of the others.
     """
-    grows = change.scale > 1
+    grows = change.scale is None or change.scale > 1
     return grows, -change.axis if grows else change.axis
 
 
-def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
+def _resize_axis(x: Node, change: Resized, how: Interpolation, of: Sequence[Node]) -> Node:
     kind = tensor_of(x)
     axis = axis_of("resize", x, change.axis)
-    extent = _known(kind, axis)
-    if extent == change.extent and change.scale == 1 and change.region == (0.0, 1.0):
+    extent, resized = const_int(kind.shape[axis]), const_int(as_index(change.extent))
+    if extent is None or resized is None or change.scale is None:
+        return _resize_open_axis(x, axis, change, how, of)
+    if extent == resized and change.scale == 1 and change.region == (0.0, 1.0):
         return x
     if extent == 0:
         raise TypeInferenceError(f"axis {axis} of {kind} is empty: there is nothing to resize")
-    source = _coordinates(extent, change, how.coordinates)
+    sizes = ResizedAxis(extent, resized, change.scale, change.region)
+    source = source_of(np.arange(resized, dtype=np.float64), sizes, how.coordinates, ARRAYS)
     if how.mode == "nearest":
         result = _nearest(x, axis, extent, source, how.nearest)
     else:
@@ -206,42 +206,29 @@ def _resize_axis(x: Node, change: Resized, how: Interpolation) -> Node:
     return _filled(result, axis, outside, how.extrapolation_value) if outside.any() else result
 
 
-def _coordinates(extent: int, change: Resized, mode: Coordinates) -> Floats:
-    """Where each element of the result lies among those of the source."""
-    i = np.arange(change.extent, dtype=np.float64)
-    scaled = change.scale * extent
-    begin, end = change.region
-    match mode:
-        case "half_pixel":
-            return (i + 0.5) / change.scale - 0.5
-        case "half_pixel_symmetric":
-            return extent / 2 * (1 - change.extent / scaled) + (i + 0.5) / change.scale - 0.5
-        case "pytorch_half_pixel":
-            return np.full_like(i, -0.5) if scaled == 1 else (i + 0.5) / change.scale - 0.5
-        case "align_corners":
-            return np.zeros_like(i) if scaled == 1 else i * (extent - 1) / (scaled - 1)
-        case "asymmetric":
-            return i / change.scale
-        case "tf_crop_and_resize":
-            part = (end - begin) * (extent - 1)
-            inside = np.full_like(i, part / 2) if scaled == 1 else i * part / (scaled - 1)
-            return inside + begin * (extent - 1)
-        case _:
-            raise TypeInferenceError(f"resize: there is no coordinate transformation {mode!r}")
+def _resize_open_axis(x: Node, axis: int, change: Resized, how: Interpolation, of: Sequence[Node]) -> Node:
+    """An axis whose extents are not all known: by tables that each run makes."""
+    kind = tensor_of(x)
+    if how.coordinates == "tf_crop_and_resize":
+        raise TypeInferenceError(f"axis {axis} of {kind} needs known extents for the coordinates {how.coordinates}")
+    if how.antialias and change.scale is None:
+        raise TypeInferenceError(f"axis {axis} of {kind} needs a known scale to be resized with antialias")
+    if how.mode == "nearest" and change.scale is not None and _repeats(change.scale, how):
+        return repeat(x, int(change.scale), axis)
+    indices, weights = resize_tables(kind.shape[axis], change.extent, change.scale, how, of)
+    if how.mode == "nearest":
+        return take(x, squeeze(indices, [0]), axis)
+    return resample(x, indices, cast(weights, str(kind.dtype)), axis)
+
+
+def _repeats(scale: float, how: Interpolation) -> bool:
+    """Whether each element of the source is taken so many times in a row, whatever the extent."""
+    middle = how.coordinates in ("half_pixel", "half_pixel_symmetric") and how.nearest.startswith("round")
+    return scale.is_integer() and (middle or (how.coordinates == "asymmetric" and how.nearest == "floor"))
 
 
 def _nearest(x: Node, axis: int, extent: int, source: Floats, rounding: Nearest) -> Node:
-    match rounding:
-        case "round_prefer_floor":
-            rounded = np.ceil(source - 0.5)
-        case "round_prefer_ceil":
-            rounded = np.floor(source + 0.5)
-        case "floor":
-            rounded = np.floor(source)
-        case "ceil":
-            rounded = np.ceil(source)
-        case _:
-            raise TypeInferenceError(f"resize: there is no rounding {rounding!r}")
+    rounded = nearest_of(source, rounding, ARRAYS)
     indices = np.clip(rounded, 0, extent - 1).astype(np.int64)
     times = len(indices) // extent
     if times > 0 and np.array_equal(indices, np.repeat(np.arange(extent), times)):
@@ -265,17 +252,8 @@ def _kernel(extent: int, source: Floats, scale: float, how: Interpolation) -> tu
     """The indices that each element of the result is made from, which may lie outside, and their weights."""
     base = np.ceil(source).astype(np.int64) - 1
     ratio = (source - base)[:, None]
-    shrink = min(scale, 1.0) if how.antialias else 1.0
-    if how.mode == "linear":
-        first = int(np.floor(-1 / shrink)) + 1
-        offsets = np.arange(first, 2 - first)
-        weights = np.clip(1 - np.abs((offsets - ratio) * shrink), 0, 1)
-    elif how.mode == "cubic":
-        first = int(np.floor(-2 / shrink)) + 1
-        offsets = np.arange(first, 2 - first)
-        weights = _cubic(np.abs((offsets - ratio) * shrink), how.cubic_a)
-    else:
-        raise TypeInferenceError(f"resize: there is no mode {how.mode!r}")
+    offsets = np.array(taps_of(scale, how))
+    weights = weight_of(offsets - ratio, scale, how, ARRAYS)
     if how.antialias:
         weights /= weights.sum(1, keepdims=True)
     indices = base[:, None] + offsets
@@ -284,13 +262,6 @@ def _kernel(extent: int, source: Floats, scale: float, how: Interpolation) -> tu
         total = weights.sum(1, keepdims=True)
         weights /= np.where(total == 0, 1, total)
     return np.clip(indices, 0, extent - 1), weights
-
-
-def _cubic(x: Floats, a: float) -> Floats:
-    """Keys, "Cubic convolution interpolation for digital image processing" (1981)."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
 def _weighted(x: Node, axis: int, extent: int, indices: Integers, weights: Floats) -> Node:

@@ -4,35 +4,13 @@ other domains, scales of 16 bits. Against onnx's reference."""
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from onnx_cases import floats, integers
+from open_models import FLOAT, TARGET, engine, model, same
 
 import loopwright as lw
 from loopwright.ops.families.split_part import split_evenly
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
-
-TARGET = "x86-64-v3"
-FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
-
-
-def model(nodes, inputs, outputs, constants=None, opset=21, domains=()):
-    """``inputs`` are (type, shape) by name."""
-    given = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()]
-    wanted = [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs]
-    stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
-    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-    return helper.make_model(helper.make_graph(nodes, "g", given, wanted, stored), opset_imports=opsets)
-
-
-def engine(made, shapes=None):
-    return lw.Engine(lw.compile(made, target=TARGET, shapes=shapes, jobs=1), threads=1)
-
-
-def same(found, expected, tolerance=1e-5):
-    assert [a.shape for a in found] == [b.shape for b in expected]
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=tolerance, atol=tolerance)
-
 
 # Splits of open extents
 
@@ -222,8 +200,10 @@ def test_open_extents_are_expanded_where_they_stay_what_they_are():
         x = floats(n, 1)
         same(expanded([x]), [np.broadcast_to(x, (3, n, 4))])
     nodes[1] = helper.make_node("Concat", ["n", "k", "m"], ["shape"], axis=0)
-    with pytest.raises(lw.ModelError, match="there is the dimension n: give the shapes"):
-        engine(model(nodes, {"x": (FLOAT, ["n", 1])}, ["y"], {"k": np.array([3]), "m": np.array([4])}))
+    expanded = engine(model(nodes, {"x": (FLOAT, ["n", 1])}, ["y"], {"k": np.array([3]), "m": np.array([4])}))
+    same(expanded([floats(3, 1)]), [np.broadcast_to(floats(3, 1), (3, 3, 4))])
+    with pytest.raises(lw.RuntimeArgumentError, match=r"should have shape \(3, 1\), found \(5, 1\)"):
+        expanded([floats(5, 1)])
 
 
 def test_flex_attention_of_open_extents():

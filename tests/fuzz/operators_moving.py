@@ -6,6 +6,7 @@ from operators_simple import every, of_integers
 
 from loopwright.ops import nn
 from loopwright.ops.definition.registry import get_op
+from loopwright.ops.families.repeat import repeat
 from loopwright.ops.families.resample import resample
 from loopwright.ops.families.split_part import split_evenly
 
@@ -187,7 +188,71 @@ def broadcast_to(d):
     return Case(lambda x: nn.broadcast_to(x, whole), lambda x: np.broadcast_to(x, whole), (Input(shape, d.kind()),))
 
 
+def draw_open(name):
+    """Operators whose attributes are formulas over the extents of their arguments."""
+    op = get_op(name)
+
+    def draw(d):
+        n, m = d.int(1, 9), d.int(1, 9)
+        formula, number = d.one(("x0_0 + x0_1", n + m), ("x0_0 * 3 // 2", n * 3 // 2), ("min(x0_0, x0_1)", min(n, m)))
+        attributes, oracle = {
+            "positions": ((formula,), lambda x: np.arange(number)),
+            "extents": (((formula, 5, "x0_1"),), lambda x: np.array([number, 5, m])),
+        }[name]
+        return Case(lambda x: op(x, attrs=op.attrs(*attributes)), oracle, (Input((n, m)),))
+
+    return draw
+
+
+def draw_assume_extent(d):
+    shape, op = d.shape(1, 3), get_op("assume_extent")
+    axis = d.int(0, len(shape) - 1)
+    made = op.attrs(axis, f"x1_0 + {shape[axis]} - 1")
+    return Case(lambda x, y: op(x, y, attrs=made), lambda x, y: x, (Input(shape, d.kind()), Input((1,))))
+
+
+def draw_open_slice(d):
+    shape, op = d.shape(1, 3), get_op("open_slice")
+    axis = d.int(0, len(shape) - 1)
+    begin = d.int(0, shape[axis] - 1)
+    extent = d.int(1, shape[axis] - begin)
+    made = op.attrs(axis, begin, "x1_0")
+    where = (slice(None),) * axis + (slice(begin, begin + extent),)
+    return Case(lambda x, y: op(x, y, attrs=made), lambda x, y: x[where], (Input(shape, d.kind()), Input((extent,))))
+
+
+def draw_repeat(d):
+    shape = d.shape(1, 3)
+    axis, times = d.int(0, len(shape) - 1), d.int(1, 4)
+    return Case(lambda x: repeat(x, times, axis), lambda x: np.repeat(x, times, axis), (Input(shape, d.kind()),))
+
+
+def draw_resize_table(name):
+    """Of axes that are made a whole number of times as long, linearly."""
+    op = get_op(name)
+
+    def draw(d):
+        n, k = d.int(1, 9), d.int(1, 4)
+        made = op.attrs("x0_0", f"x0_0 * {k}", float(k), "linear", "asymmetric")
+
+        def oracle(x):
+            source = np.arange(n * k) / k
+            base = np.ceil(source) - 1
+            if name == "resize_indices":
+                return np.clip(np.stack([base, base + 1]), 0, n - 1).astype(np.int64)
+            return np.stack([base + 1 - source, source - base])
+
+        return Case(lambda x: op(x, attrs=made), oracle, (Input((n,)),))
+
+    return draw
+
+
 DRAWS = {
+    **{name: draw_open(name) for name in ("positions", "extents")},
+    **{name: draw_resize_table(name) for name in ("resize_indices", "resize_weights")},
+    "assume_extent": draw_assume_extent,
+    "open_slice": draw_open_slice,
+    "repeat": draw_repeat,
     **{f"nn.{name}": draw_pixels(name) for name in ("depth_to_space", "space_to_depth")},
     "transpose": moving(
         lambda d, shape: (tuple(d.rng.permutation(len(shape)).tolist()),), "transpose", np.transpose, low=0

@@ -54,7 +54,7 @@ def test_axes_that_are_given_twice(op):
         (lambda: nn.prelu(x, v), r"prelu\(.*extents 6 of x and 7 of slope do not broadcast"),
         (lambda: nn.where(b, x, y), r"where\(.*extents 4 of a and 3 of b do not broadcast"),
         (lambda: nn.broadcast_to(x, (3, 3)), r"broadcast_to\(.*extents 4 of x and 3 of the shape do not broadcast"),
-        (lambda: nn.layer_norm(x, v, v), r"nn.layer_norm\(.*extents 7 of scale and 6 of x do not broadcast"),
+        (lambda: nn.layer_norm(x, v, v), r"nn.layer_norm\(.*extents 6 of x and 7 of scale do not broadcast"),
         (lambda: nn.matmul(x, y), r"nn.matmul\(.*differ in extent: 6 of a and 3 of b"),
         (lambda: nn.dense(x, y), r"nn.dense\(.*differ in extent: 6 of x and 5 of weight"),
         (lambda: nn.max_pool(image, (3, 3, 3)), r"nn.max_pool\(x: .*window needs .* 2 spatial axes, found \(3, 3, 3\)"),

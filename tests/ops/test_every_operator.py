@@ -15,11 +15,22 @@ from loopwright.lowering.pipeline import realized_function
 from loopwright.ops import nn
 from loopwright.ops.definition import strategy
 from loopwright.ops.definition.registry import all_ops, get_op
+from loopwright.ops.families.assume_extent import ASSUME_EXTENT, AssumeExtentAttrs
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.cumsum import cumsum
 from loopwright.ops.families.matmul.quarters import Planes
 from loopwright.ops.families.norm import batch_norm
+from loopwright.ops.families.open_extents import (
+    EXTENTS,
+    OPEN_SLICE,
+    POSITIONS,
+    ExtentsAttrs,
+    OpenSliceAttrs,
+    PositionsAttrs,
+)
+from loopwright.ops.families.repeat import repeat
 from loopwright.ops.families.resample import resample
+from loopwright.ops.families.resize_tables import INDICES, WEIGHTS, ResizeTableAttrs
 from loopwright.ops.families.split_part import split_evenly
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
@@ -29,6 +40,11 @@ MATRIX_TARGETS = {
 }
 PRODUCTS = ("nn.batch_matmul", "nn.dense", "nn.matmul")
 rng = np.random.default_rng(0)
+
+
+def assumed(x, y):
+    """x with the extent of y for its own."""
+    return ASSUME_EXTENT(x, y, attrs=AssumeExtentAttrs(1, "x1_0"))
 
 
 def floats(*shape):
@@ -377,6 +393,39 @@ CASES = {
     "split_part": [
         (lambda x, k=k: split_evenly(x, 3, 1)[k], lambda x, k=k: x[:, 2 * k :][:, :2], floats(3, 5, 2))
         for k in range(3)
+    ],
+    "repeat": [(lambda x, k=k: repeat(x, 3, k), lambda x, k=k: np.repeat(x, 3, k), floats(2, 3, 4)) for k in range(3)],
+    "assume_extent": [(assumed, lambda x, y: x, floats(2, 3), floats(3))],
+    "positions": [(lambda x: POSITIONS(x, attrs=PositionsAttrs("x0_1 * 2")), lambda x: np.arange(6), floats(2, 3))],
+    "extents": [
+        (
+            lambda x: EXTENTS(x, attrs=ExtentsAttrs(("x0_1", 7, "x0_0 + 1"))),
+            lambda x: np.array([3, 7, 3]),
+            floats(2, 3),
+        )
+    ],
+    "open_slice": [
+        (
+            lambda x, y, k=k: OPEN_SLICE(x, y, attrs=OpenSliceAttrs(k, 1, "x1_0 - 1")),
+            lambda x, y, k=k: x[(slice(None),) * k + (slice(1, 3),)],
+            floats(3, 4, 5),
+            floats(3),
+        )
+        for k in range(3)
+    ],
+    "resize_indices": [
+        (
+            lambda x: INDICES(x, attrs=ResizeTableAttrs("x0_1", "x0_1 * 2", 2.0, "linear", "asymmetric")),
+            lambda x: np.clip(np.array([[-1, 0, 0, 1, 1, 2], [0, 1, 1, 2, 2, 3]]), 0, 2),
+            floats(2, 3),
+        )
+    ],
+    "resize_weights": [
+        (
+            lambda x: WEIGHTS(x, attrs=ResizeTableAttrs("x0_1", "x0_1 * 2", 0.0, "linear", "asymmetric")),
+            lambda x: np.array([[0, 0.5] * 3, [1, 0.5] * 3]),
+            floats(2, 3),
+        )
     ],
     "nn.resample": [
         (

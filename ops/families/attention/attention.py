@@ -27,7 +27,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, widened
 from ...definition.arguments import flag, real
 from ...definition.registry import Op, OpPattern, register_op
-from ...definition.relations import FLOAT_KINDS, broadcast_shapes, same_dtype, tensor_argument
+from ...definition.relations import FLOAT_KINDS, broadcast_shapes, same_dtype, same_extent, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .attrs import AttentionAttrs, Extents, extents, seen, share
 from .blocks import add_blocks
@@ -59,8 +59,7 @@ def _relation(types: Sequence[Type], attrs: AttentionAttrs) -> Type:
 def _agree(what: str, a: TensorType, b: TensorType, axis: int, left: str, right: str) -> None:
     """Extents must agree as far as both are known."""
     m, n = a.shape[axis], b.shape[axis]
-    if m is not n and const_int(m) is not None and const_int(n) is not None:
-        raise TypeInferenceError(f"{left} has {m} {what}, but {right} has {n}")
+    same_extent(m, n, f"{left} has {m} {what}, but {right} has {n}")
 
 
 def _check_groups(heads: Expr, shared: Expr) -> None:
@@ -73,7 +72,7 @@ def _check_mask(mask: TensorType, shape: Extents, kind: DType) -> None:
     if mask.dtype is not BOOL and mask.dtype is not kind:
         raise TypeInferenceError(f"mask must be of bool, or of {kind} as query is, found {mask.dtype}")
     scores = (shape.batch, shape.heads, shape.queries, shape.keys)
-    both = broadcast_shapes([mask.shape, scores], ("mask", "the scores"))
+    both = broadcast_shapes([scores, mask.shape], ("the scores", "mask"))
     if len(both) != 4 or any(a is not b for a, b in zip(both, scores, strict=True)):
         raise TypeInferenceError(f"mask must broadcast to the scores {TensorType(scores, kind)}, found {mask}")
 

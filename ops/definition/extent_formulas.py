@@ -1,0 +1,68 @@
+"""Extents as attributes: formulas over the extents of further arguments, as ``x1_0 + 1``, where attributes hold no
+dimensions themselves.
+
+``x1_0`` is the extent of axis 0 of argument 1; such an argument is read for nothing else. So a call stays right when
+dimensions get numbers or other names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ...base.errors import TypeInferenceError
+from ...graph.node import Node, tensor_of
+from ...graph.types import TensorType, Type
+from ...ir.build import index_var
+from ...ir.constants import const_int
+from ...ir.expr import Expr, Var
+from ...ir.extent_text import parse_extent
+from ...ir.makers import as_index
+from ...ir.visit import free_vars, substitute
+
+
+def extent_of_formula(formula: int | str, types: Sequence[Type]) -> Expr:
+    """The extent that a number or a formula gives for arguments of these types. Raises ``TypeInferenceError`` for what
+    is no formula over their extents."""
+
+    def dimension(name: str) -> Expr:
+        found = re.fullmatch(r"x(\d+)_(\d+)", name)
+        argument, axis = map(int, found.groups()) if found else (len(types), 0)
+        kind = types[argument] if argument < len(types) else None
+        if not isinstance(kind, TensorType) or axis >= kind.ndim:
+            raise TypeInferenceError(f"the formula {formula!r} names {name}, which is no axis of an argument")
+        return kind.shape[axis]
+
+    if isinstance(formula, int):
+        return as_index(formula)
+    extent = parse_extent(formula, dimension)
+    if extent is None:
+        raise TypeInferenceError(f"{formula!r} is no formula for an extent")
+    return extent
+
+
+def as_formulas(
+    extents: Sequence[int | Expr], of: Iterable[Node], first: int = 1
+) -> tuple[tuple[int | str, ...], tuple[Node, ...]]:
+    """Extents as numbers and formulas, and the arguments that these are over, the first of which will be argument
+    number ``first`` of a call. The dimensions are those that tensors among ``of`` have by themselves.
+
+    Raises ``TypeInferenceError`` for a dimension that none of them has.
+    """
+    wanted = {v for e in extents if isinstance(e, Expr) for v in free_vars(e)}
+    names: dict[Var, Expr] = {}
+    used: list[Node] = []
+    for node in of:
+        shape = tensor_of(node).shape if isinstance(node.type, TensorType) else ()
+        told = {e: axis for axis, e in enumerate(shape) if isinstance(e, Var) and e in wanted and e not in names}
+        if told:
+            names |= {e: index_var(f"x{first + len(used)}_{axis}") for e, axis in told.items()}
+            used.append(node)
+    if unknown := ", ".join(sorted(v.name for v in wanted - names.keys())):
+        raise TypeInferenceError(f"no tensor tells the dimension {unknown}")
+    return tuple(_formula(extent, names) for extent in extents), tuple(used)
+
+
+def _formula(extent: int | Expr, names: dict[Var, Expr]) -> int | str:
+    number = extent if isinstance(extent, int) else const_int(extent)
+    return number if number is not None else str(substitute(as_index(extent), names))

@@ -1,0 +1,168 @@
+"""What is computed from open extents: positions along one, the extents themselves as numbers, and slices between two.
+
+``definition/extent_formulas.py`` has how attributes say an extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ... import te
+from ...graph.node import Call, Node, tensor_of
+from ...graph.types import TensorType, Type, tensor_type
+from ...ir.constants import const_int
+from ...ir.expr import Expr
+from ...ir.makers import as_index
+from ...ir.simplify import simplify
+from ...te.tensor import Tensors
+from ..definition.attrs import Attrs, attr
+from ..definition.extent_formulas import as_formulas, extent_of_formula
+from ..definition.memory_view import RunOfArgument
+from ..definition.registry import OpPattern, register_op
+from ..definition.relations import normalize_axis, tensor_argument
+from ..definition.strategy import register_compute
+
+OF = ("x", "tensors whose extents formulas are over; their elements are not read")
+FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
+
+
+@dataclass(frozen=True)
+class PositionsAttrs(Attrs):
+    extent: int | str = attr(f"how many there are: {FORMULAS}")
+
+
+@dataclass(frozen=True)
+class ExtentsAttrs(Attrs):
+    extents: tuple[int | str, ...] = attr(FORMULAS)
+
+
+@dataclass(frozen=True)
+class OpenSliceAttrs(Attrs):
+    axis: int = attr("the axis, 0 or more")
+    begin: int | str = attr(f"the first index: {FORMULAS}")
+    extent: int | str = attr(f"how many there are: {FORMULAS}")
+
+
+def _positions_relation(types: Sequence[Type], attrs: PositionsAttrs) -> Type:
+    return tensor_type((extent_of_formula(attrs.extent, types),), "int64")
+
+
+def _positions_compute(attrs: PositionsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    return te.compute(tensor_argument(result, "result").shape, lambda i: te.cast(i, "int64"), name="positions")
+
+
+def _extents_relation(types: Sequence[Type], attrs: ExtentsAttrs) -> Type:
+    for extent in attrs.extents:
+        extent_of_formula(extent, types)
+    return tensor_type((len(attrs.extents),), "int64")
+
+
+def _extents_compute(attrs: ExtentsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    types = [TensorType(tensor.shape, tensor.dtype) for tensor in inputs]
+    numbers = [te.cast(extent_of_formula(extent, types), "int64") for extent in attrs.extents]
+
+    def element(i: te.Axis) -> Expr:
+        value: Expr = numbers[-1]
+        for position, number in reversed(list(enumerate(numbers[:-1]))):
+            value = te.select(as_index(i) <= position, number, value)
+        return value
+
+    return te.compute((len(numbers),), element, name="extents")
+
+
+def _range(types: Sequence[Type], attrs: OpenSliceAttrs) -> tuple[Expr, Expr]:
+    """The first index and the extent."""
+    return extent_of_formula(attrs.begin, types), extent_of_formula(attrs.extent, types)
+
+
+def _open_slice_relation(types: Sequence[Type], attrs: OpenSliceAttrs) -> Type:
+    x = tensor_argument(types[0], "x")
+    axis = normalize_axis(attrs.axis, x.ndim)
+    _, extent = _range(types, attrs)
+    return TensorType((*x.shape[:axis], extent, *x.shape[axis + 1 :]), x.dtype)
+
+
+def _open_slice_compute(attrs: OpenSliceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    x, axis = inputs[0], attrs.axis
+    begin, _ = _range([TensorType(tensor.shape, tensor.dtype) for tensor in inputs], attrs)
+    return te.compute(
+        tensor_argument(result, "result").shape,
+        lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])],
+        name="open_slice",
+    )
+
+
+def _in_memory(call: Call) -> RunOfArgument | None:
+    """A part of the outermost axis that has several elements is a run of them."""
+    shape, axis = tensor_of(call.args[0]).shape, call.attrs.axis
+    if any(const_int(extent) != 1 for extent in shape[:axis]):
+        return None
+    begin, _ = _range([a.type for a in call.args], call.attrs)
+    for extent in shape[axis + 1 :]:
+        begin = begin * extent
+    return RunOfArgument(simplify(begin))
+
+
+def _asked_of_extents(call: Call) -> Sequence[Expr]:
+    """The part lies within the axis."""
+    begin, extent = _range([a.type for a in call.args], call.attrs)
+    return begin, simplify(tensor_of(call.args[0]).shape[call.attrs.axis] - (begin + extent))
+
+
+POSITIONS = register_op(
+    "positions",
+    "0, 1, 2, … along an axis whose extent is open",
+    [OF],
+    _positions_relation,
+    OpPattern.INJECTIVE,
+    PositionsAttrs,
+    variadic=True,
+    support_level=3,
+)
+EXTENTS = register_op(
+    "extents",
+    "extents as a vector of numbers",
+    [OF],
+    _extents_relation,
+    OpPattern.INJECTIVE,
+    ExtentsAttrs,
+    variadic=True,
+    support_level=3,
+)
+OPEN_SLICE = register_op(
+    "open_slice",
+    "a part of an axis between two indices that follow from open extents",
+    [("x", "any shape; behind it tensors that the indices are computed from, whose elements are not read")],
+    _open_slice_relation,
+    OpPattern.INJECTIVE,
+    OpenSliceAttrs,
+    variadic=True,
+    support_level=3,
+    memory_rule=_in_memory,
+    extent_rule=_asked_of_extents,
+)
+register_compute(POSITIONS, _positions_compute)
+register_compute(EXTENTS, _extents_compute)
+register_compute(OPEN_SLICE, _open_slice_compute)
+
+
+def positions(extent: Expr, of: Iterable[Node]) -> Call:
+    """The numbers from 0 to an extent, as int64: a formula over dimensions that tensors among ``of`` have by
+    themselves."""
+    (formula,), used = as_formulas([extent], of, first=0)
+    return POSITIONS(*used, attrs=PositionsAttrs(formula))
+
+
+def extents(values: Sequence[int | Expr], of: Iterable[Node]) -> Call:
+    """Extents, which are formulas over dimensions that tensors among ``of`` have by themselves, as a vector of
+    int64."""
+    formulas, used = as_formulas(values, of, first=0)
+    return EXTENTS(*used, attrs=ExtentsAttrs(formulas))
+
+
+def open_slice(x: Node, axis: int, begin: int | Expr, extent: int | Expr, of: Iterable[Node]) -> Call:
+    """``x[begin : begin + extent]`` of an axis: numbers, or formulas over dimensions that tensors among ``of`` have by
+    themselves. Each run checks that the part lies within the axis."""
+    formulas, used = as_formulas([begin, extent], of)
+    return OPEN_SLICE(x, *used, attrs=OpenSliceAttrs(axis, *formulas))

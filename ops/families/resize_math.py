@@ -1,0 +1,152 @@
+"""Where resizing reads, and with which weights, as ONNX's Resize has it: for numpy's arrays, when extents are known,
+and for expressions of a compute, when they are open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from ... import te
+from ...base.errors import TypeInferenceError
+
+Mode: TypeAlias = Literal["nearest", "linear", "cubic"]
+Coordinates: TypeAlias = Literal[
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+]
+Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+Number: TypeAlias = Any
+"""A float64: a Python number, a numpy array, or an expression."""
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """How elements between those of the grid are found."""
+
+    mode: Mode = "nearest"
+    coordinates: Coordinates = "half_pixel"
+    nearest: Nearest = "round_prefer_floor"
+    cubic_a: float = -0.75
+    exclude_outside: bool = False  # elements beyond the edge have no weight, rather than the edge's value
+    antialias: bool = False
+    extrapolation_value: float = 0.0  # tf_crop_and_resize only: beyond the edge
+
+
+class Functions(Protocol):
+    """What differs between arrays and expressions."""
+
+    def floor(self, x: Number) -> Number: ...
+    def ceil(self, x: Number) -> Number: ...
+    def where(self, condition: Number, a: Number, b: Number) -> Number: ...
+
+
+class OfArrays:
+    """numpy's functions."""
+
+    def floor(self, x: Number) -> Number:
+        return np.floor(x)
+
+    def ceil(self, x: Number) -> Number:
+        return np.ceil(x)
+
+    def where(self, condition: Number, a: Number, b: Number) -> Number:
+        return np.where(condition, a, b)
+
+
+class OfExpressions:
+    """te's functions."""
+
+    def floor(self, x: Number) -> Number:
+        return te.floor(x)
+
+    def ceil(self, x: Number) -> Number:
+        return te.ceil(x)
+
+    def where(self, condition: Number, a: Number, b: Number) -> Number:
+        return te.select(condition, *(te.const(v, "float64") if isinstance(v, (int, float)) else v for v in (a, b)))
+
+
+@dataclass(frozen=True, slots=True)
+class ResizedAxis:
+    """What becomes of an axis: its extent, the new one, and the scale, which extents round; ``region`` is the part that
+    tf_crop_and_resize takes."""
+
+    extent: Number
+    resized: Number
+    scale: Number
+    region: tuple[float, float] = (0.0, 1.0)
+
+
+def source_of(i: Number, axis: ResizedAxis, mode: Coordinates, f: Functions) -> Number:
+    """Where element i of the result lies among those of the source."""
+    extent, scale = axis.extent, axis.scale
+    scaled = scale * extent
+    match mode:
+        case "half_pixel":
+            return (i + 0.5) / scale - 0.5
+        case "half_pixel_symmetric":
+            return extent / 2 * (1 - axis.resized / scaled) + (i + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return f.where(scaled == 1, -0.5, (i + 0.5) / scale - 0.5)
+        case "align_corners":
+            return f.where(scaled == 1, 0.0, i * (extent - 1) / f.where(scaled == 1, 1.0, scaled - 1))
+        case "asymmetric":
+            return i / scale
+        case "tf_crop_and_resize":
+            begin, end = axis.region
+            part = (end - begin) * (extent - 1)
+            inside = f.where(scaled == 1, part / 2, i * part / f.where(scaled == 1, 1.0, scaled - 1))
+            return inside + begin * (extent - 1)
+        case _:
+            raise TypeInferenceError(f"resize: there is no coordinate transformation {mode!r}")
+
+
+def nearest_of(source: Number, rounding: Nearest, f: Functions) -> Number:
+    """The element that a place between elements takes, which may lie outside."""
+    match rounding:
+        case "round_prefer_floor":
+            return f.ceil(source - 0.5)
+        case "round_prefer_ceil":
+            return f.floor(source + 0.5)
+        case "floor":
+            return f.floor(source)
+        case "ceil":
+            return f.ceil(source)
+        case _:
+            raise TypeInferenceError(f"resize: there is no rounding {rounding!r}")
+
+
+def taps_of(scale: float, how: Interpolation) -> range:
+    """How far the elements that are summed lie from the last one before a place."""
+    reach = {"linear": 1, "cubic": 2}.get(how.mode)
+    if reach is None:
+        raise TypeInferenceError(f"resize: there is no mode {how.mode!r}")
+    first = int(np.floor(-reach / _shrink(scale, how))) + 1
+    return range(first, 2 - first)
+
+
+def weight_of(distance: Number, scale: float, how: Interpolation, f: Functions) -> Number:
+    """The weight of an element so far from a place, before all of them are made to sum to 1."""
+    x = distance * _shrink(scale, how)
+    x = f.where(x < 0, -x, x)
+    if how.mode == "linear":
+        return f.where(x < 1, 1 - x, 0.0)
+    return _cubic(x, how.cubic_a, f)
+
+
+def _shrink(scale: float, how: Interpolation) -> float:
+    """How much wider the kernel is where an axis shrinks, inverted."""
+    return min(scale, 1.0) if how.antialias else 1.0
+
+
+def _cubic(x: Number, a: float, f: Functions) -> Number:
+    """Keys, "Cubic convolution interpolation for digital image processing" (1981)."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return f.where(x <= 1, near, f.where(x < 2, far, 0.0))

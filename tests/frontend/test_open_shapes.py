@@ -1,0 +1,258 @@
+"""Models whose shapes are open, as exporters leave them: one compilation serves them all. Against onnx's."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx_cases import floats
+from open_models import FLOAT, engine, model, same
+
+import loopwright as lw
+from loopwright import te
+from loopwright.runtime.measure.onnx_reference import onnx_evaluator
+
+INT64 = TensorProto.INT64
+
+
+def agrees(made, *feeds):
+    """One compilation, on each of the feeds."""
+    compiled, reference = engine(made), onnx_evaluator(made)
+    for feed in feeds:
+        same(compiled(feed), reference.run(None, feed), 1e-4)
+    return compiled
+
+
+def node(kind, inputs, outputs, **attributes):
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+# Extents that have to be equal
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "attributes"),
+    [
+        ("Add", (("n", 4), ("m", 4)), {}),
+        ("Concat", (("n", 4), ("m", "k")), {"axis": 1}),
+        ("MatMul", ((3, "n"), ("m", 4)), {}),
+        ("Mul", (("b", "n", 4), ("m", 4)), {}),
+        ("PRelu", (("b", "n"), ("m",)), {}),
+    ],
+)
+def test_dimensions_that_meet_are_one(kind, shapes, attributes):
+    inputs = dict(zip("xy", shapes, strict=True))
+    made = model([node(kind, "x y", "z", **attributes)], {k: (FLOAT, shape) for k, shape in inputs.items()}, ["z"])
+
+    def feed(**numbers):
+        return {k: floats(*(numbers.get(e, e) for e in shape)) for k, shape in inputs.items()}
+
+    compiled = agrees(made, feed(n=5, m=5, b=2, k=3))
+    with pytest.raises(lw.RuntimeArgumentError, match=r"input y: .* should have extent 5 .* of input x"):
+        compiled(feed(n=5, m=6, b=2, k=3))
+
+
+def test_extents_that_are_computed_are_compared_by_each_run():
+    made = model(
+        [
+            node("MaxPool", "x", "half", kernel_shape=[2], strides=[2]),
+            node("MaxPool", "y", "third", kernel_shape=[3], strides=[3]),
+            node("Add", "half third", "z"),
+        ],
+        {"x": (FLOAT, [1, 2, "n"]), "y": (FLOAT, [1, 2, "m"])},
+        ["z"],
+    )
+    compiled = agrees(made, *({"x": floats(1, 2, n), "y": floats(1, 2, m)} for n, m in [(8, 12), (9, 14), (2, 3)]))
+    with pytest.raises(lw.RuntimeArgumentError, match=r"should be .*, found .*n = 8"):
+        compiled({"x": floats(1, 2, 8), "y": floats(1, 2, 9)})
+
+
+def test_a_dimension_is_put_in_for_another_one_also_in_graphs_by_hand():
+    x, y = lw.var("x", (te.var("n"), 4)), lw.var("y", (te.var("m"), 4))
+    library = lw.compile(lw.Function([x, y], x[:-1] + y), target="x86-64-v3", jobs=1)
+    assert [str(spec.shape[0]) for spec in library.model.inputs] == ["n", "max(n - 1, 0)"]
+    a, b = floats(5, 4), floats(4, 4)
+    same(lw.Engine(library)([a, b]), [a[:-1] + b])
+
+
+def test_dimensions_may_be_named_by_formulas():
+    made = model(
+        [node("Concat", "past x", "all", axis=0), node("Add", "all mask", "z")],
+        {"past": (FLOAT, ["p", 2]), "x": (FLOAT, [1, 2]), "mask": (FLOAT, ["p + 1", 1])},
+        ["z"],
+    )
+    compiled = agrees(made, *({"past": floats(p, 2), "x": floats(1, 2), "mask": floats(p + 1, 1)} for p in (0, 1, 6)))
+    assert compiled.library.model.dims == ("p",)
+    with pytest.raises(lw.RuntimeArgumentError, match="should have extent 4"):
+        compiled([floats(3, 2), floats(1, 2), floats(5, 1)])
+
+
+def test_a_formula_over_what_no_input_has_is_a_name():
+    made = model([node("Relu", "x", "z")], {"x": (FLOAT, ["sequence-length", "2*k"])}, ["z"])
+    assert agrees(made, {"x": floats(3, 5)}).library.model.dims == ("sequence-length", "2*k")
+
+
+@pytest.mark.parametrize("extent", [-1, -7])
+def test_extents_below_0_are_open(extent):
+    made = model([node("Relu", "x", "z")], {"x": (FLOAT, [extent, 3])}, ["z"])
+    agrees(made, {"x": floats(2, 3)}, {"x": floats(0, 3)})
+
+
+# Shapes that are computed
+
+
+def test_shapes_are_data_too():
+    made = model(
+        [
+            node("Shape", "x", "shape"),
+            node("Cast", "shape", "numbers", to=FLOAT),
+            node("Size", "x", "size"),
+            node("Cast", "size", "count", to=FLOAT),
+            node("Div", "numbers count", "z"),
+        ],
+        {"x": (FLOAT, ["n", 3, "m"])},
+        ["z"],
+    )
+    agrees(made, {"x": floats(2, 3, 5)}, {"x": floats(1, 3, 1)})
+
+
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (2, 3), (-1, 1)])
+def test_ranges_end_at_open_extents(start, step):
+    made = model(
+        [
+            node("Shape", "x", "n", start=0, end=1),
+            node("Squeeze", "n axis", "limit"),
+            node("Range", "start limit step", "r"),
+            node("Cast", "r", "z", to=FLOAT),
+        ],
+        {"x": (FLOAT, ["n", 3])},
+        ["z"],
+        {"axis": np.array([0]), "start": np.array(start), "step": np.array(step)},
+    )
+    agrees(made, *({"x": floats(n, 3)} for n in (0, 1, 4, 17)))
+
+
+def test_ranges_begin_at_open_extents():
+    made = model(
+        [
+            node("Shape", "past", "p", start=0, end=1),
+            node("Shape", "x", "s", start=0, end=1),
+            node("Add", "p s", "end"),
+            node("Squeeze", "p", "first"),
+            node("Squeeze", "end", "last"),
+            node("Range", "first last one", "r"),
+            node("Cast", "r", "z", to=FLOAT),
+        ],
+        {"past": (FLOAT, ["p"]), "x": (FLOAT, ["s"])},
+        ["z"],
+        {"one": np.array(1)},
+    )
+    agrees(made, *({"past": floats(p), "x": floats(s)} for p, s in [(0, 3), (5, 1), (7, 9)]))
+
+
+def test_tensors_are_made_and_expanded_to_open_shapes():
+    made = model(
+        [
+            node("Shape", "x", "shape"),
+            node("ConstantOfShape", "shape", "c", value=helper.make_tensor("v", FLOAT, [1], [2.5])),
+            node("Shape", "y", "k"),
+            node("Concat", "k shape", "wide", axis=0),
+            node("Expand", "c wide", "z"),
+        ],
+        {"x": (FLOAT, ["n", "m"]), "y": (FLOAT, ["k"])},
+        ["z"],
+    )
+    agrees(made, {"x": floats(2, 3), "y": floats(4)}, {"x": floats(1, 7), "y": floats(1)})
+
+
+def test_reshapes_to_the_shape_of_another_tensor_are_checked():
+    made = model(
+        [node("Shape", "y", "shape"), node("Reshape", "x shape", "z")],
+        {"x": (FLOAT, ["n", 6]), "y": (FLOAT, ["m", 3, 2])},
+        ["z"],
+    )
+    compiled = agrees(made, {"x": floats(4, 6), "y": floats(4, 3, 2)})
+    with pytest.raises(lw.RuntimeArgumentError):
+        compiled([floats(4, 6), floats(5, 3, 2)])
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_slices_between_open_extents(step):
+    made = model(
+        [node("Shape", "y", "m"), node("Slice", "x start m axis step", "z")],
+        {"x": (FLOAT, [3, "n"]), "y": (FLOAT, ["m"])},
+        ["z"],
+        {"start": np.array([1]), "axis": np.array([1]), "step": np.array([step])},
+    )
+    agrees(made, *({"x": floats(3, n), "y": floats(m)} for n, m in [(9, 5), (4, 9), (3, 0), (1, 2), (6, 6)]))
+
+
+def test_an_open_axis_that_is_squeezed_has_one_element():
+    made = model(
+        [
+            node("MaxPool", "x", "pooled", kernel_shape=[4], strides=[4]),
+            node("Squeeze", "pooled axis", "z"),
+        ],
+        {"x": (FLOAT, [2, 3, "n"])},
+        ["z"],
+        {"axis": np.array([2])},
+    )
+    compiled = agrees(made, {"x": floats(2, 3, 4)}, {"x": floats(2, 3, 7)})
+    with pytest.raises(lw.RuntimeArgumentError, match="should be 1, found n = 8"):
+        compiled([floats(2, 3, 8)])
+
+
+# Resizing
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "nearest"),
+    [
+        ("nearest", "asymmetric", "floor"),
+        ("nearest", "half_pixel", "round_prefer_floor"),
+        ("nearest", "pytorch_half_pixel", "ceil"),
+        ("nearest", "align_corners", "round_prefer_ceil"),
+        ("linear", "half_pixel", "floor"),
+        ("linear", "half_pixel_symmetric", "floor"),
+        ("linear", "align_corners", "floor"),
+        ("cubic", "asymmetric", "floor"),
+    ],
+)
+@pytest.mark.parametrize("scale", [2.0, 0.5, None])
+def test_open_images_are_resized(mode, coordinates, nearest, scale):
+    modes = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": nearest}
+    inputs = {"x": (FLOAT, [1, 2, "h", "w"])}
+    if scale is None:
+        inputs["y"] = (FLOAT, [1, 2, "a", "b"])
+        resized = helper.make_node("Resize", ["x", "", "", "sizes"], ["z"], **modes)
+        nodes, constants = [node("Shape", "y", "sizes"), resized], {}
+    else:
+        nodes = [helper.make_node("Resize", ["x", "", "scales"], ["z"], **modes)]
+        constants = {"scales": np.array([1, 1, scale, scale], np.float32)}
+    feeds = []
+    for h, w, a, b in [(4, 6, 7, 3), (2, 8, 5, 20)]:
+        sizes = {} if scale is not None else {"y": floats(1, 2, a, b)}
+        feeds.append({"x": floats(1, 2, h, w), **sizes})
+    agrees(model(nodes, inputs, ["z"], constants), *feeds)
+
+
+# One function for several sizes
+
+
+def pyramid():
+    weight = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype(np.float32) / 6
+    nodes, name = [], "x"
+    for level in range(3):
+        nodes.append(node("MaxPool", name, f"p{level}", kernel_shape=[2, 2], strides=[2, 2]))
+        nodes.append(node("Conv", f"p{level} w", f"c{level}", pads=[1, 1, 1, 1]))
+        nodes.append(node("Relu", f"c{level}", name := f"r{level}"))
+    return model(nodes, {"x": (FLOAT, [1, 4, "h", "w"])}, [name], {"w": weight})
+
+
+def test_levels_of_a_pyramid_share_their_functions(tmp_path):
+    compiled = agrees(pyramid(), {"x": floats(1, 4, 16, 24)}, {"x": floats(1, 4, 33, 9)})
+    library = compiled.library
+    assert len(library.model.steps) == 6
+    assert len(library.functions) <= 4
+    assert library.model.derived
+    library.save(tmp_path / "pyramid.lwlib")
+    x = floats(1, 4, 20, 20)
+    same(lw.Engine(lw.load(tmp_path / "pyramid.lwlib"))([x]), compiled([x]))
