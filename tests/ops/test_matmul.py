@@ -232,3 +232,14 @@ def test_panels_of_a_ragged_constant_serve_an_open_number_of_rows(target):
     product = matmul(a, lw.const(np.ones((100, 1000), np.float32)))
     library = lw.compile(lw.Function([a], product), target=target)
     assert [c.implementation for f in library.model.functions for c in f.choices] == ["packed_matmul.blocked"]
+
+
+@pytest.mark.parametrize("columns", [214, 360])
+@pytest.mark.parametrize("batch", [(), (dimension("b"),)])
+def test_products_of_open_rows_by_a_constant_have_their_schedule_whatever_the_columns(columns, batch, caplog):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((120, columns)).astype(np.float32)
+    x = lw.var("x", (*batch, dimension("n"), 120))
+    library = lw.compile(lw.Function([x], lw.nn.relu(lw.nn.matmul(x, lw.const(weight)))), target="znver4", jobs=1)
+    assert "packed_matmul.blocked" in [c.implementation for f in library.functions for c in f.choices]
+    assert not [r for r in caplog.records if "refused" in r.message]

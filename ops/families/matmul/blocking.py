@@ -23,7 +23,7 @@ from ....ir.constants import const_int
 from ....ir.open_extents import MANY_ROWS
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
-from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, near_divisor, part_sizes
+from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, largest_divisor, near_divisor, part_sizes
 from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_tile import RegisterTile, register_tile
@@ -114,10 +114,13 @@ def packed_by_chunks(product: MatrixProduct, blocking: Blocking, target: Target)
 
 
 def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int) -> int:
-    """How many panels are a chunk, at most so many, that stays in half of the second cache."""
+    """How many panels are a chunk, at most so many, that stays in half of the second cache. With open rows all chunks
+    are whole: tasks are divided by an open number of blocks then, which would hide where the last one ends."""
     panels = math.ceil(product.columns / tile.columns)
     panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
-    return near_divisor(panels, min(target.l2_bytes // 2 // panel_bytes, most))
+    most = min(target.l2_bytes // 2 // panel_bytes, most)
+    is_open = None in [const_int(extent) for extent in product.result.shape[:-1]]
+    return largest_divisor(panels, max(1, most)) if is_open else near_divisor(panels, most)
 
 
 def schedule_blocked(
