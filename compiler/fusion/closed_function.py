@@ -22,8 +22,6 @@ from ..symbols import Symbol, by_position, extents_of, renamed, symbols_of
 from .partition import Group
 
 MAX_NAME = 80
-NOT_LINEAR = ("//", "%", "min", "max")
-"""Operators of extents that are no sums of products."""
 
 
 def is_inlined_constant(node: Node) -> bool:
@@ -43,8 +41,8 @@ def as_function(
     its dimensions stand for, by name. ``batch`` are the dimensions that count samples, and ``batch_size`` how many, as
     for the function that the group is of.
 
-    An extent of the inputs that is a quotient, a remainder, a minimum or a maximum becomes a dimension of its own, if
-    the group does not tell what it is computed from: so one function serves images of several sizes.
+    An extent of the inputs that is computed, but for products, becomes a dimension of its own, if the group does not
+    tell what it is computed from: so one function serves images of several sizes.
     """
     samples = frozenset(batch)
     if batch_size is None:
@@ -60,9 +58,9 @@ def as_function(
 
 
 def _atoms(group: Group) -> Iterable[Expr]:
-    """What the extents of a group's inputs are made of: dimensions, and extents that are no sums of their products."""
+    """What the extents of a group's inputs are made of: dimensions, and extents that are no products of these."""
     for extent in extents_of(node.type for node in group.inputs):
-        if any(isinstance(e, Binary) and e.op in NOT_LINEAR for e in walk(extent)):
+        if any(isinstance(e, Binary) and e.op != "*" for e in walk(extent)):
             yield extent
         else:
             yield from free_vars(extent)

@@ -1,0 +1,106 @@
+"""Convolutions of blocked channels whose positions are open: the definition, and a schedule that needs no extents.
+
+A vector has filters, of which there are known to be enough, and positions are only counted. A tile of sums, some
+positions of a row times some blocks of filters, stays in registers. The last tile of a row goes beyond its end, to
+positions that nobody reads; so what windows read is a copy of x that goes on there. Depthwise ones have vectors of
+channels, and are scheduled alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....base.target import Target
+from ....ir.constants import const_int
+from ....lowering.schedule import Schedule, StageView
+from ....schedules.around import schedule_around_sums
+from ....te.tensor import Tensor, Tensors
+from ...definition.cost import elements, moved, multiplied
+from ...definition.strategy import OpStrategy
+from .attrs import ConvAttrs
+from .definition import DefinedStages, definition
+from .layouts import data_layout, kernel_layout
+from .nchwc import schedule_padded
+from .problem import ConvProblem
+
+EFFICIENCY = 0.7
+"""Of the multiplications that a core can do, which it does here, about: rows need not be whole tiles."""
+MOST_COLUMNS, MOST_BLOCKS = 8, 4
+"""A tile has at most so many positions, since rows may be short, and so many blocks of filters."""
+
+
+def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
+    """Offer it where the result has its channels in blocks and its positions are not all known."""
+    attrs, rank = problem.attrs, problem.rank
+    block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
+    if problem.outputs is not None or block == 1 or problem.filters % block or width % block:
+        return
+    if attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
+        return
+    depthwise = problem.is_depthwise and problem.group_filters == 1 and data == block
+    if attrs.kernel is not kernel_layout(rank, 1 if depthwise else data, width) or (attrs.groups > 1 and not depthwise):
+        return
+    products = problem.reduction_extent * elements(problem.result)
+    copied = [problem.x, problem.x]
+    strategy.add_implementation(
+        definition,
+        OpenBlocked(block, 1 if depthwise else problem.filters // block).schedule,
+        "conv.open_blocked",
+        plevel=20,
+        keeps_order=False,
+        cost=multiplied(products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlocked:
+    """The schedule of a convolution to blocks of so many filters, of which ``blocks`` may be summed side by side."""
+
+    block: int
+    blocks: int
+
+    def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """Stripes of blocks, and in each the rows, in parallel; in these, tiles of sums, and their epilogue."""
+        columns, side = self._tile(anchor.sums, target)
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
+        stage = schedule[main]
+        n, block, *outer, column, lane = stage.loops[: main.ndim]
+        stripe, part = stage.split(block, factor=side)
+        across, column = stage.split(column, factor=columns)
+        stage.reorder(n, stripe, *outer, across, column, part, lane)
+        stage.vectorize(lane)
+        stage.parallel(stage.fuse(n, stripe, *outer))
+        source = schedule.cache_read(anchor.source, "global", [core], pad=0)
+        if anchor.copies:
+            schedule[anchor.source].compute_inline()
+        schedule[core].compute_at(stage, across)
+        self._schedule_sums(schedule[core], columns, attrs.data.factor("C"))
+        schedule_padded(schedule[source], attrs.data.is_blocked, target)
+        return schedule
+
+    def _tile(self, sums: Tensor, target: Target) -> tuple[int, int]:
+        """The positions and the blocks of a tile whose sums, weights and a factor fit the registers: as many sums as
+        can be."""
+        vectors = -(-self.block // target.lanes(sums.dtype))
+        registers = target.vector_registers // vectors
+        tiles = [
+            (min(MOST_COLUMNS, max(1, (registers - side - 1) // side)), side)
+            for side in range(1, MOST_BLOCKS + 1)
+            if self.blocks % side == 0
+        ]
+        return max(tiles, key=lambda tile: (tile[0] * tile[1], tile[1]))
+
+    def _schedule_sums(self, stage: StageView, columns: int, block: int) -> None:
+        """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+        (core,) = stage.op.outputs
+        n, blocks, *outer, column, lane = stage.loops[: core.ndim]
+        channel, *taps = stage.loops[core.ndim :]
+        column = stage.round_up(column, factor=columns)
+        inner = []
+        if block > 1 and (const_int(core.op.reduce_axis[0].extent) or 1) % block == 0:
+            channel, part = stage.split(channel, factor=block)
+            inner = [part]
+        stage.reorder(n, *outer, channel, *taps, *inner, column, blocks, lane)
+        stage.vectorize(lane)
+        stage.unroll(column)
+        stage.unroll(blocks)

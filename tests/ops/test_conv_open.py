@@ -1,0 +1,64 @@
+"""Convolutions whose positions are open: one compilation serves images of all sizes."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.graph.node import Tuple
+
+TARGETS = {"x86-64-v3": True, "znver4": False}
+"""Whether its code runs on all machines that tests run on."""
+
+
+def windows(x, weight, strides, padding, dilation, groups):
+    """The definition, by numpy."""
+    n = len(x)
+    k, per_group, kh, kw = weight.shape
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    axes = zip(x.shape[2:], (kh, kw), dilation, strides, strict=True)
+    oh, ow = ((e - (r - 1) * d - 1) // s + 1 for e, r, d, s in axes)
+    y = np.zeros((n, k, oh, ow))
+    for i in range(kh):
+        for j in range(kw):
+            rows = slice(i * dilation[0], i * dilation[0] + (oh - 1) * strides[0] + 1, strides[0])
+            columns = slice(j * dilation[1], j * dilation[1] + (ow - 1) * strides[1] + 1, strides[1])
+            part = x[:, :, rows, columns].reshape(n, groups, per_group, oh, ow)
+            factors = weight[:, :, i, j].reshape(groups, k // groups, per_group)
+            y += np.einsum("ngchw,gkc->ngkhw", part, factors.astype(np.float64)).reshape(y.shape)
+    return y
+
+
+CASES = {
+    "first": ((3, 32), (3, 3), {"strides": (2, 2), "padding": (1, 1)}),
+    "middle": ((32, 48), (3, 3), {"padding": (1, 1)}),
+    "pointwise": ((32, 64), (1, 1), {}),
+    "strided": ((16, 32), (1, 1), {"strides": (2, 2)}),
+    "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
+    "depthwise": ((48, 48), (5, 3), {"groups": 48, "padding": (2, 1), "strides": (2, 1)}),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", CASES)
+def test_images_of_all_sizes(name, target):
+    (channels, filters), window, options = CASES[name]
+    rng = np.random.default_rng(0)
+    groups = options.get("groups", 1)
+    weight = rng.standard_normal((filters, channels // groups, *window)).astype(np.float32)
+    bias = rng.standard_normal((filters, 1, 1)).astype(np.float32)
+    x = lw.var("x", (te.var("n"), channels, te.var("h"), te.var("w")))
+    y = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), **options) + lw.const(bias))
+    again = lw.nn.conv2d(y, lw.const(rng.standard_normal((filters, filters, 1, 1)).astype(np.float32)))
+    library = lw.compile(lw.Function([x], Tuple((y, again))), target=target, jobs=1)
+    used = [c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv2d")]
+    assert "conv.open_blocked" in used
+    if not TARGETS[target]:
+        return
+    engine = lw.Engine(library)
+    for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8)]:
+        data = rng.standard_normal((shape[0], channels, *shape[1:])).astype(np.float32)
+        given = {"strides": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1} | options
+        wanted = np.maximum(windows(data, weight, **given) + bias, 0)
+        found, _ = engine([data])
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
