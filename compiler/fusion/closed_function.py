@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ...base.errors import InternalError
+from ...base.errors import InternalError, TypeInferenceError
 from ...graph.node import Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.structural import graph_hash
 from ...ir.constants import const_int
@@ -69,7 +69,8 @@ def _atoms(group: Group) -> Iterable[Expr]:
 def _with_dimensions(
     group: Group, dimensions: Mapping[Expr, Symbol], batch: frozenset[Symbol], batch_size: int | None
 ) -> Function | None:
-    """The group with these dimensions; None if extents that are one in the group would be several."""
+    """The group with these dimensions; None if extents that are one in the group would be several, or if a call needs
+    to know more of them, such as that one is a multiple of 4."""
     params = {
         node: Var(f"p{number}", renamed(node.type, dimensions))
         for number, node in enumerate(n for n in group.inputs if not is_inlined_constant(n))
@@ -77,9 +78,13 @@ def _with_dimensions(
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
         args = tuple(_inside(a, made) for a in call.args)
-        made[call] = (
-            op_of(call)(*args, attrs=call.attrs) if dimensions else replace(call, args=args, origin=(), value=None)
-        )
+        if not dimensions:
+            made[call] = replace(call, args=args, origin=(), value=None)
+            continue
+        try:
+            made[call] = op_of(call)(*args, attrs=call.attrs)
+        except TypeInferenceError:
+            return None
     if not _same_extents(made):
         return None
     outputs = tuple(made[o] for o in group.outputs)
