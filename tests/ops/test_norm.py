@@ -153,7 +153,7 @@ def test_types_symbolic_dimensions_too(ops):
         (lambda v: batch_norm(v((2, 3)), *[v((3, 1))] * 4), "scale needs one element for each of the 3"),
         (lambda v: batch_norm(v((2,)), *[v((3,))] * 4), "x needs at least 2 axes"),
         (lambda v: instance_norm(v((2, 3)), v((3,)), v((3,))), "x needs at least 3 axes"),
-        (lambda v: layer_norm(v((2, 3)), v((2,)), v((3,))), "extents 2 of scale and 3 of x do not broadcast"),
+        (lambda v: layer_norm(v((2, 3)), v((2,)), v((3,))), "extents 3 of x and 2 of scale do not broadcast"),
         (lambda v: layer_norm(v((2, 3)), v((2, 2, 3)), v((3,))), "scale must broadcast"),
         (lambda v: layer_norm(v((2, 3)), v((3,)), v((3,)), axis=2), "axis 2 is not one of a tensor of rank 2"),
         (lambda v: rms_norm(v((2, 3)), v((2, 2, 3))), "scale must broadcast to the axes from 1 on"),
