@@ -302,6 +302,7 @@ def interrupts(call, count):
         try:
             call_until_interrupted()
         except KeyboardInterrupt as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # one may be under way that was dropped, and told all the same
             yield error
 
 
