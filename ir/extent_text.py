@@ -1,16 +1,19 @@
-"""Index expressions written as text, as exporters name dimensions: ``past + 1``, ``2*floor(h/2)``, ``Max(0, n - 1)``.
+"""Index expressions written as text, as exporters name dimensions: ``past + 1``, ``floor(h/2 - 1/2)``, ``Max(0, n)``.
 
     formula ::= number | name | formula op formula | -formula | f(formula, …)
-    op      ::= + | - | * | // | % | /            a quotient by / stands in floor() or ceil(), or leaves no remainder
+    op      ::= + | - | * | / | // | %            the last three by a number above 0
     f       ::= min | max | floor | ceil | ceiling | int, in upper or lower case
 
-The grammar is Python's, whose parser reads it. Nothing is evaluated.
+The grammar is Python's, whose parser reads it. Nothing is evaluated. Quotients by ``/`` are exact until they are
+rounded; a formula that is a quotient in the end stands for a whole number, so that its division leaves no remainder.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from .expr import Expr
 from .makers import as_index, maximum, minimum
@@ -31,7 +34,7 @@ def parse_extent(text: str, dimension: Callable[[str], Expr]) -> Expr | None:
     if len(text) > MAX_LENGTH:
         return None
     try:
-        return simplify(_read(ast.parse(text.strip(), mode="eval").body, dimension))
+        return simplify(_read(ast.parse(text.strip(), mode="eval").body, dimension).floor())
     except (SyntaxError, ValueError, RecursionError, MemoryError, _NotAFormulaError):
         return None
 
@@ -47,53 +50,86 @@ def names_of_formula(text: str) -> set[str] | None:
     return None if parse_extent(text, dimension) is None else names
 
 
-def _read(node: ast.expr, dimension: Callable[[str], Expr]) -> Expr:
-    def read(inner: ast.expr) -> Expr:
-        return _read(inner, dimension)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ratio:
+    """A whole number by another one above 0."""
 
+    over: Expr
+    under: int = 1
+
+    def floor(self) -> Expr:
+        return self.over if self.under == 1 else self.over // self.under
+
+    def ceil(self) -> Expr:
+        return self.over if self.under == 1 else (self.over + (self.under - 1)) // self.under
+
+    def times(self, other: _Ratio) -> _Ratio:
+        return _Ratio(self.over * other.over, self.under * other.under)
+
+
+def _alike(a: _Ratio, b: _Ratio) -> tuple[Expr, Expr, int]:
+    """Two quotients by the same number: what is divided of each, and by what."""
+    under = math.lcm(a.under, b.under)
+    return a.over * (under // a.under), b.over * (under // b.under), under
+
+
+def _read(node: ast.expr, dimension: Callable[[str], Expr]) -> _Ratio:
     match node:
         case ast.Constant(value=int() as number) if not isinstance(number, bool) and number <= MAX_NUMBER:
-            return as_index(number)
+            return _Ratio(as_index(number))
         case ast.Name(id=name):
-            return dimension(name)
+            return _Ratio(dimension(name))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return as_index(0) - read(operand)
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return read(left) + read(right)
-        case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            return read(left) - read(right)
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return read(left) * read(right)
-        case ast.BinOp(left=left, op=op, right=ast.Constant(value=int() as number)) if number > 0:
-            return _by_number(read(left), op, number)
-        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
-            return _of_one(name.lower(), argument, dimension)
-        case ast.Call(func=ast.Name(id=name), args=[first, second], keywords=[]) if name.lower() == "min":
-            return minimum(read(first), read(second))
-        case ast.Call(func=ast.Name(id=name), args=[first, second], keywords=[]) if name.lower() == "max":
-            return maximum(read(first), read(second))
-        case _:
-            raise _NotAFormulaError
-
-
-def _by_number(value: Expr, op: ast.operator, number: int) -> Expr:
-    match op:
-        case ast.FloorDiv() | ast.Div():
-            return value // number
-        case ast.Mod():
-            return value % number
-        case _:
-            raise _NotAFormulaError
-
-
-def _of_one(name: str, argument: ast.expr, dimension: Callable[[str], Expr]) -> Expr:
-    """A quotient that is rounded; of other formulas, which are whole numbers, themselves."""
-    match name, argument:
-        case (("ceil" | "ceiling"), ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value=int() as number))) if (
-            number > 0
+            return _Ratio(as_index(-1)).times(_read(operand, dimension))
+        case ast.BinOp(
+            left=left, op=ast.FloorDiv() | ast.Div() | ast.Mod() as op, right=ast.Constant(value=int() as by)
         ):
-            return (_read(left, dimension) + (number - 1)) // number
-        case (("floor" | "int" | "ceil" | "ceiling"), _):
-            return _read(argument, dimension)
+            return _by_number(_read(left, dimension), op, by)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _of_two(op, _read(left, dimension), _read(right, dimension))
+        case ast.Call(func=ast.Name(id=name), args=[first, *others], keywords=[]):
+            return _rounded(name.lower(), _read(first, dimension), [_read(other, dimension) for other in others])
+        case _:
+            raise _NotAFormulaError
+
+
+def _by_number(value: _Ratio, op: ast.operator, number: int) -> _Ratio:
+    quotient = _Ratio(value.over, value.under * number)
+    match op:
+        case _ if not 0 < number <= MAX_NUMBER:
+            raise _NotAFormulaError
+        case ast.Div():
+            return quotient
+        case ast.FloorDiv():
+            return _Ratio(quotient.floor())
+        case _ if value.under == 1:
+            return _Ratio(value.over % number)
+        case _:
+            raise _NotAFormulaError
+
+
+def _of_two(op: ast.operator, left: _Ratio, right: _Ratio) -> _Ratio:
+    a, b, under = _alike(left, right)
+    match op:
+        case ast.Add():
+            return _Ratio(a + b, under)
+        case ast.Sub():
+            return _Ratio(a - b, under)
+        case ast.Mult():
+            return left.times(right)
+        case _:
+            raise _NotAFormulaError
+
+
+def _rounded(name: str, value: _Ratio, others: list[_Ratio]) -> _Ratio:
+    """What a function gives: quotients that are rounded, or the least or largest of two formulas."""
+    match name, others:
+        case (("floor" | "int"), []):
+            return _Ratio(value.floor())
+        case (("ceil" | "ceiling"), []):
+            return _Ratio(value.ceil())
+        case (("min" | "max"), [other]):
+            a, b, under = _alike(value, other)
+            return _Ratio(minimum(a, b) if name == "min" else maximum(a, b), under)
         case _:
             raise _NotAFormulaError
