@@ -19,19 +19,23 @@ from ...ir.expr import Expr, Var
 from ...ir.extent_text import parse_extent
 from ...ir.makers import as_index
 from ...ir.visit import free_vars, substitute
+from ...te.tensor import Tensor
+
+OF = ("x", "tensors whose extents formulas are over; their elements are not read")
+"""The argument of operators that read nothing else of their arguments."""
 
 
-def extent_of_formula(formula: int | str, types: Sequence[Type]) -> Expr:
-    """The extent that a number or a formula gives for arguments of these types. Raises ``TypeInferenceError`` for what
-    is no formula over their extents."""
+def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) -> Expr:
+    """The extent that a number or a formula gives for arguments of these types, or for these tensors of a compute.
+    Raises ``TypeInferenceError`` for what is no formula over their extents."""
 
     def dimension(name: str) -> Expr:
         found = re.fullmatch(r"x(\d+)_(\d+)", name)
-        argument, axis = map(int, found.groups()) if found else (len(types), 0)
-        kind = types[argument] if argument < len(types) else None
-        if not isinstance(kind, TensorType) or axis >= kind.ndim:
+        number, axis = map(int, found.groups()) if found else (len(arguments), 0)
+        argument = arguments[number] if number < len(arguments) else None
+        if not isinstance(argument, (TensorType, Tensor)) or axis >= argument.ndim:
             raise TypeInferenceError(f"the formula {formula!r} names {name}, which is no axis of an argument")
-        return kind.shape[axis]
+        return argument.shape[axis]
 
     if isinstance(formula, int):
         return as_index(formula)

@@ -6,12 +6,15 @@ argument's memory, and what a concatenation is made of is written where it has t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...graph.node import Call
+from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.simplify import simplify
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,6 +22,13 @@ class RunOfArgument:
     """The result is the elements of the only argument from number ``begin`` on, in order."""
 
     begin: Expr
+
+
+def part_of_axis(shape: Sequence[Expr], axis: int, begin: Expr) -> RunOfArgument | None:
+    """Where a part of an axis lies, from an index on: a run of elements, if no axis before has several."""
+    if any(const_int(extent) != 1 for extent in shape[:axis]):
+        return None
+    return RunOfArgument(simplify(math.prod(shape[axis + 1 :], start=begin)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

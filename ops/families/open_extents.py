@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from ... import te
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type, tensor_type
-from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.extent_formulas import as_formulas, extent_of_formula
-from ..definition.memory_view import RunOfArgument
+from ..definition.extent_formulas import OF, as_formulas, extent_of_formula
+from ..definition.memory_view import RunOfArgument, part_of_axis
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
 
-OF = ("x", "tensors whose extents formulas are over; their elements are not read")
 FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
 
 
@@ -59,8 +57,7 @@ def _extents_relation(types: Sequence[Type], attrs: ExtentsAttrs) -> Type:
 
 
 def _extents_compute(attrs: ExtentsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    types = [TensorType(tensor.shape, tensor.dtype) for tensor in inputs]
-    numbers = [te.cast(extent_of_formula(extent, types), "int64") for extent in attrs.extents]
+    numbers = [te.cast(extent_of_formula(extent, inputs), "int64") for extent in attrs.extents]
 
     def element(i: te.Axis) -> Expr:
         value: Expr = numbers[-1]
@@ -71,9 +68,9 @@ def _extents_compute(attrs: ExtentsAttrs, inputs: Tensors, result: Type) -> te.T
     return te.compute((len(numbers),), element, name="extents")
 
 
-def _range(types: Sequence[Type], attrs: OpenSliceAttrs) -> tuple[Expr, Expr]:
+def _range(arguments: Sequence[Type | te.Tensor], attrs: OpenSliceAttrs) -> tuple[Expr, Expr]:
     """The first index and the extent."""
-    return extent_of_formula(attrs.begin, types), extent_of_formula(attrs.extent, types)
+    return extent_of_formula(attrs.begin, arguments), extent_of_formula(attrs.extent, arguments)
 
 
 def _open_slice_relation(types: Sequence[Type], attrs: OpenSliceAttrs) -> Type:
@@ -85,7 +82,7 @@ def _open_slice_relation(types: Sequence[Type], attrs: OpenSliceAttrs) -> Type:
 
 def _open_slice_compute(attrs: OpenSliceAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     x, axis = inputs[0], attrs.axis
-    begin, _ = _range([TensorType(tensor.shape, tensor.dtype) for tensor in inputs], attrs)
+    begin, _ = _range(inputs, attrs)
     return te.compute(
         tensor_argument(result, "result").shape,
         lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])],
@@ -94,14 +91,8 @@ def _open_slice_compute(attrs: OpenSliceAttrs, inputs: Tensors, result: Type) ->
 
 
 def _in_memory(call: Call) -> RunOfArgument | None:
-    """A part of the outermost axis that has several elements is a run of them."""
-    shape, axis = tensor_of(call.args[0]).shape, call.attrs.axis
-    if any(const_int(extent) != 1 for extent in shape[:axis]):
-        return None
     begin, _ = _range([a.type for a in call.args], call.attrs)
-    for extent in shape[axis + 1 :]:
-        begin = begin * extent
-    return RunOfArgument(simplify(begin))
+    return part_of_axis(tensor_of(call.args[0]).shape, call.attrs.axis, begin)
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:

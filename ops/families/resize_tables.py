@@ -12,12 +12,12 @@ from typing import Any, get_args
 
 from ... import te
 from ...graph.node import Call, Node
-from ...graph.types import TensorType, Type, tensor_type
+from ...graph.types import Type, tensor_type
 from ...ir.expr import Expr
 from ...ir.makers import as_index, minimum
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr, one_of
-from ..definition.extent_formulas import as_formulas, extent_of_formula
+from ..definition.extent_formulas import OF, as_formulas, extent_of_formula
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import register_compute
@@ -35,7 +35,6 @@ from .resize_math import (
 )
 
 EXPRESSIONS = OfExpressions()
-OF = ("x", "tensors whose extents formulas are over; their elements are not read")
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ class ResizeTableAttrs(Attrs):
         return range(1) if self.mode == "nearest" else taps_of(self.scale or 1.0, self.interpolation)
 
 
-def _extents(types: Sequence[Type], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
+def _extents(arguments: Sequence[Type | te.Tensor], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
     """The extents of the source and of the result."""
-    return extent_of_formula(attrs.extent, types), extent_of_formula(attrs.resized, types)
+    return extent_of_formula(attrs.extent, arguments), extent_of_formula(attrs.resized, arguments)
 
 
 def _shape(types: Sequence[Type], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
@@ -74,19 +73,19 @@ def _shape(types: Sequence[Type], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
 
 
 def _sources(attrs: ResizeTableAttrs, inputs: Tensors) -> tuple[te.Tensor, Expr]:
-    """For each element of the result its place among those of the source, in float64; and how many of these there
+    """For each element of the result its position among those of the source, in float64; and how many of these there
     are."""
-    types = [TensorType(tensor.shape, tensor.dtype) for tensor in inputs]
-    extent, resized = (te.cast(e, "float64") for e in _extents(types, attrs))
+    source, result = _extents(inputs, attrs)
+    extent, resized = te.cast(source, "float64"), te.cast(result, "float64")
     scale = te.const(attrs.scale, "float64") if attrs.scale else resized / extent
     axis = ResizedAxis(extent, resized, scale)
     how = attrs.interpolation
 
-    def source(i: te.Axis) -> Expr:
-        place: Expr = source_of(te.cast(i, "float64"), axis, how.coordinates, EXPRESSIONS)
-        return place
+    def position(i: te.Axis) -> Expr:
+        found: Expr = source_of(te.cast(i, "float64"), axis, how.coordinates, EXPRESSIONS)
+        return found
 
-    return te.compute((_extents(types, attrs)[1],), source, name="sources"), extent
+    return te.compute((result,), position, name="sources"), extent
 
 
 def _indices_compute(attrs: ResizeTableAttrs, inputs: Tensors, result: Type) -> te.Tensor:

@@ -11,7 +11,7 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.constants import ZERO, const_int
+from ...ir.constants import ZERO
 from ...ir.expr import Expr
 from ...ir.facts import NO_FACTS
 from ...ir.makers import as_index, maximum, minimum
@@ -20,7 +20,7 @@ from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.layout_rule import ValueLayout, follow_axes
-from ..definition.memory_view import RunOfArgument
+from ..definition.memory_view import RunOfArgument, part_of_axis
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
@@ -72,14 +72,9 @@ def _in_layout(attrs: SplitPartAttrs, given: ValueLayout) -> SplitPartAttrs | No
 
 
 def _in_memory(call: Call) -> RunOfArgument | None:
-    """A part of the outermost axis that has several elements is a run of them."""
     shape, axis = tensor_of(call.args[0]).shape, call.attrs.axis
-    if any(const_int(extent) != 1 for extent in shape[:axis]):
-        return None
     begin, _ = _range(shape[axis], call.attrs)
-    for extent in shape[axis + 1 :]:
-        begin = begin * extent
-    return RunOfArgument(simplify(begin))
+    return part_of_axis(shape, axis, begin)
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:
