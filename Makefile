@@ -40,6 +40,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 bench: $(VENV)/bench.stamp
+	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/kernels.py --compile
 	$(BIN)/python benchmarks/kernels.py --json build/kernels.json --resume
 	$(BIN)/python benchmarks/models.py --json build/models.json --resume

@@ -11,6 +11,8 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 from weakref import ref
 
+from .timing import CURRENT
+
 T = TypeVar("T")
 
 
@@ -63,4 +65,7 @@ class Interned(type):
                 return found  # type: ignore[no-any-return]
             _table[key] = entry = _Entry(made, _forget)
             entry.key = key
+        stage = CURRENT.get()
+        if stage is not None:
+            stage.nodes += 1
         return made  # type: ignore[no-any-return]

@@ -67,7 +67,9 @@ MAX_LANES = 256
 class ExprNode(Operand, metaclass=Interned):
     """The base class of all expression nodes. ``dtype`` is derived by each node from its operands.
 
-    ``normal_form`` is not there until ``linear_of`` puts it there.
+    Some fields are not there until a function puts them there: ``normal_form`` until ``linear_of``; ``loads``, whether
+    there is a load in it, until ``reads_memory``; ``simplest``, what ``simplify`` makes of it without facts, None for
+    itself, until that.
     """
 
     interned: ClassVar[bool] = True
@@ -75,6 +77,8 @@ class ExprNode(Operand, metaclass=Interned):
 
     dtype: DType = field(init=False)
     normal_form: Linear = field(init=False)
+    loads: bool = field(init=False)
+    simplest: Expr | None = field(init=False)
 
     def as_expr(self) -> Expr:
         return self  # type: ignore[return-value]
@@ -158,6 +162,12 @@ class Cast(ExprNode):
         self._set_dtype(self.to)
 
 
+def _key_of_two(args: tuple[Any, ...]) -> Hashable:
+    """The key of an operator with two operands."""
+    op, a, b = args
+    return op, id(a), id(b)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary(ExprNode):
     """``-a`` of a number, ``not a`` of a bool, ``~a`` of a data integer, of its dtype. Raises ``ExpressionError``
@@ -193,6 +203,7 @@ class Binary(ExprNode):
     op: BinaryOp
     a: Expr
     b: Expr
+    intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
         kind = _same_dtype(self.op, self.a, self.b)
@@ -210,6 +221,7 @@ class Compare(ExprNode):
     op: CompareOp
     a: Expr
     b: Expr
+    intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
         kind = _same_dtype(self.op, self.a, self.b)
@@ -223,6 +235,7 @@ class Logical(ExprNode):
     op: LogicalOp
     a: Expr
     b: Expr
+    intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
         kind = _same_dtype(self.op, self.a, self.b)

@@ -1,7 +1,7 @@
 """Index expressions written as text, as exporters name dimensions: ``past + 1``, ``floor(h/2 - 1/2)``, ``Max(0, n)``.
 
     formula ::= number | name | formula op formula | -formula | f(formula, …)
-    op      ::= + | - | * | / | // | %            the last three by a number above 0
+    op      ::= + | - | * | / | // | %            / by a number above 0, // and % also of whole numbers by a formula
     f       ::= min | max | floor | ceil | ceiling | int, in upper or lower case
 
 The grammar is Python's, whose parser reads it. Nothing is evaluated. Quotients by ``/`` are exact until they are
@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .constants import const_int
 from .expr import Expr
 from .makers import as_index, maximum, minimum
 from .simplify import simplify
@@ -117,6 +118,8 @@ def _of_two(op: ast.operator, left: _Ratio, right: _Ratio) -> _Ratio:
             return _Ratio(a - b, under)
         case ast.Mult():
             return left.times(right)
+        case ast.FloorDiv() | ast.Mod() if under == 1 and ((by := const_int(simplify(b))) is None or by > 0):
+            return _Ratio(a // b if isinstance(op, ast.FloorDiv) else a % b)
         case _:
             raise _NotAFormulaError
 

@@ -16,7 +16,7 @@ from .linear import Factors, Linear, linear_of, monomial_key
 from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search, is_plain
-from .stmt import PrimFunc
+from .stmt import PrimFunc, Stmt
 from .visit import reads_memory
 
 _MAX_CONDITIONS = 100
@@ -41,6 +41,8 @@ class Facts:
     _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
     _plain: list[bool] = field(default_factory=list, init=False)
+    simplified: dict[Expr | Stmt, Expr | Stmt] = field(default_factory=dict, init=False)
+    """What the simplifier made of expressions under these facts. Mutable, as what the underscored fields remember."""
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
         """Add ``minimum <= var < minimum + extent``."""

@@ -51,19 +51,27 @@ class Linear:
         if not factors:
             self.constant = residue(self.kind, self.constant + coefficient)
             return
-        key = monomial_key(factors)
+        key = factors if len(factors) == 1 else monomial_key(factors)
         found = self.terms.get(key)
-        total = residue(self.kind, coefficient + (found.coefficient if found else 0))
-        if total:
-            self.terms[key] = Term(total, found.factors if found else factors)
-        elif found:
+        if found is not None:
+            coefficient, factors = coefficient + found.coefficient, found.factors
+        if not self.kind.is_index:
+            coefficient = residue(self.kind, coefficient)
+        if coefficient:
+            self.terms[key] = Term(coefficient, factors)
+        elif found is not None:
             del self.terms[key]
+
+    def add(self, other: Linear, scale: int = 1) -> None:
+        """Add ``scale * other`` in place."""
+        self.constant = residue(self.kind, self.constant + scale * other.constant)
+        for term in other.terms.values():
+            self.accumulate(scale * term.coefficient, term.factors)
 
     def plus(self, other: Linear, scale: int = 1) -> Linear:
         """``self + scale * other``."""
-        result = Linear(self.kind, dict(self.terms), residue(self.kind, self.constant + scale * other.constant))
-        for term in other.terms.values():
-            result.accumulate(scale * term.coefficient, term.factors)
+        result = Linear(self.kind, self.terms.copy(), self.constant)
+        result.add(other, scale)
         return result
 
     def shifted(self, offset: int) -> Linear:
@@ -124,33 +132,57 @@ def lane_number(kind: DType, lanes: int) -> Expr:
     return Ramp(Const(0, kind), Const(1, kind), lanes)
 
 
-_FLAT_STEPS = 20_000
-"""Steps after which a sum is taken for one with shared parts (``x = a + a; y = x + x; …``), whose terms multiply."""
+_DEEPEST = 40
+"""Sums nested deeper than this on their right sides are not worked out by recursion."""
 _MAX_FACTORS = 64
 
 
 def linear_of(e: Expr) -> Linear:
     """The normal form of an integer expression. An expression remembers its form, unless it is an atom of it."""
+    return _linear_of(e, 0)
+
+
+def _linear_of(e: Expr, depth: int) -> Linear:
     try:
         return e.normal_form
     except AttributeError:
-        result = _form_of(e)
+        result = _form_of(e, depth) if depth < _DEEPEST else _form_of_deep(e)
     if (e,) not in result.terms:  # an atom would keep itself alive
         object.__setattr__(e, "normal_form", result)
     return result
 
 
-def _form_of(e: Expr) -> Linear:
-    result = Linear(e.dtype.element)
-    for steps, (coefficient, factors) in enumerate(_terms(e)):
-        if steps > _FLAT_STEPS:
-            return _linear_of_shared(e)
-        result.accumulate(coefficient, factors)
+def _form_of(e: Expr, depth: int) -> Linear:
+    """The form from those of the parts. Sums are mostly nested to the left, and gone through from there."""
+    outer: list[Binary] = []
+    while isinstance(e, Binary) and e.op in ("+", "-") and not hasattr(e, "normal_form"):
+        outer.append(e)
+        e = e.a
+    result = _form_of_part(e, depth)
+    for node in reversed(outer):
+        if isinstance(node.b, Const):
+            value = int(node.b.value)
+            result.constant = residue(result.kind, result.constant + (value if node.op == "+" else -value))
+        else:
+            result.add(_linear_of(node.b, depth + 1), 1 if node.op == "+" else -1)
     return result
 
 
-def _linear_of_shared(root: Expr) -> Linear:
-    """The normal form of an expression with shared parts, each of which is worked out once."""
+def _form_of_part(e: Expr, depth: int) -> Linear:
+    """The form of what is no sum, or has its form; one that may be added to."""
+    if hasattr(e, "normal_form"):
+        return Linear(e.normal_form.kind, e.normal_form.terms.copy(), e.normal_form.constant)
+    result = Linear(e.dtype.element)
+    for part, coefficient, factors in _parts(e):
+        if part is e:
+            result.accumulate(coefficient, factors)
+        else:
+            result.add(_linear_of(part, depth + 1).times(coefficient, factors))
+    return result
+
+
+def _form_of_deep(root: Expr) -> Linear:
+    """The same without recursion, each part worked out once."""
     done: dict[Expr, Linear] = {}
     stack = [root]
     while stack:
@@ -175,18 +207,6 @@ def _linear_of_shared(root: Expr) -> Linear:
 def atoms_of(form: Linear) -> list[Expr]:
     """The factors of all terms, in order of appearance, each once; lane numbers are none."""
     return list(dict.fromkeys(f for t in form.terms.values() for f in t.factors if not is_lane_number(f)))
-
-
-def _terms(root: Expr) -> Iterator[tuple[int, Factors]]:
-    """The terms of the multiplied-out expression, left to right, nothing collected. A constant has no factors."""
-    stack: list[tuple[Expr, int, Factors]] = [(root, 1, ())]
-    while stack:
-        e, scale, factors = stack.pop()
-        for part, coefficient, more in reversed(_parts(e)):
-            if part is e:
-                yield scale * coefficient, more + factors
-            else:
-                stack.append((part, scale * coefficient, more + factors))
 
 
 def _parts(e: Expr) -> list[tuple[Expr, int, Factors]]:
@@ -301,8 +321,7 @@ def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
     for term in form.terms.values():
         if any(f in values for f in term.factors):
             replaced = tuple(values.get(f, f) for f in term.factors)
-            for coefficient, factors in _terms(term_expr(term.coefficient, replaced)):
-                result.accumulate(coefficient, factors)
+            result.add(linear_of(term_expr(term.coefficient, replaced)))
         else:
             result.accumulate(term.coefficient, term.factors)
     return result

@@ -14,9 +14,9 @@ from operator import attrgetter, is_
 from typing import Any, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
-from .expr import Axis, Expr, ExprNode, Load, Reduce, TensorRead, Var
+from .expr import Axis, Expr, ExprNode, Let, Load, Reduce, TensorRead, Var
 from .extern import Region
-from .stmt import CallExtern, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
+from .stmt import CallExtern, For, Launch, LetStmt, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
@@ -36,14 +36,15 @@ def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
 
 
 @cache
-def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]]:
-    """``children`` for the nodes of one class, by how its fields are declared: most hold one node each."""
+def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]] | None:
+    """``children`` for the nodes of one class, by how its fields are declared: most hold one node each. None for a
+    class whose nodes have none."""
     held = [f for f in dataclasses.fields(cls) if f.init and _HOLDS_NODES.search(str(f.type))]
     names = tuple(f.name for f in held)
     if not names:
-        return lambda node: ()
+        return None
     if all(f.type in _ONE_NODE for f in held):
-        get = cast(Callable[[Any], Any], attrgetter(*names))
+        get: Callable[[Any], Any] = attrgetter(*names)
         return get if len(names) > 1 else lambda node: (get(node),)
     if all(f.type in (*_ONE_NODE, *_PERHAPS_A_NODE, *_NODES) for f in held):
         fields = tuple((f.name, f.type in _NODES) for f in held)
@@ -86,7 +87,8 @@ def children(node: Node) -> tuple[Node, ...]:
     The bounds of a reduction's axes and of regions are children; the shapes of buffers are not.
     """
     kind: Any = type(node)
-    return _children_of(kind)(node)
+    inside = _children_of(kind)
+    return () if inside is None else inside(node)
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -101,9 +103,9 @@ def walk(root: Node) -> Iterator[Node]:
         seen.add(key)
         yield node
         kind: Any = type(node)
-        inside = _children_of(kind)(node)
-        if inside:
-            stack.extend(inside[::-1])
+        inside = _children_of(kind)
+        if inside is not None:
+            stack += inside(node)[::-1]
 
 
 def with_children(node: N, replace: Callable[[Node], Node]) -> N:
@@ -128,14 +130,15 @@ def with_children(node: N, replace: Callable[[Node], Node]) -> N:
 
 def _replaced(part: Any, replace: Callable[[Node], Node]) -> Any:
     """A node replaced; of an axis or a region, the expressions in it."""
-    if isinstance(part, (ExprNode, StmtNode)):
-        return replace(cast(Node, part))
     if isinstance(part, Region):
         return part.with_parts(part.buffer, [cast(Expr, replace(p)) for p in part.parts])
     if isinstance(part, Axis):
         low, extent = replace(part.min), replace(part.extent)
         same = low is part.min and extent is part.extent
         return part if same else Axis(part.var, cast(Expr, low), cast(Expr, extent), part.kind)
+    if isinstance(part, (ExprNode, StmtNode)):
+        node: Any = part
+        return replace(node)
     return part
 
 
@@ -157,16 +160,19 @@ def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
         if key in done:
             continue
         kind: Any = type(node)
-        inside = _children_of(kind)(node)
-        if inside and not ready:
-            stack.append((node, True))
-            stack.extend([(child, False) for child in inside[::-1] if id(child) not in done])
-            continue
+        children_of = _children_of(kind)
         rebuilt = node
-        for child in inside:
-            if done[id(child)] is not child:
-                rebuilt = with_children(node, rewritten)
-                break
+        if children_of is not None:
+            inside = children_of(node)
+            missing = [] if ready else [(child, False) for child in inside[::-1] if id(child) not in done]
+            if missing:
+                stack.append((node, True))
+                stack += missing
+                continue
+            for child in inside:
+                if done[id(child)] is not child:
+                    rebuilt = with_children(node, rewritten)
+                    break
         result = fn(rebuilt)
         done[key] = rebuilt if result is None else result
         keep.append(node)
@@ -193,15 +199,32 @@ def free_vars(root: Node) -> tuple[Var, ...]:
 
 def bound_vars(node: Node) -> tuple[Var, ...]:
     """The variables that this node (not what is inside it) binds."""
-    var = getattr(node, "var", None)
-    if isinstance(var, Var):
-        return (var,)
-    return tuple(axis.var for axis in node.axes) if isinstance(node, Reduce) else ()
+    match node:
+        case For(var) | Let(var) | LetStmt(var):
+            return (var,)
+        case Reduce():
+            return tuple(axis.var for axis in node.axes)
+        case _:
+            return ()
 
 
 def reads_memory(e: Expr) -> bool:
-    """Whether the value may change when something is stored."""
-    return any(isinstance(x, Load) for x in walk(e))
+    """Whether the value may change when something is stored. Expressions remember it."""
+    try:
+        return e.loads
+    except AttributeError:
+        pass
+    stack: list[Any] = [e]
+    while stack:
+        node = stack[-1]
+        inside: tuple[Any, ...] = children(node)
+        pending = [child for child in inside if not hasattr(child, "loads")]
+        if pending:
+            stack += pending
+            continue
+        object.__setattr__(node, "loads", isinstance(node, Load) or any(child.loads for child in inside))
+        stack.pop()
+    return e.loads
 
 
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:

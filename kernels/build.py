@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..artifact.options import CodegenOptions, Precision
+from ..base.garbage import rare_collections
 from ..base.memory import memory_errors
 from ..base.target import Target
 from ..codegen.host import resolve_target
@@ -54,7 +55,7 @@ def build_kernel(
     schedule: Schedule, args: Sequence[Tensor], target: Target, name: str, options: CodegenOptions
 ) -> Kernel:
     """Compile a schedule; ``args`` are the tensors that calls give, in order. ``build`` tells of the errors."""
-    with memory_errors(f"building {name}"):
+    with memory_errors(f"building {name}"), rare_collections():
         compiled = compile_schedule(schedule, args, target, name, options)
         report = partial(report_schedule, schedule.copy(), tuple(args), target, name, options)
         return Kernel(compiled.func, compiled.code, report)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,12 +13,13 @@ from ..base.brief import BriefRepr
 from ..base.errors import RuntimeArgumentError, ScheduleError
 from ..base.quantities import seconds_text
 from ..base.target import Target
+from ..base.timing import TimedStage, timed
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
-from ..ir.simplify import simplify_func
+from ..ir.simplify import FunctionSimplifier
 from ..ir.stmt import PrimFunc, Stmt
 from ..ir.verify import verify
 from ..ir.visit import free_vars, walk
@@ -41,22 +41,24 @@ Pass = Callable[[PrimFunc], PrimFunc]
 def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]:
     """The passes after realize, in order. ``target`` decides how many vector registers a loop may keep.
 
+    The list is for one function: what simplifies it thrice remembers what it has simplified.
     For ``debug`` builds there are none: their checks speak of the tensors and loops of the schedule, and run the
     iterations of each loop one after the other.
     """
     if debug:
         return []
     registers = 2 * target.vector_registers if target is not None else 64
+    simplify = FunctionSimplifier()
     return [
         ("flatten_buffers", flatten_buffers),
-        ("simplify", simplify_func),
+        ("simplify", simplify),
         ("loop_partition", loop_partition),
         ("vectorize", vectorize),
         ("unroll", unroll),
-        ("simplify", simplify_func),
+        ("simplify", simplify),
         ("promote_registers", lambda func: promote_registers(func, max_registers=registers)),
         ("storage_rewrite", storage_rewrite),
-        ("simplify", simplify_func),
+        ("simplify", simplify),
     ]
 
 
@@ -90,10 +92,10 @@ def lower(
     variable ``LOOPWRIGHT_DUMP_IR`` names a folder that gets one file a pass. ``debug`` is for debug builds.
     Raises ``ScheduleError`` where ``args`` leave out a tensor that is needed, or name one that is not there.
     """
-    start = time.perf_counter()
-    func = realized_function(schedule, args, name)
+    with TimedStage("realize") as stage:
+        func = realized_function(schedule, args, name)
     trace = _Trace(name, trace_passes)
-    trace.record("realize", time.perf_counter() - start, func, changed=True)
+    trace.record("realize", stage.timing.seconds, func, changed=True)
     return _run_passes(func, target, debug, trace)
 
 
@@ -107,12 +109,12 @@ def lower_numbered(
 ) -> tuple[PrimFunc, Nest]:
     """Lower as ``lower`` does, but with loops and stores that know which ones of the nest they come from; see
     ``ir/origin.py``. The second value is that nest."""
-    start = time.perf_counter()
-    realized = realize(schedule.state)
-    numbered = replace(realized, body=with_origins(realized.body))
-    func = _function(schedule, args, name, numbered)
+    with TimedStage("realize") as stage:
+        realized = realize(schedule.state)
+        numbered = replace(realized, body=with_origins(realized.body))
+        func = _function(schedule, args, name, numbered)
     trace = _Trace(name, trace_passes)
-    trace.record("realize", time.perf_counter() - start, func, changed=True)
+    trace.record("realize", stage.timing.seconds, func, changed=True)
     return _run_passes(func, target, debug, trace), nest_of(numbered.body, realized.loop_of)
 
 
@@ -122,14 +124,13 @@ def run_passes(func: PrimFunc, target: Target) -> PrimFunc:
 
 
 def _run_passes(func: PrimFunc, target: Target | None, debug: bool, trace: _Trace) -> PrimFunc:
-    verify(func, "realize")
+    timed(verify, func, "realize")
     for pass_name, run in passes(target, debug):
-        start = time.perf_counter()
-        new = run(func)
-        seconds = time.perf_counter() - start
+        with TimedStage(pass_name) as stage:
+            new = run(func)
         if new is not func:
-            verify(new, pass_name)
-        trace.record(pass_name, seconds, new, changed=new is not func)
+            timed(verify, new, pass_name)
+        trace.record(pass_name, stage.timing.seconds, new, changed=new is not func)
         func = new
     return func
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..base.errors import InternalError
 from ..base.target import Target
+from ..base.timing import TimedStage
 from ..ir.buffer import Buffer
 from ..ir.expr import Expr, Load, Var
 from ..ir.stmt import Allocate, CallExtern, If, PrefetchStmt, PrimFunc, Stmt, Store
@@ -38,7 +39,8 @@ def lower_variants(variants: Sequence[Variant], name: str, target: Target, known
         raise InternalError(f"{name}: the last variant must have no guard, and the others one each")
     if len(variants) == 1 and known is None:
         return lower(variants[0].schedule, variants[0].args, name, target)
-    functions = [realized_function(variant.schedule, variant.args, name) for variant in variants]
+    with TimedStage("realize"):
+        functions = [realized_function(variant.schedule, variant.args, name) for variant in variants]
     last = functions[-1]
     body = last.body
     for variant, function in reversed(list(zip(variants[:-1], functions[:-1], strict=True))):

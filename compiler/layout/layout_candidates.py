@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ...base.errors import LoopwrightError
 from ...graph.node import Call, Constant, ImportedValue, Node, tensor_of
@@ -31,15 +32,28 @@ class CostedCandidate:
         return f"{op}({held}) → {'-' if self.layouts.result is None else self.layouts.result}: {self.cost:.0f}"
 
 
+KnownCandidates: TypeAlias = dict[tuple[object, ...], tuple[CostedCandidate, ...]]
+"""The candidates of calls by all that they depend on: equal layers of a network are asked about once."""
+
+
 def layout_candidates(
-    call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts
+    call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts, known: KnownCandidates
 ) -> tuple[CostedCandidate, ...]:
-    """The candidates of a call whose arguments are each available in some layouts; first the call as it is."""
+    """The candidates of a call whose arguments are each available in some layouts; first the call as it is. ``known``
+    are those found before, which grow."""
+    given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
+    types = tuple((argument.type, isinstance(argument, Constant)) for argument in call.args)
+    key = (call.op, call.attrs, types, tuple(given))
+    if key not in known:
+        known[key] = _candidates(call, tuple(given), costs)
+    return known[key]
+
+
+def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -> tuple[CostedCandidate, ...]:
     as_it_is = CostedCandidate(unchanged_candidate(call), costs.of_call(call))
     op = op_of(call)
     if op.layout_rule is None or _is_tuned(call, costs.settings):
         return (as_it_is,)
-    given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
     found: list[CostedCandidate] = []
     for candidate in op.layout_candidates(call, given, costs.settings.target):
         if _suits(call, candidate):

@@ -21,6 +21,7 @@ class LayoutCosts:
 
     settings: CompileSettings
     _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
+    _transforms: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def of_call(self, call: Call) -> float:
         """What the implementation that would be chosen declares; the cycles of its memory traffic, if it declares
@@ -39,6 +40,12 @@ class LayoutCosts:
             return 0.0
         if isinstance(destination, Packed):
             raise InternalError(f"{destination} packs constants, and {node} is none")
+        key = (node.type, source, destination)
+        if key not in self._transforms:
+            self._transforms[key] = self._of_transforms(node, source, destination)
+        return self._transforms[key]
+
+    def _of_transforms(self, node: Node, source: ResultLayout, destination: ResultLayout) -> float:
         value = placeholder(node, source)
         if destination is not None:
             value = placeholder_of_rank(node, source, destination.primal.ndim)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ...graph.node import Call, Node
 from ...graph.visit import inputs, users
-from .layout_candidates import CostedCandidate, layout_candidates
+from .layout_candidates import CostedCandidate, KnownCandidates, layout_candidates
 from .layout_costs import LayoutCosts
 from .value_layouts import OperandLayout, ResultLayout
 
@@ -60,13 +60,16 @@ class _CostTable:
     uses: Mapping[Node, int]
     candidates: dict[Node, tuple[CostedCandidate, ...]] = field(default_factory=dict)
     least: dict[Node, dict[ResultLayout, float]] = field(default_factory=dict)
+    known: KnownCandidates = field(default_factory=dict)
 
     def enter(self, node: Node) -> None:
         """Find the costs of a node whose inputs have been entered."""
         if not isinstance(node, Call):
             self.least[node] = {None: sum(self._operand_cost(used, None) for used in inputs(node))}
             return
-        self.candidates[node] = layout_candidates(node, [list(self.least[a]) for a in node.args], self.costs)
+        self.candidates[node] = layout_candidates(
+            node, [list(self.least[a]) for a in node.args], self.costs, self.known
+        )
         least: dict[ResultLayout, float] = {}
         for candidate in self.candidates[node]:
             cost = self._total(node, candidate)

@@ -5,6 +5,6 @@ To add a rule, add a line: the tests read these files and have each line proved 
 ``driver.py`` says how rules are applied, ``table.py`` which apply where.
 """
 
-from .driver import simplify, simplify_func
+from .driver import FunctionSimplifier, simplify, simplify_func
 
-__all__ = ["simplify", "simplify_func"]
+__all__ = ["FunctionSimplifier", "simplify", "simplify_func"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import cast
+from typing import Any
 
 from ..expr import Binary, Expr
 from ..facts import Facts
 from ..linear import Linear, Term, linear_of, monomial_key, without_factors
-from ..visit import Node
 from .add_sub import (
     Equation,
     exact_quotient,
@@ -17,11 +16,17 @@ from .add_sub import (
     two_remainders,
     value_and_quotient,
 )
+from .visitor import Request
 
 
-def combine(form: Linear, facts: Facts) -> Generator[tuple[Node, Facts], Node, Linear | None]:
+def divisions_of(form: Linear) -> list[Binary]:
+    """The quotients and remainders among the factors of a sum; without any there is nothing to combine."""
+    return [f for t in form.terms.values() for f in t.factors if isinstance(f, Binary) and f.op in ("//", "%")]
+
+
+def combine(form: Linear, facts: Facts) -> Generator[Request, Any, Linear | None]:
     """The sum with one equation applied, or None. Asks (yields) for the simplified form of quotients."""
-    divisions = [f for t in form.terms.values() for f in t.factors if isinstance(f, Binary) and f.op in ("//", "%")]
+    divisions = divisions_of(form)
     for a in dict.fromkeys(divisions):
         for equation in (yield from _equations(a, divisions, facts)):
             result = _apply(form, a, equation)
@@ -30,11 +35,11 @@ def combine(form: Linear, facts: Facts) -> Generator[tuple[Node, Facts], Node, L
     return None
 
 
-def _equations(a: Binary, divisions: list[Binary], facts: Facts) -> Generator[tuple[Node, Facts], Node, list[Equation]]:
+def _equations(a: Binary, divisions: list[Binary], facts: Facts) -> Generator[Request, Any, list[Equation]]:
     if a.op == "//":
         found = [exact_quotient(a, facts), value_and_quotient(a, facts)]
     else:
-        q = cast(Expr, (yield Binary("//", a.a, a.b), facts))
+        q = yield Binary("//", a.a, a.b), facts
         found = [remainder_and_quotient(a, q, facts)]
         for b in divisions:
             found += [two_remainders(a, b, q, facts), remainder_and_other_quotient(a, b, facts)]

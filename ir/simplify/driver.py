@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from ..expr import Const, ExprNode
+from ...base.timing import CURRENT
+from ..buffer import Buffer
+from ..expr import Const, Expr, ExprNode, Var
 from ..facts import NO_FACTS, Facts, entry_facts
-from ..stmt import PrimFunc
+from ..stmt import PrimFunc, Stmt, StmtNode
 from ..visit import Node, with_body
 from .expressions import ExpressionVisitor
 from .statements import StatementVisitor
@@ -22,17 +24,70 @@ N = TypeVar("N", bound=Node)
 
 def simplify(node: N, facts: Facts = NO_FACTS) -> N:
     """An equal, simpler expression or statement, under facts about its variables; the same object if there is none."""
-    known = Facts() if facts is NO_FACTS else facts
-    return cast(N, _Simplifier().run(node, known))
+    if isinstance(node, StmtNode):
+        return cast(N, _Simplifier().simplify(cast(Stmt, node), Facts() if facts is NO_FACTS else facts))
+    return cast(N, _simplified(cast(Expr, node), facts))
+
+
+def _simplified(e: Expr, facts: Facts) -> Expr:
+    """An expression simplified, which the facts remember."""
+    if isinstance(e, Const):
+        return e
+    if facts is NO_FACTS:  # they live for ever, and what they remember would too
+        return _simplified_by_itself(e)
+    known = facts.simplified.get(e)
+    return cast(Expr, _Simplifier(facts).simplify(e, facts) if known is None else known)
+
+
+def _simplified_by_itself(e: Expr) -> Expr:
+    """An expression simplified without facts, which it remembers itself."""
+    try:
+        return e if e.simplest is None else e.simplest
+    except AttributeError:
+        simpler = cast(Expr, _Simplifier().simplify(e, Facts()))
+    object.__setattr__(e, "simplest", None if simpler is e else simpler)
+    return simpler
 
 
 def simplify_func(func: PrimFunc) -> PrimFunc:
     """The function with its body simplified."""
-    return with_body(func, simplify(func.body, entry_facts(func)))
+    return FunctionSimplifier()(func)
+
+
+class FunctionSimplifier:
+    """``simplify_func`` for a function that passes change between its calls. Mutable: remembers what became of each
+    expression under each of the facts, so that a call looks at that only which is new since the last one."""
+
+    def __init__(self) -> None:
+        self._simplifier = _Simplifier()
+        self._facts = NO_FACTS
+        self._params: tuple[Buffer | Var, ...] | None = None
+
+    def __call__(self, func: PrimFunc) -> PrimFunc:
+        """The function with its body simplified; the same object if nothing changes."""
+        if self._params is not func.params:
+            self._params, self._facts = func.params, entry_facts(func)
+        return with_body(func, cast(Stmt, self._simplifier.simplify(func.body, self._facts)))
 
 
 class _Simplifier(ExpressionVisitor, StatementVisitor):
-    """One run over one root. Mutable: holds what is done so far."""
+    """Simplifies roots, of which none binds a variable of another one anew. Mutable: holds what is done so far, and
+    counts its visits."""
+
+    def __init__(self, facts: Facts | None = None) -> None:
+        """``facts`` remember what expressions become."""
+        super().__init__({} if facts is None else {facts: facts.simplified})
+        self.visits = 0
+
+    def simplify(self, root: Node, facts: Facts) -> Node:
+        """The root simplified; the stage that this thread is in counts the work."""
+        before = self.visits
+        simpler = self.run(root, facts)
+        stage = CURRENT.get()
+        if stage is not None:
+            stage.simplifications += 1
+            stage.visits += self.visits - before
+        return simpler
 
     def run(self, root: Node, facts: Facts) -> Node:
         stack: list[tuple[Node, Facts, Visit]] = []
@@ -40,10 +95,11 @@ class _Simplifier(ExpressionVisitor, StatementVisitor):
         request: Request = (root, facts)
         while True:
             node, inner = request
-            value = self._known(node, inner)
+            value: Node | None = self.known(node, inner)
             if value is None and request in active:
                 value = node  # rules that undo each other: stop, any of the forms is right
             if value is None:
+                self.visits += 1
                 active.add(request)
                 stack.append((node, inner, self._visit(node, inner)))
             while stack:
@@ -52,16 +108,13 @@ class _Simplifier(ExpressionVisitor, StatementVisitor):
                     request = next(visit) if value is None else visit.send(value)
                     break
                 except StopIteration as finished:
-                    value = cast(Node, finished.value)
+                    value = finished.value
                     self._remember(node, inner, value)
                     stack.pop()
                     active.discard((node, inner))
             else:
                 assert value is not None
                 return value
-
-    def _known(self, node: Node, facts: Facts) -> Node | None:
-        return node if isinstance(node, Const) else self.memo(facts).get(node)
 
     def _remember(self, node: Node, facts: Facts, value: Node) -> None:
         if isinstance(node, ExprNode):

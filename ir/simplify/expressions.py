@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from ...base.dtype import BOOL
 from ..constants import FALSE, TRUE, const
 from ..expr import Binary, Broadcast, Const, Expr, IfThenElse, Let, Load, Logical, LogicalOp, Reduce, Select, Unary, Var
@@ -13,8 +11,8 @@ from ..linear import atoms_of, expr_of, is_lane_number, is_ring_node, linear_of,
 from ..makers import broadcast_to
 from ..visit import Node, children, with_children
 from .apply import apply_rules
-from .combine import combine
-from .visitor import ExprVisit, VisitorState, visit_all
+from .combine import combine, divisions_of
+from .visitor import Visit, VisitorState
 
 _CONTEXT_LIMIT = 12
 """Number of parts of a condition up to which each part is simplified with all the others as facts."""
@@ -23,7 +21,7 @@ _CONTEXT_LIMIT = 12
 class ExpressionVisitor(VisitorState):
     """Visits of all kinds of expressions."""
 
-    def visit_expr(self, e: Expr, facts: Facts) -> ExprVisit:
+    def visit_expr(self, e: Expr, facts: Facts) -> Visit:
         match e:
             case Var():
                 return self._var(e, facts)
@@ -42,49 +40,55 @@ class ExpressionVisitor(VisitorState):
             case _:
                 return self._plain(e, facts)
 
-    def _var(self, var: Var, facts: Facts) -> ExprVisit:
+    def _var(self, var: Var, facts: Facts) -> Visit:
         value = self.values.get(var)
         if value is not None:
-            return cast(Expr, (yield value, facts))
+            return (yield value, facts)
         known = facts.ranges.get(var, EVERYTHING)
         if known.is_point and known.low is not None:
             return const(known.low, var.dtype)
         return _known_truth(var, facts)
 
-    def _plain(self, e: Expr, facts: Facts) -> ExprVisit:
+    def _plain(self, e: Expr, facts: Facts) -> Visit:
         """A node whose operands all stand under the node's own facts."""
         done: dict[Node, Node] = {}
         for child in children(e):
-            done[child] = yield child, facts
-        rebuilt = with_children(e, lambda child: done[child])
-        if _has_form(rebuilt):
-            return cast(Expr, (yield rebuilt, facts))
+            value = self.known(child, facts)
+            if value is None:
+                value = yield child, facts
+            if value is not child:
+                done[child] = value
+        rebuilt = with_children(e, lambda child: done.get(child, child)) if done else e
+        if rebuilt is not e and _has_form(rebuilt):
+            return (yield rebuilt, facts)
         return (yield from self._rules(rebuilt, facts))
 
-    def _rules(self, e: Expr, facts: Facts) -> ExprVisit:
+    def _rules(self, e: Expr, facts: Facts) -> Visit:
         """Apply one rule to a node whose operands are simplified, and go on with what it gives."""
         result = apply_rules(e, facts)
         if result is None or result is e:
             return _known_truth(e, facts)
-        return cast(Expr, (yield broadcast_to(result, e.dtype.lanes), facts))
+        return (yield broadcast_to(result, e.dtype.lanes), facts)
 
-    def _arithmetic(self, e: Expr, facts: Facts) -> ExprVisit:
+    def _arithmetic(self, e: Expr, facts: Facts) -> Visit:
         """Sums, differences and products go into normal form, as a whole."""
         simpler: dict[Expr, Expr] = {}
         form = linear_of(e)
         for atom in atoms_of(form):
-            value = cast(Expr, (yield atom, facts))
+            value = self.known(atom, facts)
+            if value is None:
+                value = yield atom, facts
             if value is not atom:
                 simpler[atom] = value
         if simpler:
-            return cast(Expr, (yield expr_of(replace_atoms(form, simpler), e.dtype.lanes), facts))
-        if form.kind.is_index:
+            return (yield expr_of(replace_atoms(form, simpler), e.dtype.lanes), facts)
+        if form.kind.is_index and divisions_of(form):
             combined = yield from combine(form, facts)
             if combined is not None:
-                return cast(Expr, (yield expr_of(combined, e.dtype.lanes), facts))
+                return (yield expr_of(combined, e.dtype.lanes), facts)
         return expr_of(form, e.dtype.lanes)
 
-    def _logical(self, e: Logical, facts: Facts) -> ExprVisit:
+    def _logical(self, e: Logical, facts: Facts) -> Visit:
         """The parts of ``and`` are facts for each other; of ``or``, their opposites are."""
         parts = list(dict.fromkeys(_chain(e, e.op)))
         for position in reversed(range(len(parts))):  # of two that say the same the first stays
@@ -93,7 +97,7 @@ class ExpressionVisitor(VisitorState):
             if len(parts) <= _CONTEXT_LIMIT and self.is_total(part):
                 for other in parts[:position] + parts[position + 1 :]:
                     context = self.given(context, other, e.op == "and")
-            parts[position] = cast(Expr, (yield part, context))
+            parts[position] = yield part, context
         rebuilt: Expr | None = None
         for part in dict.fromkeys(parts):
             if rebuilt is not None:
@@ -104,11 +108,11 @@ class ExpressionVisitor(VisitorState):
                 rebuilt = part
         assert rebuilt is not None
         if rebuilt is not e:
-            return cast(Expr, (yield rebuilt, facts))
+            return (yield rebuilt, facts)
         return _known_truth(e, facts)
 
-    def _choice(self, e: Select | IfThenElse, facts: Facts) -> ExprVisit:
-        condition = cast(Expr, (yield e.condition, facts))
+    def _choice(self, e: Select | IfThenElse, facts: Facts) -> Visit:
+        condition = yield e.condition, facts
         sides = []
         for choice, truth in ((e.a, True), (e.b, False)):
             side = choice
@@ -116,34 +120,34 @@ class ExpressionVisitor(VisitorState):
                 sides.append(side)
                 continue
             if isinstance(e, Select) and not self.is_total(side):
-                side = cast(Expr, (yield side, facts))
+                side = yield side, facts
             if isinstance(e, IfThenElse) or self.is_total(side):
-                side = cast(Expr, (yield side, self.given(facts, condition, truth)))
+                side = yield side, self.given(facts, condition, truth)
             sides.append(side)
         if isinstance(condition, Unary) and condition.op == "not":
-            return cast(Expr, (yield type(e)(condition.a, sides[1], sides[0]), facts))
+            return (yield type(e)(condition.a, sides[1], sides[0]), facts)
         inner, other = sides
         match e, inner:
             case IfThenElse(), IfThenElse(narrower, chosen, b) if b is other and self._may_join(condition, narrower):
                 joined = IfThenElse(Logical("and", condition, narrower), chosen, other)
-                return cast(Expr, (yield joined, facts))
+                return (yield joined, facts)
         return (yield from self._rules(type(e)(condition, inner, other), facts))
 
     def _may_join(self, outer: Expr, inner: Expr) -> bool:
         """Whether a condition may be asked for together with one that it stands under, which may fail."""
         return inner.dtype is outer.dtype and self.is_total(inner)
 
-    def _let(self, e: Let, facts: Facts) -> ExprVisit:
-        value = cast(Expr, (yield e.value, facts))
+    def _let(self, e: Let, facts: Facts) -> Visit:
+        value = yield e.value, facts
         if isinstance(value, (Const, Var)):
-            self.values[e.var] = value
-            return cast(Expr, (yield e.body, facts))
-        body = cast(Expr, (yield e.body, let_facts(facts, e.var, value)))
+            self.replace_var(e.var, value)
+            return (yield e.body, facts)
+        body = yield e.body, let_facts(facts, e.var, value)
         return body if isinstance(body, Const) else Let(e.var, value, body)
 
-    def _load(self, e: Load, facts: Facts) -> ExprVisit:
-        indices = yield from visit_all(e.indices, facts)
-        mask = None if e.mask is None else cast(Expr, (yield e.mask, facts))
+    def _load(self, e: Load, facts: Facts) -> Visit:
+        indices = yield from self.visit_all(e.indices, facts)
+        mask = None if e.mask is None else (yield e.mask, facts)
         if mask is not None and is_always(mask, True):
             mask = None
         if mask is not None and is_always(mask, False):
@@ -155,7 +159,7 @@ class ExpressionVisitor(VisitorState):
                 return Broadcast(Load(buffer, scalars), e.dtype.lanes)
         return _known_truth(Load(buffer, indices, mask), facts)
 
-    def _reduce(self, e: Reduce, facts: Facts) -> ExprVisit:
+    def _reduce(self, e: Reduce, facts: Facts) -> Visit:
         inside = facts
         for axis in e.axes:
             inside = inside.with_range(axis.var, axis.min, axis.extent)

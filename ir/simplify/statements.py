@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator
-from typing import assert_never, cast
+from typing import Any, assert_never
 
 from ..buffer import Buffer
 from ..constants import ONE
@@ -28,9 +28,9 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import Node, reads_memory
+from ..visit import reads_memory
 from .expressions import is_always, let_facts
-from .visitor import Request, Visit, VisitorState, visit_all
+from .visitor import Request, Visit, VisitorState
 
 NOTHING = Seq(())
 
@@ -68,14 +68,14 @@ class StatementVisitor(VisitorState):
                 assert_never(stmt)
 
     def _for(self, loop: For, facts: Facts) -> Visit:
-        low = cast(Expr, (yield loop.min, facts))
-        extent = cast(Expr, (yield loop.extent, facts))
+        low = yield loop.min, facts
+        extent = yield loop.extent, facts
         if facts.nonnegative(linear_of(extent).times(-1)):
             return NOTHING
         if extent is ONE:
             self.values[loop.var] = low
             return (yield loop.body, facts)
-        body = cast(Stmt, (yield loop.body, facts.with_loop(loop.var, low, extent)))
+        body = yield loop.body, self.inside_loop(facts, loop.var, low, extent)
         if is_nothing(body):
             return NOTHING
         if low is loop.min and extent is loop.extent and body is loop.body:
@@ -83,22 +83,22 @@ class StatementVisitor(VisitorState):
         return dataclasses.replace(loop, min=low, extent=extent, body=body)
 
     def _while(self, loop: While, facts: Facts) -> Visit:
-        condition = cast(Expr, (yield loop.condition, facts))
+        condition = yield loop.condition, facts
         if is_always(condition, False):
             return NOTHING
-        body = cast(Stmt, (yield loop.body, facts))
+        body = yield loop.body, facts
         return loop if condition is loop.condition and body is loop.body else While(condition, body)
 
     def _if(self, stmt: If, facts: Facts) -> Visit:
-        condition = cast(Expr, (yield stmt.condition, facts))
+        condition = yield stmt.condition, facts
         if is_always(condition, True):
             return (yield stmt.then, facts)
         if is_always(condition, False):
             return (yield stmt.orelse, facts) if stmt.orelse is not None else NOTHING
-        then = cast(Stmt, (yield stmt.then, self._lasting(facts, condition, True)))
+        then = yield stmt.then, self._lasting(facts, condition, True)
         orelse = stmt.orelse
         if orelse is not None:
-            orelse = cast(Stmt, (yield orelse, self._lasting(facts, condition, False)))
+            orelse = yield orelse, self._lasting(facts, condition, False)
             if is_nothing(orelse):
                 orelse = None
         if is_nothing(then):
@@ -114,9 +114,9 @@ class StatementVisitor(VisitorState):
         return facts if reads_memory(condition) else self.given(facts, condition, truth)
 
     def _store(self, store: Store, facts: Facts) -> Visit:
-        indices = yield from visit_all(store.indices, facts)
-        value = cast(Expr, (yield store.value, facts))
-        mask = None if store.mask is None else cast(Expr, (yield store.mask, facts))
+        indices = yield from self.visit_all(store.indices, facts)
+        value = yield store.value, facts
+        mask = None if store.mask is None else (yield store.mask, facts)
         if mask is not None and is_always(mask, False):
             return NOTHING
         if mask is not None and is_always(mask, True):
@@ -129,16 +129,16 @@ class StatementVisitor(VisitorState):
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Visit:
         buffer = yield from self._simpler_buffer(stmt.buffer, facts)
-        self.buffers[stmt.buffer] = buffer
-        body = cast(Stmt, (yield stmt.body, facts))
+        self.replace_buffer(stmt.buffer, buffer)
+        body = yield stmt.body, facts
         if is_nothing(body):
             return NOTHING
         return stmt if buffer is stmt.buffer and body is stmt.body else Allocate(buffer, body)
 
-    def _simpler_buffer(self, buffer: Buffer, facts: Facts) -> Generator[Request, Node, Buffer]:
+    def _simpler_buffer(self, buffer: Buffer, facts: Facts) -> Generator[Request, Any, Buffer]:
         """A shape may mention a loop variable that goes, so it is simplified with the rest."""
         before = (buffer.elem_offset, *buffer.shape, *(buffer.strides or ()))
-        after = yield from visit_all(before, facts)
+        after = yield from self.visit_all(before, facts)
         if all(a is b for a, b in zip(before, after, strict=True)):
             return buffer
         offset, shape, strides = after[0], after[1 : buffer.ndim + 1], after[buffer.ndim + 1 :]
@@ -146,11 +146,11 @@ class StatementVisitor(VisitorState):
         return dataclasses.replace(buffer, shape=shape, strides=new_strides, elem_offset=offset)
 
     def _let_stmt(self, stmt: LetStmt, facts: Facts) -> Visit:
-        value = cast(Expr, (yield stmt.value, facts))
+        value = yield stmt.value, facts
         if isinstance(value, (Const, Var)) and not isinstance(stmt.body, Launch):
             self.values[stmt.var] = value
             return (yield stmt.body, facts)
-        body = cast(Stmt, (yield stmt.body, let_facts(facts, stmt.var, value)))
+        body = yield stmt.body, let_facts(facts, stmt.var, value)
         if is_nothing(body):
             return NOTHING
         return stmt if value is stmt.value and body is stmt.body else LetStmt(stmt.var, value, body)
@@ -159,7 +159,7 @@ class StatementVisitor(VisitorState):
         """An assertion is a fact for all that follows it, also out of a sequence within this one."""
         done: list[Stmt] = []
         for part in stmt.stmts:
-            result = cast(Stmt, (yield part, facts))
+            result = yield part, facts
             if not is_nothing(result):
                 done.append(result)
             for asserted in result.stmts if isinstance(result, Seq) else (result,):
@@ -171,25 +171,25 @@ class StatementVisitor(VisitorState):
         return seq(*done) if done else NOTHING
 
     def _assert(self, stmt: Assert, facts: Facts) -> Visit:
-        condition = cast(Expr, (yield stmt.condition, facts))
+        condition = yield stmt.condition, facts
         if is_always(condition, True):
             return NOTHING
         return stmt if condition is stmt.condition else Assert(condition, stmt.message)
 
     def _evaluate(self, stmt: Evaluate, facts: Facts) -> Visit:
-        value = cast(Expr, (yield stmt.value, facts))
+        value = yield stmt.value, facts
         if isinstance(value, Const):
             return NOTHING
         return stmt if value is stmt.value else Evaluate(value)
 
     def _prefetch(self, stmt: PrefetchStmt, facts: Facts) -> Visit:
-        indices = yield from visit_all(stmt.indices, facts)
+        indices = yield from self.visit_all(stmt.indices, facts)
         buffer = self.buffer(stmt.buffer)
         same = buffer is stmt.buffer and all(a is b for a, b in zip(indices, stmt.indices, strict=True))
         return stmt if same else PrefetchStmt(buffer, indices, stmt.to_write)
 
     def _launch(self, stmt: Launch, facts: Facts) -> Visit:
-        extent = cast(Expr, (yield stmt.extent, facts))
+        extent = yield stmt.extent, facts
         launch: Stmt = stmt
         args = tuple(self._argument(a) for a in stmt.args)
         if extent is not stmt.extent or any(a is not b for a, b in zip(args, stmt.args, strict=True)):
@@ -203,10 +203,10 @@ class StatementVisitor(VisitorState):
         args: list[Region | Expr] = []
         for arg in stmt.args:
             if isinstance(arg, Region):
-                parts = yield from visit_all(arg.parts, facts)
+                parts = yield from self.visit_all(arg.parts, facts)
                 args.append(arg.with_parts(self.buffer(arg.buffer), parts))
             else:
-                args.append(cast(Expr, (yield arg, facts)))
+                args.append((yield arg, facts))
         same = all(a is b for a, b in zip(args, stmt.args, strict=True))
         return stmt if same else CallExtern(stmt.function, tuple(args))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ..buffer import Buffer
 from ..constants import const_int
@@ -12,23 +12,52 @@ from ..facts import Facts
 from ..visit import Node, walk
 
 Request: TypeAlias = tuple[Node, Facts]
-Visit: TypeAlias = Generator[Request, Node, Node]
-ExprVisit: TypeAlias = Generator[Request, Node, Expr]
+Visit: TypeAlias = Generator[Request, Any, Any]
+"""Yields nodes with the facts that hold there, and is sent what becomes of each: an expression of an expression. It
+returns what becomes of its own node."""
 
 
 class VisitorState:
     """Mutable: filled in the course of one run."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: dict[Facts, dict[Node, Node]]) -> None:
+        """``done`` has what is known of some facts, and is theirs."""
         self.values: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
-        self._done: dict[Facts, dict[Node, Node]] = {}
+        self._done = done
+        self._shared = bool(done)
         self._given: dict[tuple[Facts, Expr, bool], Facts] = {}
+        self._inside: dict[tuple[Facts, Var, Expr, Expr], Facts] = {}
         self._total: dict[Expr, bool] = {}
 
     def buffer(self, buffer: Buffer) -> Buffer:
         """The buffer to access instead of this one."""
         return self.buffers.get(buffer, buffer)
+
+    def replace_var(self, var: Var, value: Expr) -> None:
+        """Put a value in for a variable from here on. What facts remember is of parts without, and they do not remember
+        what becomes of parts with it."""
+        self.values[var] = value
+        if self._shared:
+            self._done, self._shared = {}, False
+
+    def replace_buffer(self, buffer: Buffer, simpler: Buffer) -> None:
+        """Access another buffer instead of one from here on."""
+        self.buffers[buffer] = simpler
+        if simpler is not buffer:
+            self._done.clear()  # expressions may load from it
+
+    def inside_loop(self, facts: Facts, var: Var, low: Expr, extent: Expr) -> Facts:
+        """The facts in the body of a loop."""
+        key = (facts, var, low, extent)
+        found = self._inside.get(key)
+        if found is None:
+            found = self._inside[key] = facts.with_loop(var, low, extent)
+        return found
+
+    def known(self, node: Node, facts: Facts) -> Any:
+        """What becomes of a node, if that is known, else None."""
+        return node if type(node) is Const else self.memo(facts).get(node)
 
     def memo(self, facts: Facts) -> dict[Node, Node]:
         """Results of visits under these facts."""
@@ -56,14 +85,15 @@ class VisitorState:
             self._total[e] = not any(_may_fault(x) for x in walk(e))
         return self._total[e]
 
-
-def visit_all(parts: Iterable[Expr], facts: Facts) -> Generator[Request, Node, tuple[Expr, ...]]:
-    """The parts, each simplified."""
-    done: list[Expr] = []
-    for part in parts:
-        simpler = yield part, facts
-        done.append(cast(Expr, simpler))
-    return tuple(done)
+    def visit_all(self, parts: Iterable[Expr], facts: Facts) -> Generator[Request, Any, tuple[Expr, ...]]:
+        """The parts, each simplified."""
+        done: list[Expr] = []
+        for part in parts:
+            simpler = self.known(part, facts)
+            if simpler is None:
+                simpler = yield part, facts
+            done.append(simpler)
+        return tuple(done)
 
 
 def _may_fault(node: Node) -> bool:

@@ -211,24 +211,52 @@ def _extent(index: Expr) -> tuple[Expr, int, int] | None:
 
 
 def _all_disjoint(elements: list[Element], facts: Facts) -> bool:
-    known: dict[object, bool] = {}
-    for i, a in enumerate(elements):
-        for b in elements[:i]:
-            if not any(_apart(x, y, facts, known) for x, y in zip(a.indices, b.indices, strict=True)):
-                return False
-    return True
+    compare = _Disjointness(facts)
+    spans = [tuple(map(compare.span, element.indices)) for element in elements]
+    return all(
+        any(map(compare.are_apart, a, b))  # of some dimension
+        for i, a in enumerate(spans)
+        for b in spans[:i]
+    )
 
 
-def _apart(a: Expr, b: Expr, facts: Facts, known: dict[object, bool]) -> bool:
-    """Whether two indices have no value in common, whatever the lanes."""
-    first, second = _extent(a), _extent(b)
-    if first is None or second is None:
-        return False
-    gap = linear_of(second[0]).plus(linear_of(first[0]), -1)
-    key = (tuple((k, t.coefficient) for k, t in gap.terms.items()), gap.constant, first[1:], second[1:])
-    if key not in known:
-        known[key] = _is_apart(gap, first[1:], second[1:], facts)
-    return known[key]
+class _Span(NamedTuple):
+    """The indices ``form + step * k`` for k below ``count``. ``terms`` is the number of the form's terms, without its
+    ``constant``."""
+
+    form: Linear
+    terms: int
+    constant: int
+    lanes: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Disjointness:
+    """Which indices have no value in common, whatever the lanes. Remembers what it was asked: many pairs of elements
+    are as far from each other."""
+
+    facts: Facts
+    _terms: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], bool] = field(default_factory=dict)
+
+    def span(self, index: Expr) -> _Span | None:
+        """The indices in all lanes; None of a scattered vector."""
+        extent = _extent(index)
+        if extent is None:
+            return None
+        form = linear_of(extent[0])
+        terms = tuple((key, term.coefficient) for key, term in form.terms.items())
+        return _Span(form, self._terms.setdefault(terms, len(self._terms)), form.constant, extent[1:])
+
+    def are_apart(self, a: _Span | None, b: _Span | None) -> bool:
+        """Whether it is certain that no index is in both."""
+        if a is None or b is None:
+            return False
+        key = (a.terms, b.terms, b.constant - a.constant, a.lanes, b.lanes)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _is_apart(b.form.plus(a.form, -1), a.lanes, b.lanes, self.facts)
+        return found
 
 
 def _is_apart(gap: Linear, a: tuple[int, int], b: tuple[int, int], facts: Facts) -> bool:

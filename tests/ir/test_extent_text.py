@@ -40,6 +40,8 @@ def value(text, **numbers):
         ("Max(0, n - m)", lambda n, m: max(0, n - m)),
         ("min(n, 1000000000)", lambda n, m: n),
         ("-n + m", lambda n, m: m - n),
+        ("n // (m + 1)", lambda n, m: n // (m + 1)),
+        ("n % (m + 2) * 3", lambda n, m: n % (m + 2) * 3),
     ],
 )
 def test_formulas_have_the_values_of_python(text, expected):
@@ -55,6 +57,7 @@ def test_formulas_have_the_values_of_python(text, expected):
         "n +",
         "n / m",
         "n // 0",
+        "n/2 // m",
         "n % -1",
         "n ** 2",
         "f(n)",

@@ -6,17 +6,20 @@ That values are kept is the business of the fuzz test and of the proofs; here st
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 
 import pytest
 
 from loopwright.base.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
+from loopwright.base.timing import TimedStage
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import FALSE, TRUE, const
 from loopwright.ir.expr import Binary, Broadcast, Cast, Const, Expr, IfThenElse, Let, Load, Ramp, Select, Unary, Var
 from loopwright.ir.facts import NO_FACTS, prove
 from loopwright.ir.makers import cast, logical_and, maximum, minimum
-from loopwright.ir.simplify import simplify, simplify_func
+from loopwright.ir.simplify import FunctionSimplifier, simplify, simplify_func
 from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
 
 I, J, K, IO, II = (index_var(name) for name in ("i", "j", "k", "io", "ii"))
@@ -338,6 +341,54 @@ def test_shapes_of_local_buffers_lose_the_loop_variables_too() -> None:
 def test_a_function_that_is_simple_stays_the_same_object() -> None:
     func = PrimFunc("f", (A,), loop(I, N, store(I)), (A,))
     assert simplify_func(func) is func
+
+
+# What is remembered.
+
+
+def visits(run: Callable[[], object]) -> int:
+    with TimedStage("test") as stage:
+        run()
+    return stage.timing.visits
+
+
+def test_what_is_simplified_is_known_to_the_next_run_over_a_changed_function() -> None:
+    simplify_again = FunctionSimplifier()
+    func = simplify_again(PrimFunc("f", (A,), loop(I, N, store((I * 4 + I * 2) // 2)), (A,)))
+    assert str(func) == str(simplify_func(func))
+    changed = replace(func, body=seq(func.body, loop(J, N, store(J + J))))
+    known, anew = visits(lambda: simplify_again(changed)), visits(lambda: simplify_func(changed))
+    assert known < anew
+    assert str(simplify_again(changed)) == str(simplify_func(changed))
+
+
+def test_loads_follow_a_buffer_that_becomes_simpler_in_a_later_run() -> None:
+    simplify_again = FunctionSimplifier()
+    local = make_buffer("local", (idx(4),), "float32", "local")
+    body = seq(Store(local, (idx(0),), f32(0.0)), Store(A, (I,), Load(local, (idx(0),))))
+    plain = PrimFunc("f", (A,), loop(I, N, Allocate(local, body)), (A,))
+    assert simplify_again(plain) is plain
+    wider = replace(local, shape=(idx(4) + idx(4),))
+    moved = PrimFunc("f", plain.params, loop(I, N, Allocate(wider, seq(Allocate(local, body), store(I)))), (A,))
+    assert str(simplify_again(moved)) == str(simplify_func(moved))
+
+
+def test_what_an_expression_becomes_is_remembered_for_its_facts_only() -> None:
+    quotient = (I * 64 + J) // 64
+    with_j = NO_FACTS.with_range(J, 0, 16)
+    assert simplify(quotient, with_j) is I
+    assert visits(lambda: simplify(quotient, with_j)) == 0
+    assert simplify(quotient) is not I
+    assert visits(lambda: simplify(quotient)) == 0
+    assert simplify(quotient, NO_FACTS.with_range(J, 0, 65)) is not I
+
+
+def test_values_that_let_puts_in_are_not_remembered_beyond_it() -> None:
+    facts = NO_FACTS.with_range(I, 0, 8)
+    body = (J * 3 + I) * 2
+    assert str(simplify(Let(J, idx(5), body), facts)) == str(simplify((idx(15) + I) * 2, facts))
+    assert simplify(body, facts) is simplify((J * 3 + I) * 2)
+    assert str(simplify(body, facts)) == "j * 6 + i * 2"
 
 
 # Size.

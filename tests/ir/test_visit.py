@@ -7,7 +7,17 @@ from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import ONE, ZERO, const
 from loopwright.ir.expr import Axis, Binary, Combiner, Const, Expr, Let, Load, Reduce, Var
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
-from loopwright.ir.visit import bound_vars, buffers_accessed, children, free_vars, rewrite, substitute, walk, with_body
+from loopwright.ir.visit import (
+    bound_vars,
+    buffers_accessed,
+    children,
+    free_vars,
+    reads_memory,
+    rewrite,
+    substitute,
+    walk,
+    with_body,
+)
 
 x, y, z = (Var(name, INT32) for name in "xyz")
 i, j, n = (index_var(name) for name in "ijn")
@@ -105,3 +115,12 @@ def test_with_body_keeps_the_function_if_the_body_is_the_same():
     assert with_body(func, LOOP) is func
     other = with_body(func, Seq(()))
     assert (other.name, other.params, other.outputs) == (func.name, func.params, func.outputs)
+
+
+def test_whether_an_expression_loads_is_known_at_any_depth():
+    memory = make_buffer("M", (n,), "int32")
+    load = Load(memory, (i,))
+    assert reads_memory(deep(5_000, load))
+    assert reads_memory(load)
+    assert not reads_memory(deep(5_000))
+    assert not reads_memory(x)
