@@ -1,12 +1,14 @@
 """Integers that a model computes from symbolic dimensions, as index expressions: shapes, and arithmetic on them.
 
 A ``Shape`` whose extents are not all numbers gives a node that stands for them; calls on such nodes are evaluated here,
-as ``fold`` does it for constants. Converters that take a shape ask for the expressions. What is still in the graph in
-the end is used as data: a call computes it then, from the extents of the model's inputs.
+as ``fold`` does it for constants, also where they are whole numbers in floats. Converters that take a shape ask for the
+expressions. What is still in the graph in the end is used as data: a call computes it then, from the extents of the
+model's inputs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,31 +16,37 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.dtype import INT64
+from ..base.errors import TypeInferenceError
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import inputs, post_order, with_inputs
-from ..ir.constants import const_int
+from ..ir.constants import ZERO, const_int
 from ..ir.expr import Compare, Expr
+from ..ir.factors import quotient
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.makers import as_index, maximum, minimum
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
+from ..ops.families.born_extents import born_extents
 from ..ops.families.open_extents import extents
 from ..ops.families.reshape import reshape
 from ..ops.families.unary import cast
 from .fold import MAX_ELEMENTS, table
 
+EXACT = 1 << 24
+"""Floats of 32 bits are whole numbers exactly up to this."""
 Extents = npt.NDArray[Any]
 """An array of Python integers and index expressions."""
 
 
 class ShapeValues:
-    """The values of nodes that stand for such integers. ``inputs`` are those of the model, which tell what its
-    dimensions are. Mutable: grows while a model is imported."""
+    """The values of nodes that stand for such integers. ``inputs`` tell what dimensions are: those of the model, then
+    witnesses of extents that a run computes. Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
-        self.inputs = inputs
+        self.inputs: list[Node] = list(inputs)
         self._known: dict[Node, Extents] = {}
+        self._born: dict[Node, tuple[Expr, ...]] = {}
 
     def stand_for(self, extents: Sequence[Expr], scalar: bool = False) -> Node:
         """A vector of int64, or one number if ``scalar``: a constant if all extents are numbers."""
@@ -51,25 +59,66 @@ class ShapeValues:
             return np.asarray(node.value, object) if node.value.dtype.kind in "iub" else None
         return self._known.get(node)
 
+    def whole(self, node: Node) -> Extents | None:
+        """What a node stands for, if that is known, or the whole numbers that floats of a constant are."""
+        if not isinstance(node, Constant) or node.value.dtype.kind != "f":
+            return self.of(node)
+        values = node.value
+        if values.size > MAX_ELEMENTS or not np.all(np.abs(values) <= EXACT) or not np.all(values == np.trunc(values)):
+            return None
+        return _array([int(value) for value in values.ravel()]).reshape(values.shape)
+
+    def elements(self, node: Node) -> list[int | Expr | None]:
+        """The elements of a vector of a known length, None for those that only a run knows. Raises
+        ``TypeInferenceError`` for one whose length is open."""
+        known = self.of(node)
+        if known is not None:
+            return list(known.ravel())
+        if isinstance(node, Call) and node.op.name == "concatenate" and node.args:
+            return [element for part in node.args for element in self.elements(part)]
+        kind = tensor_of(node)
+        if kind.static_shape is None:
+            raise TypeInferenceError(
+                f"how many numbers an operand for extents or axes has must be known when the model is compiled, "
+                f"found {kind}: give its shape by shapes="
+            )
+        return [None] * math.prod(kind.static_shape)
+
+    def born(self, values: Node, names: Sequence[str], meaning: str, finish: Callable[[Node], Node]) -> Sequence[Expr]:
+        """The extents that the numbers of a vector become when a run has computed them. ``finish`` makes a node part of
+        the model."""
+        if values not in self._born:
+            data = values if tensor_of(values).dtype is INT64 else cast(values, "int64")
+            witness = finish(born_extents(self.as_data(data), names, meaning))
+            self.inputs.append(witness)
+            self._born[values] = tensor_of(witness).shape
+        return self._born[values]
+
     def fold(self, call: Call) -> Node | None:
         """A node that stands for the result of a call; None where that is not known."""
         kind = call.type
         evaluate = _TABLE.get(call.op.name)
         if evaluate is None or not any(a in self._known for a in call.args) or not isinstance(kind, TensorType):
             return None
-        args = [self.of(a) for a in call.args]
+        args = [self.whole(a) for a in call.args]
         shape = kind.static_shape
         known = [a for a in args if a is not None]
-        if kind.dtype.is_float or shape is None or len(known) < len(args) or max(a.size for a in known) > MAX_ELEMENTS:
+        if shape is None or len(known) < len(args) or max(a.size for a in known) > MAX_ELEMENTS:
+            return None
+        if any(tensor_of(a).dtype.is_float for a in (call, *call.args)) and call.op.name not in _OF_FLOATS:
             return None
         value = evaluate(call.attrs, known, kind)
         return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
 
-    def as_data(self, root: Node) -> Node:
-        """A finished graph in which calls compute what nodes stand for."""
+    def as_data(self, root: Node, is_done: Callable[[Node], bool] = lambda _: False) -> Node:
+        """A finished graph in which calls compute what nodes stand for; but for nodes that ``is_done`` holds of, and
+        those behind them."""
 
         done: dict[Node, Node] = {}
-        for node in post_order(root):
+        for node in post_order(root, is_done):
+            if is_done(node):
+                done[node] = node
+                continue
             values = self._known.get(node)
             computed = None if values is None else self._computed(values, tensor_of(node))
             done[node] = with_inputs(node, tuple(done[n] for n in inputs(node))) if computed is None else computed
@@ -128,8 +177,16 @@ def _array(elements: Sequence[Any]) -> Extents:
 
 def _quotient(a: Any, b: Any) -> Any:
     """Division rounds towards 0, floor division down: the same where nothing is negative."""
-    x = as_index(a)
-    return x // b if isinstance(b, int) and b > 0 and prove(x >= 0, _facts(x)) else None
+    x, divisor = as_index(a), as_index(b)
+    if (exact := quotient([x], [divisor])) is not None:
+        return exact
+    if not isinstance(b, int) or b <= 0:
+        return None
+    facts = _facts(x)
+    if prove(x >= 0, facts):
+        return x // b
+    positive = maximum(x, ZERO) // b
+    return positive if prove(x > -b, facts) else positive - maximum(-x, ZERO) // b
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -161,7 +218,7 @@ _TABLE: dict[str, Evaluate] = {
     **{name: _moved(name) for name in ("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile")},
     **{name: _moved(name) for name in ("concatenate", "strided_slice", "take")},
     "cast": lambda attrs, args, kind: args[0],
-    "identity": lambda attrs, args, kind: args[0],
+    **{name: lambda attrs, args, kind: args[0] for name in ("identity", "floor", "ceil")},
     "add": _each(lambda a, b: a + b),
     "subtract": _each(lambda a, b: a - b),
     "multiply": _each(lambda a, b: a * b),
@@ -175,3 +232,8 @@ _TABLE: dict[str, Evaluate] = {
     "negative": lambda attrs, args, kind: -args[0],
     "sum": lambda attrs, args, kind: np.sum(args[0], axis=attrs.axes),
 }
+_OF_FLOATS = frozenset(
+    {"reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile", "concatenate", "strided_slice", "take"}
+    | {"cast", "identity", "add", "subtract", "multiply", "minimum", "maximum", "negative", "floor", "ceil"}
+)
+"""What is the same of floats that are whole numbers: dimensions are, and are taken for no larger than ``EXACT``."""

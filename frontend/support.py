@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from onnx import FunctionProto, ModelProto, NodeProto, defs
 
 from ..base.errors import ModelError
+from .control_flow import find_control_flow
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
 from .onnx_node import describe
 from .registry import OWN_DOMAIN, find_converter, version_of
 from .structure import subgraphs
 
 MAX_NODES_SHOWN = 10
-RESOLVED_AT_IMPORT = {("", "If")}
-"""What the importer itself takes care of."""
 Gap = tuple[str, str, str]
 """Domain, operator, and its version in words."""
 
@@ -93,7 +92,8 @@ class _Search:
         opset = opsets.get(domain)
         version = version_of(domain, node.op_type, opset) if opset is not None else None
         if version is not None and (
-            find_converter(domain, node.op_type, version) is not None or (domain, node.op_type) in RESOLVED_AT_IMPORT
+            find_converter(domain, node.op_type, version) is not None
+            or find_control_flow(domain, node.op_type, version) is not None
         ):
             return
         body = standard_body(node, domain, opset, None) if opset is not None else None

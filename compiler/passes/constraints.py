@@ -12,26 +12,27 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
-from ...artifact.model import Least
+from ...artifact.block import Least
 from ...base.errors import ExpressionError, ModelError, TypeInferenceError
 from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.types import TensorType, TupleType, Type, tensor_type
-from ...graph.visit import post_order, rewrite, with_inputs
+from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, substitute
+from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
-from ...ops.definition.relations import ExtentsDiffer
+from ...ops.definition.relations import AssumptionFails, ExtentsDiffer
+from ...ops.definition.retyping import inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
-from ..symbols import Symbol, extents_of, renamed, symbols_of
-from .specialize import inferred_anew, with_params
+from ..symbols import Symbol, births_of, extents_of, renamed, symbols_of
 
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
@@ -54,9 +55,11 @@ def settle_dimensions(function: Function) -> Function:
 
 def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Least, ...]:
     """How much the dimensions must be, where that is more than 0, and which call asks for it; the size of the batch, if
-    there is only one."""
+    there is only one. What the bodies of calls ask for is left out: it is checked where a body is run."""
     least: dict[Symbol, Least] = {}
-    for call in (c for c in _calls(function) if c.op is not ASSUME_EXTENT):
+    for call in _own_calls(function):
+        if call.op is ASSUME_EXTENT or bodies_of(call):
+            continue
         symbols = _symbols(call)
         for symbol in symbols:
             number = _least(call, symbols, symbol)
@@ -69,7 +72,18 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
 
 
 def _calls(function: Function) -> Iterator[Call]:
-    return (node for node in post_order(function.body) if isinstance(node, Call))
+    """The calls of a function whose types follow from those of their arguments, each for all values of dimensions;
+    before each call those of its bodies."""
+    return _typed_calls(nested_order(function.body))
+
+
+def _own_calls(function: Function) -> Iterator[Call]:
+    """The same without those of bodies."""
+    return _typed_calls(post_order(function.body))
+
+
+def _typed_calls(nodes: Iterable[Node]) -> Iterator[Call]:
+    return (node for node in nodes if isinstance(node, Call) and op_of(node).birth_rule is None)
 
 
 def _symbols(call: Call) -> tuple[Symbol, ...]:
@@ -86,8 +100,19 @@ def _changed(function: Function) -> Function | None:
         if (change := _equated(function, call, problem)) is not None:
             return change
         if call.op is not ASSUME_EXTENT:
-            return _with_dimensions(function, _solution(call, symbols, problem.text))
+            return _solved(function, call, _solution(call, symbols, problem.text))
     return None
+
+
+def _solved(function: Function, call: Call, solution: Mapping[Expr, Expr]) -> Function:
+    """The function with numbers in place of dimensions of a call. What a run computes is assumed to be the number."""
+    given = set(symbols_of(p.type for p in function.params))
+    known = {symbol: number for symbol, number in solution.items() if symbol in given}
+    if known:
+        return _with_dimensions(function, known)
+    for symbol, number in solution.items():
+        function = _with_assumption(function, call, symbol, number)
+    return function
 
 
 def _equated(function: Function, call: Call, problem: _Problem) -> Function | None:
@@ -95,14 +120,29 @@ def _equated(function: Function, call: Call, problem: _Problem) -> Function | No
     for what is an assumption already."""
     if problem.differing is None:
         return None
-    left, right = (_extents_worth(call, number, problem.values) for number in problem.differing)
+    left, right = _differing(call, problem.differing, problem.values)
+    given = set(symbols_of(p.type for p in function.params))
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
-        if isinstance(symbol, Symbol) and symbol not in set(free_vars(other)):
+        if symbol in given and symbol not in (inner := set(free_vars(other))) and inner <= given:
             return _with_dimensions(function, {symbol: other})
     if not left or not right or call.op is ASSUME_EXTENT:
         return None
     stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
     return _with_assumption(function, call, assumed, stated)
+
+
+def _differing(call: Call, numbers: tuple[Expr, Expr], values: Values) -> list[list[Expr]]:
+    """The extents in a call's types that are these two numbers where dimensions have these values; and not by chance,
+    as ``k // m * m`` is m for k and m of like size: of values that are far apart, too. Where these make others differ,
+    as those of another axis, it is these others."""
+    found = [_extents_worth(call, number, values) for number in numbers]
+    apart = _apart(_symbols(call))
+    again = _problem_at(call, apart)
+    if again is None or again.differing is None:
+        return found
+    also = [_extents_worth(call, number, apart) for number in again.differing]
+    both = [[e for e in some if e in others] for some, others in zip(found, map(set, also), strict=True)]
+    return both if all(both) else also
 
 
 def _extents_worth(call: Call, number: Expr, values: Values) -> list[Expr]:
@@ -120,6 +160,11 @@ def _primes(count: int) -> tuple[int, ...]:
 
 def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
     return {symbol: factor * prime for symbol, prime in zip(symbols, _primes(len(symbols)), strict=True)}
+
+
+def _apart(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
+    """Large values, each several times the next one."""
+    return {symbol: value * 4**k for k, (symbol, value) in enumerate(reversed(_large(symbols).items()))}
 
 
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr, Expr]:
@@ -163,6 +208,10 @@ def _problem_at(call: Call, values: Values) -> _Problem | None:
     try:
         result = op_of(call).infer([_at(a.type, values) for a in call.args], call.attrs)
         expected = _at(call.type, values)
+    except AssumptionFails as error:
+        if bodies_of(call):  # each run checks it, where the body is run
+            return None
+        return _Problem(str(error), values, (error.left, error.right))
     except ExtentsDiffer as error:
         return _Problem(str(error), values, (error.left, error.right))
     except (TypeInferenceError, ExpressionError) as error:
@@ -207,16 +256,35 @@ def _with_dimensions(function: Function, found: Mapping[Expr, Expr]) -> Function
 
 
 def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr) -> Function:
-    """The function with an extent of a call's arguments stated in another way, which each run checks."""
+    """The function with an extent of a call's arguments stated in another way, which each run checks; of a call in a
+    body also."""
+    if call not in post_order(function.body):
+        return _with_bodies_of_calls(function, lambda body: _with_assumption(body, call, assumed, stated))
+    told: list[Node] = [*function.params, *births_of(function)]
 
     def state(argument: Node) -> Node:
         for axis, extent in enumerate(tensor_of(argument).shape):
             if extent is assumed:
-                argument = assume_extent(argument, axis, stated, function.params)
+                argument = assume_extent(argument, axis, stated, told)
         return argument
 
     stating = with_inputs(call, tuple(map(state, call.args)))
+    if stating is call:
+        raise ModelError(f"{_text(call)} does not hold for all values of {assumed}: it should be {stated}")
     return replace(function, body=inferred_anew(function.body, {call: stating}))
+
+
+def _with_bodies_of_calls(function: Function, change: Callable[[Function], Function]) -> Function:
+    """The function with what ``change`` makes of the bodies of its calls, and types that follow from these."""
+    changed: dict[Node, Node] = {}
+    for node in post_order(function.body):
+        bodies = bodies_of(node)
+        if isinstance(node, Call) and isinstance(node.attrs, BodyAttrs):
+            new = tuple(map(change, bodies))
+            if new != bodies:
+                attrs = node.attrs.with_bodies(new)
+                changed[node] = replace(node, attrs=attrs, result=op_of(node).infer([a.type for a in node.args], attrs))
+    return replace(function, body=inferred_anew(function.body, changed)) if changed else function
 
 
 def _without_trivial_assumptions(function: Function) -> Function:

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, tensor_of
 from ...graph.types import TensorType
-from ...graph.visit import inputs, post_order, rewrite
+from ...graph.visit import bodies_of, inputs, nested_order, post_order, rewrite
 from ...ops.definition.registry import Op, OpPattern
 from ...ops.families.extern import EXTERN
+from ..symbols import births_of
 
 Evaluate: TypeAlias = Callable[[Function], Sequence[npt.NDArray[Any]]]
 """Compiles a function without parameters, and gives its results; the runtime is handed in, as the compiler has none."""
@@ -37,19 +38,22 @@ _CHEAP = frozenset(
 def fold_constants(function: Function, evaluate: Evaluate) -> Function:
     """The function with a constant in place of each value that no parameter has a part in."""
     constant: set[Node] = set()
+    births = births_of(function)
     for node in post_order(function.body):
         match node:
             case Constant():
                 constant.add(node)
-            case Call(op=op) if op is EXTERN:
+            case Call() if any(isinstance(n, Call) and n.op is EXTERN for n in (node, *_inside(node))):
                 pass  # what it calls is known when an engine loads the model
+            case Call() if births.get(node):
+                pass  # its extents become numbers when what it is given is a constant
             case Call() | Tuple() | TupleGet() if inputs(node) and constant.issuperset(inputs(node)):
                 constant.add(node)
             case Call(args=()):
                 constant.add(node)
             case _:
                 pass
-    wanted = _frontier(function, constant)
+    wanted = [node for node in _frontier(function, constant) if node not in births]
     if not wanted:
         return function
     values = evaluate(Function((), Tuple(tuple(wanted)), f"{function.name}_constants"))
@@ -57,6 +61,11 @@ def fold_constants(function: Function, evaluate: Evaluate) -> Function:
     # `rewrite` gives rebuilt nodes to its function; a constant part is not rebuilt, for nothing below it changes.
     body = rewrite(function.body, folded.get)
     return replace(function, body=body)
+
+
+def _inside(call: Call) -> list[Node]:
+    """The nodes of a call's bodies."""
+    return [node for body in bodies_of(call) for node in nested_order(body.body)]
 
 
 def _frontier(function: Function, constant: set[Node]) -> list[Node]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...base.timing import timed
 from ...graph.node import Function
+from ...graph.visit import rewrite_bodies
 from ..layout.layout_planning import plan_layouts
 from ..settings import CompileSettings
 from ..symbols import leading_dimensions
@@ -14,6 +16,9 @@ from .convolve_transposed import convolve_transposed
 from .flatten_tuples import flatten_tuples
 from .fold_constants import Evaluate, fold_constants
 from .fuse_attention import fuse_attention
+from .hoist_invariants import hoist_invariants
+from .known_births import with_known_births
+from .lift_constants import lift_constants
 from .share_constants import share_constants
 from .simplify_inference import simplify_inference
 from .split_elementwise import split_elementwise
@@ -24,18 +29,34 @@ from .widen_halves import widen_halves
 def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Evaluate | None = None) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
     options = settings.options
-    function = settle_dimensions(flatten_tuples(function))
+    function = timed(settle_dimensions, timed(flatten_tuples, function))
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
-    function = simplify_inference(function)
-    function = widen_halves(function, options.precision)
+    function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate)
+    function = timed(simplify_inference, function)
+    function = timed(widen_halves, function, options.precision)
     if evaluate is not None:
-        function = fold_constants(function, evaluate)
+        function = timed(fold_constants, function, evaluate)
+        while (known := timed(with_known_births, function)) is not function:
+            function = timed(fold_constants, timed(settle_dimensions, known), evaluate)
     if not options.is_strict:
-        function = convolve_transposed(fuse_attention(function))
+        function = timed(convolve_transposed, timed(fuse_attention, function))
     if not options.is_direct:
-        function = average_first(function)
-    function = share_constants(split_products(function))
+        function = timed(average_first, function)
+    function = timed(share_constants, timed(split_products, function))
     if settings.layouts == "plan":
-        function = plan_layouts(function, settings).function
-    return split_elementwise(function)
+        function = timed(plan_layouts, function, settings).function
+    function = timed(split_elementwise, function)
+    lifted = timed(lift_constants, function)
+    return function if lifted is function else timed(share_constants, lifted)
+
+
+def _with_bodies_passed(function: Function, settings: CompileSettings, evaluate: Evaluate | None) -> Function:
+    """The function with the same passes run over the bodies of its calls, whose batch is the function's."""
+
+    def passed(body: Function) -> Function:
+        in_batch = replace(body, batch=function.batch, batch_size=function.batch_size)
+        return replace(run_graph_passes(in_batch, settings, evaluate), batch=(), batch_size=None)
+
+    made = rewrite_bodies(function.body, passed)
+    return function if made is function.body else replace(function, body=made)

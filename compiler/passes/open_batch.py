@@ -129,6 +129,6 @@ def _attributes(call: Call, batch: Symbol) -> Any:
     if call.op is not RESHAPE or batch not in set(symbols_of([call.args[0].type])):
         return call.attrs
     extents = [const_int(extent) for extent in tensor_of(call).shape]
-    if not extents or None in extents or call.attrs.copied:
+    if not extents or None in extents or any(isinstance(extent, str) for extent in call.attrs.shape):
         return call.attrs
     return replace(call.attrs, shape=(-1, *extents[1:]))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 from ...base.errors import ModelError
-from ...graph.node import Call, Function, Node, Var
+from ...graph.node import Function, Var
 from ...graph.types import GivenShape, TensorType, given_shapes, tensor_type
-from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int
-from ...ops.definition.registry import op_of
+from ...ops.definition.retyping import with_params
 from .flatten_tuples import flatten_tuples
 
 
@@ -30,25 +27,6 @@ def specialize(function: Function, given: Mapping[str, Sequence[int | None]] | N
         )
     params = {p: _with_shape(p, shapes[p.name]) for p in function.params if p.name in shapes}
     return with_params(function, {old: new for old, new in params.items() if new is not old})
-
-
-def with_params(function: Function, params: Mapping[Var, Var]) -> Function:
-    """The function with other parameters in place of some, its types inferred anew; itself if there are none."""
-    if not params:
-        return function
-    body = inferred_anew(function.body, params)
-    return replace(function, params=tuple(params.get(p, p) for p in function.params), body=body)
-
-
-def inferred_anew(root: Node, changed: Mapping[Any, Node]) -> Node:
-    """What is computed from others in place of some nodes, with types that follow from theirs."""
-    done: dict[Node, Node] = {}
-    for node in post_order(root):
-        made = changed[node] if node in changed else with_inputs(node, tuple(done[n] for n in inputs(node)))
-        if isinstance(made, Call) and made is not node:
-            made = replace(op_of(made)(*made.args, attrs=made.attrs, origin=made.origin), value=made.value)
-        done[node] = made
-    return done[root]
 
 
 def _with_shape(param: Var, shape: GivenShape) -> Var:

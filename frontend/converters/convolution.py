@@ -8,6 +8,7 @@ from typing import Any
 from ...graph.node import Node, TupleGet, tensor_of
 from ...ops.families import global_pool, pool
 from ...ops.families.binary import add
+from ...ops.families.col2im import col2im
 from ...ops.families.conv import conv
 from ...ops.families.conv import transpose as conv_transpose
 from ...ops.families.window import known_window
@@ -112,3 +113,11 @@ def _whole(node: OnnxNode, default: float) -> int:
 
 register("GlobalAveragePool", (1, 22), lambda node: global_pool.global_avg_pool(node[0]))
 register("GlobalMaxPool", (1, 22), lambda node: global_pool.global_max_pool(node[0]))
+
+
+@converter("Col2Im", 18)
+def _col2im(node: OnnxNode) -> Node:
+    image, window = node.required_constant(1, "image_shape"), node.required_constant(2, "block_shape")
+    return col2im(
+        node[0], image, window, node.ints("strides") or 1, node.ints("pads") or 0, node.ints("dilations") or 1
+    )

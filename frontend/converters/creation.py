@@ -21,9 +21,11 @@ from ...ops.families.creation import arange, arange_extent, full
 from ...ops.families.open_extents import extents, positions
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.unary import cast
+from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import check_size, element_type
+from . import run_time_operands
 
 RANGE = ("start", "limit", "delta")
 
@@ -58,7 +60,7 @@ def _constant_of_shape(node: OnnxNode) -> Node:
         value = np.zeros(1, np.float32)
     if value.size != 1:
         raise ModelError(f"{node}: the value must be one element, found {value.size}")
-    shape = node.extents(0, "the shape")
+    shape = node.extents_of(as_vector(node[0]), "the shape")
     kind = dtype(value.dtype)
     numbers = [extent for extent in shape if isinstance(extent, int)]
     check_size(numbers, kind, f"the result of {node}")
@@ -80,9 +82,12 @@ def _size(node: OnnxNode) -> Node:
 
 @converter("Range", 11, 27)
 def _range(node: OnnxNode) -> Node:
-    bounds = [node.shapes.of(node[k]) for k in range(3)]
-    if any(known is not None and not isinstance(known.item(), int) for known in bounds):
-        return _open_range(node, *(node.extents(k, name)[0] for k, name in enumerate(RANGE)))
+    if not all(isinstance(node[k], Constant) for k in range(3)):
+        bounds = [node.shapes.whole(node[k]) for k in range(3)]
+        start, limit, delta = (None if known is None else known.item() for known in bounds)
+        if start is None or limit is None or not isinstance(delta, int):
+            return run_time_operands.ranged(node)
+        return _open_range(node, start, limit, delta)
     values = [node.constant(k, name) for k, name in enumerate(RANGE)]
     start, limit, delta = (v.reshape(-1)[0].item() for v in values if v is not None)
     if delta and all(map(math.isfinite, (start, limit, delta))):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ...graph.node import Node
-from ...ops.families import creation, gather, trilu
-from ...ops.families.reshape import squeeze
+from types import NoneType
+
+from ...graph.node import Constant, Node
+from ...ops.families import creation, gather, reverse_sequence, scatter, trilu
+from ...ops.families.nonzero import nonzero
+from ...ops.families.reshape import reshape, squeeze
 from ...ops.families.slicing import strided_slice
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from . import run_time_operands
 
 
 @converter("Gather", 1, 11, 13)
@@ -28,11 +32,59 @@ def _gather_nd(node: OnnxNode) -> Node:
 @converter("OneHot", 9, 11, 28)
 def _one_hot(node: OnnxNode) -> Node:
     """The values are [off, on]."""
-    depth = node.constant_int(1, "the depth")
     off, on = (squeeze(strided_slice(node[2], [k], [k + 1]), [0]) for k in range(2))
+    if not isinstance(node[1], Constant):
+        return run_time_operands.one_hot(node, off, on, node.integer("axis", -1))
+    depth = node.constant_int(1, "the depth")
     return creation.one_hot(node[0], off, on, depth or 0, node.integer("axis", -1))
+
+
+@converter("ReverseSequence", 10, 28)
+def _reverse_sequence(node: OnnxNode) -> Node:
+    """Lengths beyond the extent, or below 1, are not checked: they count as all elements, and as none."""
+    axes = node.integer("time_axis", 0), node.integer("batch_axis", 1)
+    return reverse_sequence.reverse_sequence(node[0], node[1], *axes)
+
+
+@converter("Scatter", 9)
+@converter("ScatterElements", 11, 13, 16, 18)
+def _scatter_elements(node: OnnxNode) -> Node:
+    reduction = node.string("reduction", "none")
+    return scatter.scatter_elements(node[0], node[1], node[2], node.integer("axis", 0), reduction)
+
+
+@converter("ScatterND", 11, 13, 16, 18)
+def _scatter_nd(node: OnnxNode) -> Node:
+    return scatter.scatter_nd(node[0], node[1], node[2], node.string("reduction", "none"))
+
+
+@converter("TensorScatter", 24)
+def _tensor_scatter(node: OnnxNode) -> Node:
+    """Without indices all samples are written from the beginning on."""
+    starts = node.get(2)
+    if starts is None:
+        (batch,) = node.numbers(node.type().shape[:1])
+        starts = creation.full((batch,), 0, "int64")
+    return scatter.tensor_scatter(
+        node[0], node[1], starts, node.integer("axis", -2), node.string("mode", "linear") == "circular"
+    )
 
 
 @converter("Trilu", 14)
 def _trilu(node: OnnxNode) -> Node:
+    if not isinstance(node.get(1), (Constant, NoneType)):
+        return run_time_operands.trilu(node, node.flag("upper", True))
     return trilu.trilu(node[0], node.constant_int(1, "k") or 0, node.flag("upper", True))
+
+
+@converter("NonZero", 9, 13)
+def _nonzero(node: OnnxNode) -> Node:
+    return nonzero(node[0])
+
+
+@converter("Compress", 9, 11, 28)
+def _compress(node: OnnxNode) -> Node:
+    """Without an axis, of all elements in order. There may be fewer conditions than elements."""
+    x = node[0] if node.has("axis") else reshape(node[0], (-1,))
+    chosen = reshape(nonzero(node[1]), (-1,))
+    return gather.take(x, chosen, node.integer("axis", 0))

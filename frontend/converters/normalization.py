@@ -17,8 +17,8 @@ from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.unary import cast, reciprocal, sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from ..reshaping import reshape_like
 from .elementwise import aligned_at, as_dtype
-from .shape import reshape_like
 
 
 def _scalar(value: float, like: Node) -> Constant:

@@ -1,4 +1,4 @@
-"""ONNX's Resize, and Upsample, which it replaced."""
+"""ONNX's Resize, and Upsample, which it replaced; and GridSample, which reads images at places that are given."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars
 from ...ops.definition.relations import normalize_axis
+from ...ops.families.grid_sample import grid_sample
 from ...ops.families.resize import Resized, resize_axes
 from ...ops.families.resize_math import Interpolation
 from ..onnx_node import OnnxNode
@@ -146,3 +147,14 @@ def _sized(node: OnnxNode, axes: Sequence[int], wanted: Sequence[int | Expr], ke
 def _check_count(node: OnnxNode, what: str, axes: Sequence[int], values: Sequence[float | Expr]) -> None:
     if len(values) != len(axes):
         raise ModelError(f"{node}: {what} must have {len(axes)} numbers, found {len(values)}")
+
+
+GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""The names that version 16 has for modes."""
+
+
+@converter("GridSample", 16, 20, 22)
+def _grid_sample(node: OnnxNode) -> Node:
+    mode = node.string("mode", "linear")
+    padding, align = node.string("padding_mode", "zeros"), node.flag("align_corners")
+    return grid_sample(node[0], node[1], GRID_MODES.get(mode, mode), padding, align)

@@ -1,15 +1,17 @@
 """ONNX's operators that move elements without looking at them: Reshape, Transpose, Concat, Slice, Pad and their like.
 
-Shapes, axes and pads were attributes first, and became inputs later; as inputs they must be known here.
+Shapes, axes and pads were attributes first, and became inputs later. ``run_time_operands.py`` has the forms for inputs
+that only a run knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 
 from ...base.errors import ModelError
-from ...graph.node import Node, tensor_of
-from ...ir.constants import ONE, ZERO, const_int
+from ...graph.node import Constant, Node, tensor_of
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ir.facts import Facts, nonnegative, prove
 from ...ir.makers import as_index, maximum, minimum
@@ -21,28 +23,11 @@ from ...ops.families import pad as padding
 from ...ops.families.assume_extent import assume_extent
 from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
+from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter
-
-
-def reshape_like(node: OnnxNode, x: Node, like: Node) -> Node:
-    """x in the shape of another tensor."""
-    return reshape_to(x, tensor_of(like).shape, node.shapes.inputs)
-
-
-def reshape_to(x: Node, shape: Sequence[int | Expr], of: Sequence[Node]) -> Node:
-    """x in a shape of numbers and symbolic extents, over dimensions that tensors among ``of`` tell. Of the symbolic
-    extents, one at most may be none of x's same axis; where it is not what x leaves for it, each run checks that it
-    is."""
-    own = tensor_of(x).shape
-    numbers = [extent if isinstance(extent, int) else const_int(extent) for extent in shape]
-    copied = tuple(a for a, e in enumerate(shape) if numbers[a] is None and a < len(own) and own[a] is e)
-    wanted = tuple(n if n is not None else 0 if a in copied else -1 for a, n in enumerate(numbers))
-    made: Node = reshape.RESHAPE(x, attrs=reshape.ReshapeAttrs(wanted, copied))
-    for axis, (extent, got) in enumerate(zip(shape, tensor_of(made).shape, strict=True)):
-        if not isinstance(extent, int) and simplify(got - extent) is not ZERO:
-            made = assume_extent(made, axis, extent, of)
-    return made
+from ..reshaping import reshape_to
+from . import run_time_axes, run_time_operands
 
 
 @converter("Reshape", 1)
@@ -52,6 +37,8 @@ def _reshape_1(node: OnnxNode) -> Node:
 
 @converter("Reshape", 5, 13, 14, 19, 21, 23, 24, 25)
 def _reshape(node: OnnxNode) -> Node:
+    if not node.is_known(1):
+        return run_time_operands.reshaped(node)
     shape = node.extents(1, "the shape")
     numbers = [extent for extent in shape if isinstance(extent, int)]
     if len(numbers) == len(shape):
@@ -76,6 +63,8 @@ def _squeeze_1(node: OnnxNode) -> Node:
 
 @converter("Squeeze", 13, 21, 23, 24, 25)
 def _squeeze(node: OnnxNode) -> Node:
+    if not isinstance(node.get(1), (Constant, NoneType)):
+        return run_time_axes.squeezed(node)
     return _squeezed(node, node.constant_ints(1, "axes"))
 
 
@@ -95,6 +84,8 @@ def _unsqueeze_1(node: OnnxNode) -> Node:
 
 @converter("Unsqueeze", 13, 21, 23, 24, 25)
 def _unsqueeze(node: OnnxNode) -> Node:
+    if not isinstance(node[1], Constant):
+        return run_time_axes.unsqueezed(node)
     return reshape.expand_dims(node[0], node.required_constant(1, "axes"))
 
 
@@ -125,6 +116,8 @@ def _split_2(node: OnnxNode) -> Sequence[Node]:
 
 @converter("Split", 13, 18)
 def _split_13(node: OnnxNode) -> Sequence[Node]:
+    if not node.is_known(1):
+        return run_time_operands.split(node, normalize_axis(node.integer("axis", 0), node.rank))
     return _split(node, node.constant_ints(1, "the extents of the parts"))
 
 
@@ -153,6 +146,8 @@ def _slice_1(node: OnnxNode) -> Node:
 
 @converter("Slice", 10, 11, 13)
 def _slice(node: OnnxNode) -> Node:
+    if not node.is_known(1, 2, 3, 4):
+        return run_time_operands.sliced(node)
     starts, ends = node.extents(1, "starts"), node.extents(2, "ends")
     axes, steps = node.constant_ints(3, "axes"), node.constant_ints(4, "steps")
     first, last = ([e for e in given if isinstance(e, int)] for given in (starts, ends))
@@ -204,6 +199,9 @@ def _pad_2(node: OnnxNode) -> Node:
 
 @converter("Pad", 11, 13, 18, 19, 21, 23, 24, 25)
 def _pad_11(node: OnnxNode) -> Node:
+    mode = node.string("mode", "constant")
+    if not all(value is None or isinstance(value, Constant) for value in (node.get(k) for k in (1, 2, 3))):
+        return run_time_operands.padded(node, mode)
     pads: Sequence[int] = node.required_constant(1, "pads")
     axes = node.constant_ints(3, "axes")
     if axes is not None:
@@ -240,12 +238,15 @@ def _tile_1(node: OnnxNode) -> Node:
 
 @converter("Tile", 6, 13)
 def _tile(node: OnnxNode) -> Node:
-    return repeat.tile(node[0], node.required_constant(1, "repeats"))
+    repeats = node.extents(1, "repeats") if node.is_known(1) else node.extents_of(as_vector(node[1]), "repeats")
+    return repeat.tile_by_extents(node[0], repeats, node.shapes.inputs)
 
 
 @converter("Expand", 8, 13)
 def _expand(node: OnnxNode) -> Node:
     """An open extent may stay what it is, which an extent of 1 says."""
+    if not node.is_known(1):
+        return run_time_operands.expanded(node)
     wanted = node.extents(1, "the shape")
     own = (*(None,) * (len(wanted) - node.rank), *node.type().shape)
     kept = [1 if extent is mine else extent for extent, mine in zip(wanted, own[len(own) - len(wanted) :], strict=True)]

@@ -12,7 +12,7 @@ from ...ops.families.reshape import flatten
 from ...ops.families.softmax import log_softmax, softmax, trailing_axes
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
-from .shape import reshape_like
+from ..reshaping import reshape_like
 
 for _name, _make in (("Softmax", softmax), ("LogSoftmax", log_softmax)):
     register(

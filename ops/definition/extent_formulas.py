@@ -8,21 +8,28 @@ dimensions get numbers or other names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ...base.errors import TypeInferenceError
 from ...graph.node import Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.build import index_var
-from ...ir.constants import const_int
+from ...ir.constants import const, const_int
 from ...ir.expr import Expr, Var
 from ...ir.extent_text import parse_extent
 from ...ir.makers import as_index
+from ...ir.operand import Operand
 from ...ir.visit import free_vars, substitute
 from ...te.tensor import Tensor
 
 OF = ("x", "tensors whose extents formulas are over; their elements are not read")
 """The argument of operators that read nothing else of their arguments."""
+FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
+
+
+def extent_of_x(axis: int) -> str:
+    """The formula for the extent of an axis of argument 0."""
+    return f"x0_{axis}"
 
 
 def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) -> Expr:
@@ -43,6 +50,19 @@ def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) ->
     if extent is None:
         raise TypeInferenceError(f"{formula!r} is no formula for an extent")
     return extent
+
+
+def with_arguments(formula: str, place: Callable[[int], int]) -> str:
+    """A formula over arguments that stand at other places; ``place`` gives the new number of one."""
+    return re.sub(r"\bx(\d+)_", lambda found: f"x{place(int(found[1]))}_", formula)
+
+
+def element_of(x: Tensor, indices: Sequence[Operand]) -> Expr:
+    """An element of a tensor. One of a tensor that has none is any value: where the result's extents are open, checks
+    see to it that it has no element either."""
+    if any(const_int(extent) == 0 for extent in x.shape):
+        return const(0, x.dtype)
+    return x[tuple(indices)]
 
 
 def as_formulas(

@@ -19,11 +19,11 @@ from ...ir.expr import Expr
 from ...ir.makers import maximum
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.extent_formulas import as_formulas, extent_of_formula
+from ..definition.extent_formulas import as_formulas, element_of, extent_of_formula
 from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.memory_view import RunOfArgument
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axis, same_extent, tensor_argument
+from ..definition.relations import AssumptionFails, ExtentsDiffer, normalize_axis, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 
 
@@ -37,13 +37,16 @@ def _relation(types: Sequence[Type], attrs: AssumeExtentAttrs) -> Type:
     x = tensor_argument(types[0], "x")
     axis = normalize_axis(attrs.axis, x.ndim)
     stated = extent_of_formula(attrs.extent, types)
-    same_extent(stated, x.shape[axis], f"axis {axis} of {x} should have the extent {stated}")
+    try:
+        same_extent(stated, x.shape[axis], f"axis {axis} of {x} should have the extent {stated}")
+    except ExtentsDiffer as error:
+        raise AssumptionFails(error.left, error.right, str(error)) from None
     return TensorType((*x.shape[:axis], stated, *x.shape[axis + 1 :]), x.dtype)
 
 
 def _compute(attrs: AssumeExtentAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     shape = tensor_argument(result, "result").shape
-    return te.compute(shape, lambda *i: inputs[0][i], name="assume_extent")
+    return te.compute(shape, lambda *i: element_of(inputs[0], i), name="assume_extent")
 
 
 def _in_layout(call: Call, given: ValueLayout | None, target: Target) -> Sequence[LayoutCandidate]:

@@ -16,13 +16,11 @@ from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.extent_formulas import OF, as_formulas, extent_of_formula
+from ..definition.extent_formulas import FORMULAS, OF, as_formulas, element_of, extent_of_formula
 from ..definition.memory_view import RunOfArgument, part_of_axis
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
-
-FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def _open_slice_compute(attrs: OpenSliceAttrs, inputs: Tensors, result: Type) ->
     begin, _ = _range(inputs, attrs)
     return te.compute(
         tensor_argument(result, "result").shape,
-        lambda *i: x[(*i[:axis], i[axis] + begin, *i[axis + 1 :])],
+        lambda *i: element_of(x, (*i[:axis], i[axis] + begin, *i[axis + 1 :])),
         name="open_slice",
     )
 

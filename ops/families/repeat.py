@@ -15,7 +15,7 @@ from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list
 from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.extent_formulas import as_formulas, extent_of_formula
+from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -25,17 +25,20 @@ from ..definition.strategy import register_compute
 GROUP = OpGroup.SHAPES
 
 
+def _no_number_negative(extents: tuple[int | str, ...]) -> str | None:
+    return all_non_negative(tuple(e for e in extents if isinstance(e, int)))
+
+
 @dataclass(frozen=True)
 class BroadcastToAttrs(Attrs):
-    shape: tuple[int | str, ...] = attr(
-        "the shape that x is broadcast with: numbers, and formulas over the extents of further arguments, as x1_0 + 1",
-        check=lambda shape: all_non_negative(tuple(e for e in shape if isinstance(e, int))),
-    )
+    shape: tuple[int | str, ...] = attr(f"the shape that x is broadcast with: {FORMULAS}", check=_no_number_negative)
 
 
 @dataclass(frozen=True)
 class TileAttrs(Attrs):
-    repeats: tuple[int, ...] = attr("how often x is repeated along each axis", check=all_non_negative)
+    repeats: tuple[int | str, ...] = attr(
+        f"how often x is repeated along each axis: {FORMULAS}", check=_no_number_negative
+    )
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,12 @@ def _tile_relation(types: Sequence[Type], attrs: TileAttrs) -> Type:
     x = tensor_argument(types[0], "x")
     if len(attrs.repeats) != x.ndim:
         raise TypeInferenceError(f"{len(attrs.repeats)} repeats are given for the {x.ndim} axes of x")
-    extents = (simplify(e * r) for e, r in zip(x.shape, attrs.repeats, strict=True))
+    extents = (simplify(e * extent_of_formula(r, types)) for e, r in zip(x.shape, attrs.repeats, strict=True))
     return TensorType(tuple(extents), x.dtype)
 
 
 def _tile_compute(attrs: TileAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
+    x = inputs[0]
 
     def index(axis: int, i: te.Axis) -> Expr | te.Axis:
         extent = const_int(x.shape[axis])
@@ -114,10 +117,11 @@ BROADCAST_TO = register_op(
 TILE = register_op(
     "tile",
     "the tensor repeated along its axes",
-    [("x", "any shape")],
+    [("x", "any shape; behind it tensors that open repeats are computed from, whose elements are not read")],
     _tile_relation,
     OpPattern.INJECTIVE,
     TileAttrs,
+    variadic=True,
     support_level=3,
 )
 REPEAT = register_op(
@@ -151,6 +155,13 @@ def tile(x: Node, repeats: Sequence[int]) -> Call:
     """x repeated along each axis; missing repeats, in front, are 1."""
     given = integer_list(repeats, "repeats")
     return TILE(x, attrs=TileAttrs((1,) * (tensor_of(x).ndim - len(given)) + given))
+
+
+def tile_by_extents(x: Node, repeats: Sequence[int | Expr], of: Iterable[Node]) -> Call:
+    """x repeated along each axis, as often as numbers say, or formulas over dimensions that tensors among ``of`` have
+    by themselves."""
+    formulas, used = as_formulas(repeats, of)
+    return TILE(x, *used, attrs=TileAttrs(formulas))
 
 
 def repeat(x: Node, times: int, axis: int) -> Node:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,14 @@ from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
-from ...ir.expr import Binary, Const, Expr
+from ...ir.expr import Expr
+from ...ir.factors import product_of, quotient, same_product
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
-from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import PerAxis, axes_of, flag, integer, integer_list, integers, naming
 from ..definition.attrs import Attrs, attr
+from ..definition.extent_formulas import FORMULAS, as_formulas, element_of, extent_of_formula, extent_of_x
 from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -28,16 +28,17 @@ from ..definition.strategy import register_compute
 GROUP = OpGroup.SHAPES
 
 
-def _extents_or_rest(shape: tuple[int, ...]) -> str | None:
-    if not all(type(e) is int and e >= -1 for e in shape) or shape.count(-1) > 1:
+def _extents_or_rest(shape: tuple[int | str, ...]) -> str | None:
+    if not all(type(e) is int and e >= -1 for e in shape if not isinstance(e, str)) or shape.count(-1) > 1:
         return "must be extents of 0 or more, one of them at most -1"
     return None
 
 
 @dataclass(frozen=True)
 class ReshapeAttrs(Attrs):
-    shape: tuple[int, ...] = attr("the new extents; -1, once, is what the others leave", check=_extents_or_rest)
-    copied: tuple[int, ...] = attr("axes whose extent is that of the argument's same axis, whatever `shape` says", ())
+    shape: tuple[int | str, ...] = attr(
+        f"the new extents: {FORMULAS}; -1, once, is what the others leave", check=_extents_or_rest
+    )
 
 
 @dataclass(frozen=True)
@@ -45,83 +46,18 @@ class AxesAttrs(Attrs):
     axes: tuple[int, ...] = attr("axes, 0 or more, ascending")
 
 
-def _product(extents: Sequence[Expr]) -> tuple[int, list[Expr]]:
-    """The number and the symbolic factors that the extents multiply to: (6·n, 4) are 24 and n."""
-    number, factors = 1, []
-    for extent in extents:
-        match extent:
-            case Const(value=int() as known):
-                number *= known
-            case Binary("*", a, b):
-                inner, symbolic = _product((a, b))
-                number *= inner
-                factors += symbolic
-            case _ if (common := _common_number(extent)) > 1:
-                number *= common
-                factors.append(_divided(extent, common))
-            case _:
-                factors.append(extent)
-    return number, factors
-
-
-def _common_number(extent: Expr) -> int:
-    """A number that divides all terms of a sum: 2 of 4·n + 6·m."""
-    match extent:
-        case Const(value=int() as known):
-            return known
-        case Binary("+" | "-", a, b):
-            return math.gcd(_common_number(a), _common_number(b))
-        case Binary("*", a, b):
-            return _common_number(a) * _common_number(b)
-        case _:
-            return 1
-
-
-def _divided(extent: Expr, number: int) -> Expr:
-    """Each term of a sum divided by a number that divides all of them."""
-    if isinstance(extent, Binary) and extent.op in ("+", "-"):
-        terms = _divided(extent.a, number), _divided(extent.b, number)
-        return simplify(terms[0] + terms[1] if extent.op == "+" else terms[0] - terms[1])
-    coefficient, factors = _product((extent,))
-    return simplify(math.prod(factors, start=as_index(coefficient // number)))
-
-
-def _divide(extents: Sequence[Expr], by: Sequence[Expr]) -> Expr | None:
-    """The product of the extents divided by the product of others, None where it is not certain to be whole."""
-    number, factors = _product(extents)
-    divisor, cancelled = _product(by)
-    for factor in cancelled:
-        at = next((k for k, f in enumerate(factors) if f is factor), None)
-        if at is None:
-            return None
-        del factors[at]
-    if divisor == 0 or number % divisor:
-        return None
-    return simplify(math.prod(factors, start=as_index(number // divisor)))
-
-
 def _reshape_relation(types: Sequence[Type], attrs: ReshapeAttrs) -> Type:
     x = tensor_argument(types[0], "x")
-    if any(not 0 <= axis < min(x.ndim, len(attrs.shape)) for axis in attrs.copied):
-        raise TypeInferenceError(f"axes {attrs.copied} cannot be copied to the shape {attrs.shape}")
-    extents = [x.shape[axis] if axis in attrs.copied else as_index(extent) for axis, extent in enumerate(attrs.shape)]
-    rest = next((k for k, e in enumerate(extents) if const_int(e) == -1), None)
-    if rest is not None:
-        own = [extent for axis, extent in enumerate(x.shape) if axis not in attrs.copied]
-        left = _divide(own, [e for axis, e in enumerate(extents) if axis not in (rest, *attrs.copied)])
+    extents = [extent_of_formula(extent, types) for extent in attrs.shape]
+    if -1 in attrs.shape:
+        rest = attrs.shape.index(-1)
+        left = quotient(x.shape, [*extents[:rest], *extents[rest + 1 :]])
         if left is None:
             raise TypeInferenceError(f"the elements of {x} do not fill the shape {_shown(extents)} evenly")
         extents[rest] = left
-    elif not _same_product(x.shape, extents):
+    elif not same_product(x.shape, extents):
         raise TypeInferenceError(f"{x} has not as many elements as the shape {_shown(extents)}")
     return TensorType(tuple(extents), x.dtype)
-
-
-def _same_product(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    if 0 in (_product(a)[0], _product(b)[0]):
-        return _product(a)[0] == _product(b)[0]
-    ratio = _divide(a, b)
-    return ratio is not None and const_int(ratio) == 1
 
 
 def _shown(extents: Sequence[Expr]) -> str:
@@ -135,7 +71,7 @@ def _groups(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[range, range
     while a < len(old) or b < len(new):
         first_a, first_b = a, b
         a, b = min(a + 1, len(old)), min(b + 1, len(new))
-        while not _same_product(old[first_a:a], new[first_b:b]):
+        while not same_product(old[first_a:a], new[first_b:b]):
             if b < len(new) and (a == len(old) or _less(new[first_b:b], old[first_a:a])):
                 b += 1
             elif a < len(old):
@@ -148,7 +84,7 @@ def _groups(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[range, range
 
 def _less(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     """A guess which of two products is the smaller: by symbolic factors first, then by number."""
-    (number_a, factors_a), (number_b, factors_b) = _product(a), _product(b)
+    (number_a, factors_a), (number_b, factors_b) = product_of(a), product_of(b)
     return (len(factors_a), number_a) < (len(factors_b), number_b)
 
 
@@ -161,11 +97,11 @@ def _read_reshaped(x: te.Tensor, shape: tuple[Expr, ...], indices: tuple[Any, ..
     for old, new in _groups(x.shape, shape):
         number = ravel_index([at[k] for k in new], [shape[k] for k in new])
         read += unravel_index(number, [x.shape[k] for k in old])
-    return x[tuple(read)]
+    return element_of(x, read)
 
 
 def _compute_reshaped(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
+    x, *_ = inputs
     shape = tensor_argument(result, "result").shape
     return te.compute(shape, lambda *i: _read_reshaped(x, shape, i), name="reshape")
 
@@ -195,10 +131,11 @@ def _in_memory(call: Call) -> RunOfArgument:
 RESHAPE = register_op(
     "reshape",
     "the same elements, in the same order, in another shape",
-    [("x", "any shape")],
+    [("x", "any shape; behind it tensors that the new extents are computed from, whose elements are not read")],
     _reshape_relation,
     OpPattern.INJECTIVE,
     ReshapeAttrs,
+    variadic=True,
     support_level=3,
     memory_rule=_in_memory,
 )
@@ -230,14 +167,24 @@ def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:
     """The elements of x in another shape. -1, once, is what the other extents leave; 0 copies x's extent of that axis,
     unless ``allow_zero`` takes it as it stands."""
     old = tensor_of(x).shape
-    extents = list(integer_list(shape, "shape"))
+    extents: list[int | str] = list(integer_list(shape, "shape"))
     copied = [] if flag(allow_zero, "allow_zero") else [axis for axis, extent in enumerate(extents) if extent == 0]
     for axis in copied:
         if axis >= len(old):
             raise TypeInferenceError(f"reshape of {x.type} to {tuple(shape)}: there is no axis {axis} to copy")
-        extents[axis] = number if (number := const_int(old[axis])) is not None else 0
-    symbolic = tuple(axis for axis in copied if const_int(old[axis]) is None)
-    return RESHAPE(x, attrs=ReshapeAttrs(tuple(extents), symbolic))
+        extents[axis] = number if (number := const_int(old[axis])) is not None else extent_of_x(axis)
+    return RESHAPE(x, attrs=ReshapeAttrs(tuple(extents)))
+
+
+def reshape_to_open(x: Node, shape: Sequence[int | Expr], of: Iterable[Node]) -> Call:
+    """The elements of x in a shape of numbers and formulas over dimensions that x or tensors among ``of`` have by
+    themselves. Raises ``TypeInferenceError`` where these are not certainly as many, and for unknown dimensions."""
+    own = tensor_of(x).shape
+    kept = {a for a, extent in enumerate(shape[: len(own)]) if own[a] is extent and const_int(own[a]) is None}
+    others, used = as_formulas([extent for a, extent in enumerate(shape) if a not in kept], of)
+    left = iter(others)
+    formulas = tuple(extent_of_x(a) if a in kept else next(left) for a in range(len(shape)))
+    return RESHAPE(x, *used, attrs=ReshapeAttrs(formulas))
 
 
 def flatten(x: Node, axis: int = 1) -> Call:
@@ -246,8 +193,8 @@ def flatten(x: Node, axis: int = 1) -> Call:
     at = integer(axis, "axis") + (len(old) if axis < 0 else 0)
     if not 0 <= at <= len(old):
         raise TypeInferenceError(f"flatten of {x.type}: axis {axis} is not one of its {len(old)}, nor their end")
-    rows, row_factors = _product(old[:at])
-    columns, column_factors = _product(old[at:])
+    rows, row_factors = product_of(old[:at])
+    columns, column_factors = product_of(old[at:])
     if not row_factors and not column_factors:
         return reshape(x, (rows, columns), allow_zero=True)
     return reshape(x, (-1, columns) if not column_factors else (rows, -1), allow_zero=True)

@@ -11,9 +11,10 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
-from ...ir.facts import NO_FACTS
+from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
+from ...ir.visit import free_vars
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
@@ -56,7 +57,7 @@ def _resolve(extent: Expr, start: int, end: int, step: int) -> tuple[Expr, Expr]
     first, last = clamp(start), clamp(end)
     span = last - first if step > 0 else first - last
     count = maximum((span + (abs(step) - 1)) // abs(step), 0)
-    facts = NO_FACTS.with_condition(extent >= 0)
+    facts = nonnegative(free_vars(extent)).with_condition(extent >= 0)
     return simplify(first, facts), simplify(count, facts)
 
 

@@ -13,9 +13,10 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ZERO
 from ...ir.expr import Expr
-from ...ir.facts import NO_FACTS
+from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
+from ...ir.visit import free_vars
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr, positive
@@ -36,7 +37,7 @@ class SplitPartAttrs(Attrs):
 
 def _range(extent: Expr, attrs: SplitPartAttrs) -> tuple[Expr, Expr]:
     """Where the part begins, and its extent."""
-    facts = NO_FACTS.with_condition(extent >= 0)
+    facts = nonnegative(free_vars(extent)).with_condition(extent >= 0)
     if attrs.even:
         size = simplify(extent // attrs.parts, facts)
         return simplify(size * attrs.part, facts), size

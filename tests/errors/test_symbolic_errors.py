@@ -54,12 +54,14 @@ def test_an_extent_that_comes_out_negative():
 
 
 def test_an_extent_that_several_dimensions_make_negative():
+    from loopwright.artifact.block import RunBlock
     from loopwright.artifact.extents import Formula
     from loopwright.runtime.dimensions import make_plan
 
     a, b = lw.var("a", (N,)), lw.var("b", (te.var("M"),))
     model = lw.compile(lw.Function([a, b], lw.nn.concatenate([a, b])), jobs=1).model
-    narrow = replace(model, extents=(Formula("-", "N", "M"),))
+    stage = replace(model.first_stage, extents=(Formula("-", "N", "M"),))
+    narrow = replace(model, body=RunBlock((stage,)))
     assert make_plan(narrow, [(3,), (3,)]).outputs == ((6,),)
     with pytest.raises(lw.RuntimeArgumentError, match=r"model: N - M, for N = 2, M = 3, gives a tensor the extent -1"):
         make_plan(narrow, [(2,), (3,)])

@@ -174,6 +174,126 @@ def test_reshapes_to_the_shape_of_another_tensor_are_checked():
         compiled([floats(4, 6), floats(5, 3, 2)])
 
 
+REST = np.array([-1])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "x", "numbers"),
+    [
+        ([node("Shape", "y", "shape")], ["k"], {"k": lambda n, m: n * m}),
+        ([node("Shape", "y", "s"), node("Concat", "s rest", "shape", axis=0)], ["n", "m", 6], {}),
+        ([node("Shape", "y", "s"), node("Concat", "rest s", "shape", axis=0)], ["m", "n", 5], {}),
+        (
+            [node("Shape", "y", "s", start=1), node("Concat", "rest s", "shape", axis=0)],
+            [2, "k"],
+            {"k": lambda n, m: 3 * m},
+        ),
+        ([node("Shape", "y", "shape")], ["m", "n"], {}),
+    ],
+    ids=["of-one", "rest-last", "rest-first", "rest-checked", "exchanged"],
+)
+def test_reshapes_to_several_open_extents(nodes, x, numbers):
+    made = model(
+        [*nodes, node("Reshape", "x shape", "z")],
+        {"x": (FLOAT, x), "y": (FLOAT, ["n", "m"])},
+        ["z"],
+        {"rest": REST},
+    )
+
+    def feed(n, m):
+        known = {"n": n, "m": m} | {name: of(n, m) for name, of in numbers.items()}
+        return {"x": floats(*(known.get(e, e) for e in x)), "y": floats(n, m)}
+
+    agrees(made, feed(3, 4), feed(1, 1), feed(5, 2), feed(7, 6))
+
+
+def test_elements_that_do_not_fill_an_open_shape_are_refused_by_the_run():
+    made = model(
+        [node("Shape", "y", "s", start=1), node("Concat", "rest s", "shape", axis=0), node("Reshape", "x shape", "z")],
+        {"x": (FLOAT, ["k"]), "y": (FLOAT, ["n", "m"])},
+        ["z"],
+        {"rest": REST},
+    )
+    compiled = agrees(made, {"x": floats(12), "y": floats(2, 4)})
+    with pytest.raises(lw.RuntimeArgumentError, match="should be"):
+        compiled([floats(13), floats(2, 4)])
+
+
+def test_what_the_terms_of_a_sum_share_is_a_factor_of_it():
+    n, m = te.var("n"), te.var("m")
+    made = lw.nn.reshape(lw.var("x", (2 * n * m + 4 * n, 3), "float32"), (6, -1))
+    assert [str(extent) for extent in made.type.shape] == ["6", "m * n + n * 2"]
+    with pytest.raises(lw.TypeInferenceError, match="evenly"):
+        lw.nn.reshape(lw.var("x", (2 * n * m + 3 * n, 3), "float32"), (6, -1))
+
+
+def test_a_mask_of_computed_positions_has_the_shape_that_they_have():
+    """As exporters write the mask of a batch: element b·s + k of the flat mask, reshaped to the positions' shape."""
+    nodes = [
+        node("Reshape", "mask rest", "flat"),
+        node("Shape", "mask", "batch", start=0, end=1),
+        node("Shape", "mask", "count", start=1, end=2),
+        node("Squeeze", "batch", "b"),
+        node("Squeeze", "count", "s"),
+        node("Range", "zero b one", "rows"),
+        node("Range", "zero s one", "columns"),
+        node("Unsqueeze", "rows away", "row"),
+        node("Mul", "row count", "start"),
+        node("Add", "start columns", "positions"),
+        node("Gather", "flat positions", "taken"),
+        node("Reshape", "taken rest", "listed"),
+        node("Shape", "positions", "shape"),
+        node("Reshape", "listed shape", "z"),
+    ]
+    constants = {"rest": REST, "zero": np.array(0), "one": np.array(1), "away": np.array([1, 2, 3])}
+    made = model(nodes, {"mask": (FLOAT, ["batch", "seq"])}, ["z"], constants)
+    agrees(made, {"mask": floats(2, 5)}, {"mask": floats(1, 1)}, {"mask": floats(3, 17)})
+
+
+def test_tiles_by_open_extents():
+    made = model(
+        [node("Shape", "y", "repeats"), node("Tile", "x repeats", "z")],
+        {"x": (FLOAT, [1, "k"]), "y": (FLOAT, ["n", "m"])},
+        ["z"],
+    )
+    agrees(made, *({"x": floats(1, k), "y": floats(n, m)} for k, n, m in [(3, 2, 4), (1, 1, 1), (5, 0, 2), (2, 3, 1)]))
+
+
+@pytest.mark.parametrize("less", [0, 1, 3, 9])
+def test_quotients_of_what_may_be_negative_are_rounded_towards_0(less):
+    made = model(
+        [
+            node("Shape", "x", "n"),
+            node("Sub", "n less", "fewer"),
+            node("Div", "fewer four", "quotient"),
+            node("Add", "quotient eight", "shape"),
+            node("ConstantOfShape", "shape", "z"),
+        ],
+        {"x": (FLOAT, ["n"])},
+        ["z"],
+        {"less": np.array([less]), "four": np.array([4]), "eight": np.array([8])},
+    )
+    agrees(made, *({"x": floats(n)} for n in (0, 1, 2, 3, 4, 5, 8, 9, 13, 100)))
+
+
+def test_quotients_by_an_open_factor_are_exact():
+    made = model(
+        [
+            node("Shape", "x", "n", start=0, end=1),
+            node("Shape", "x", "m", start=1, end=2),
+            node("Mul", "n m", "count"),
+            node("Mul", "n four", "rows"),
+            node("Mul", "count four", "all"),
+            node("Div", "all rows", "columns"),
+            node("ConstantOfShape", "columns", "z"),
+        ],
+        {"x": (FLOAT, ["n", "m"])},
+        ["z"],
+        {"four": np.array([4])},
+    )
+    agrees(made, *({"x": floats(n, m)} for n, m in [(1, 1), (3, 7), (2, 0)]))
+
+
 @pytest.mark.parametrize("step", [1, 2])
 def test_slices_between_open_extents(step):
     made = model(
@@ -252,7 +372,7 @@ def test_levels_of_a_pyramid_share_their_functions(tmp_path):
     library = compiled.library
     levels = [step.function.symbol for step in library.model.steps if step.function.name == "fused_nn_conv2d_relu"]
     assert len(levels) - len(set(levels)) >= 2
-    assert library.model.derived
+    assert library.model.first_stage.derived
     library.save(tmp_path / "pyramid.lwlib")
     x = floats(1, 4, 40, 40)
     same(lw.Engine(lw.load(tmp_path / "pyramid.lwlib"))([x]), compiled([x]))

@@ -1,6 +1,7 @@
-"""Resize and Upsample of ONNX, in each version, against the reference."""
+"""Resize, Upsample and GridSample of ONNX, in each version, against the reference."""
 
 import numpy as np
+import sampling
 from onnx_cases import case, check, each_version, floats, ints
 
 X = floats(1, 2, 4, 6)
@@ -35,7 +36,47 @@ def nearest(x, rows, columns):
     return x
 
 
+PLACES = floats(1, 3, 5, 2, seed=3, low=-1.4, high=1.4)
+SAMPLES = [
+    case(
+        "GridSample",
+        (16, 20, 22),
+        floats(1, 2, 4, 6),
+        PLACES,
+        expected=lambda x, g: sampling.sampled(x.astype(float), g).astype(x.dtype),
+    ),
+    case(
+        "GridSample",
+        (16,),
+        floats(1, 2, 4, 6),
+        PLACES,
+        mode="bicubic",
+        padding_mode="border",
+        label="bicubic",
+        expected=lambda x, g: sampling.sampled(x.astype(float), g, "cubic", "border").astype(x.dtype),
+    ),
+    case(
+        "GridSample",
+        (20, 22),
+        floats(1, 2, 4, 6),
+        PLACES,
+        mode="nearest",
+        padding_mode="reflection",
+        align_corners=1,
+        label="nearest",
+        expected=lambda x, g: sampling.sampled(x, g, "nearest", "reflection", align=True),
+    ),
+    case(
+        "GridSample",
+        (20, 22),
+        floats(1, 2, 3, 4, 5),
+        floats(1, 2, 2, 3, 3, seed=4),
+        label="volume",
+        expected=lambda x, g: sampling.sampled(x.astype(float), g).astype(x.dtype),
+    ),
+]
 CASES = [
+    *SAMPLES,
     case("Upsample", (1,), X, height_scale=2.0, width_scale=3.0, expected=lambda x: nearest(x, 2, 3)),
     case("Upsample", (1,), X, height_scale=2.0, width_scale=1.5, mode="bilinear", label="linear",
          expected=lambda x: bilinear(x, 2, 1.5)),

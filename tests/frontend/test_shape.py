@@ -1,6 +1,8 @@
 """Operators of ONNX that move, read or make elements, in each version, against the reference."""
 
 import numpy as np
+import scattering
+import windows
 from onnx import TensorProto, numpy_helper
 from onnx_cases import case, check, each_version, floats, integers, ints
 
@@ -8,6 +10,8 @@ X = floats(2, 3, 4)
 Y = floats(4, 6, 5)
 IMAGE = floats(1, 8, 2, 3)
 SQUARE = floats(2, 4, 5)
+PLACES = np.array([[[0, 1, -1, 0], [1, 1, 0, -2]], [[-1, 0, 0, 1], [1, 0, 1, 0]]])
+UPDATES = floats(*PLACES.shape, seed=9)
 RESHAPES = (5, 13, 14, 19, 21, 23, 24, 25)
 RECENT = (13, 21, 23, 24, 25)
 PADS = (11, 13, 18, 19, 21, 23, 24, 25)
@@ -81,9 +85,34 @@ CASES = [
     case("GatherElements", (11, 13), X, integers(2, 3, 4, low=-3, high=3), axis=1),
     case("GatherND", (11, 12, 13), X, ints([0, 1], [1, -1])),
     case("GatherND", (12, 13), X, ints([[1]], [[0]]), batch_dims=1, label="batch"),
+    case("Scatter", (9,), X, PLACES, UPDATES, axis=1, expected=lambda *a: scattering.elements(*a, 1)),
+    case("ScatterElements", (11, 13, 16, 18), X, PLACES, UPDATES, axis=-2,
+         expected=lambda *a: scattering.elements(*a, X.ndim - 2)),
+    *(
+        case("ScatterElements", (16, 18) if r in ("add", "mul") else (18,), X, PLACES, UPDATES, reduction=r, label=r,
+             expected=lambda *a, r=r: scattering.elements(*a, 0, r))
+        for r in ("add", "mul", "max", "min")
+    ),
+    case("ScatterND", (11, 13, 16, 18), X, ints([0, 1], [1, -1]), floats(2, *X.shape[2:], seed=5),
+         expected=scattering.nd),
+    *(
+        case("ScatterND", (16, 18) if r in ("add", "mul") else (18,), X, ints([1], [0], [1]),
+             floats(3, *X.shape[1:], seed=5), reduction=r, label=r, expected=lambda *a, r=r: scattering.nd(*a, r))
+        for r in ("add", "mul", "max", "min")
+    ),
+    case("TensorScatter", (24,), floats(2, 3, 6, 4), floats(2, 3, 2, 4, seed=1), ints(1, 4)),
+    case("TensorScatter", (24,), floats(2, 6, 4), floats(2, 2, 4, seed=1), ints(1, 5), mode="circular", label="ring"),
+    case("TensorScatter", (24,), floats(2, 6, 4), floats(2, 2, 4, seed=1), label="start"),
+    case("Col2Im", (18,), floats(1, 20, 12), ints(5, 7), ints(2, 2), const=(1, 2), strides=[1, 2],
+         expected=lambda x, *_: windows.added_up(x, (5, 7), (2, 2), (1, 2), (0,) * 4, (1, 1))),
+    case("Col2Im", (18,), floats(2, 12, 16), ints(5, 5), ints(2, 3), const=(1, 2), pads=[1, 0, 0, 1], dilations=[2, 1],
+         label="pads", expected=lambda x, *_: windows.added_up(x, (5, 5), (2, 3), (1, 1), (1, 0, 0, 1), (2, 1))),
     case("OneHot", (9, 11, 28), integers(2, 3, low=0, high=6), np.int64(5), np.array([0.5, 2], np.float32), const=(1,)),
     case("OneHot", (11, 28), integers(3, low=-4, high=4), np.int64(5), ints(0, 1), const=(1, 2), axis=0, label="axis"),
     case("Trilu", (14,), SQUARE),
+    case("NonZero", (9, 13), np.sign(integers(3, 4, low=-1, high=2)).astype(np.float32)),
+    case("Compress", (9, 11, 28), X, np.array([True, False, True]), axis=1, label="axis"),
+    case("Compress", (9, 11, 28), X, np.array([False, True, False, False, True])),
     case("Trilu", (14,), SQUARE, np.int64(-1), const=(1,), upper=0, label="lower"),
     case("Shape", (1, 13, 15, 19, 21, 23, 24, 25), X),
     case("Shape", (15, 19, 25), X, start=1, end=-1, label="part"),

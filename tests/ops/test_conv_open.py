@@ -35,6 +35,10 @@ CASES = {
     "pointwise": ((32, 64), (1, 1), {}),
     "strided": ((16, 32), (1, 1), {"strides": (2, 2)}),
     "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
+    "groups": ((48, 48), (3, 3), {"groups": 3, "padding": (1, 1)}),
+    "odd": ((6, 10), (3, 3), {"padding": (1, 1)}),
+    "odd groups": ((30, 30), (3, 5), {"groups": 3, "padding": (1, 2)}),
+    "odd strided": ((5, 7), (3, 3), {"strides": (2, 2), "dilation": (1, 2)}),
     "depthwise": ((48, 48), (5, 3), {"groups": 48, "padding": (2, 1), "strides": (2, 1)}),
 }
 
@@ -52,7 +56,7 @@ def test_images_of_all_sizes(name, target):
     again = lw.nn.conv2d(y, lw.const(rng.standard_normal((filters, filters, 1, 1)).astype(np.float32)))
     library = lw.compile(lw.Function([x], Tuple((y, again))), target=target, jobs=1)
     used = [c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv2d")]
-    assert "conv.open_blocked" in used
+    assert ("conv.open_rows" if name.startswith("odd") else "conv.open_blocked") in used
     if not TARGETS[target]:
         return
     engine = lw.Engine(library)

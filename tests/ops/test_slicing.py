@@ -63,3 +63,10 @@ def test_split(ops):
         np.testing.assert_array_equal(found, wanted)
     with pytest.raises(TypeInferenceError, match=r"sections \(1, 2\) do not add up to axis 1"):
         split(ops.var((2, 6)), (1, 2), 1)
+
+
+def test_a_dimension_is_known_not_to_be_negative(ops):
+    time = te.var("T")
+    x = ops.var((time + 1, 4))
+    assert str(strided_slice(x, [-1], [END], [0]).type) == "float32[1, 4]"
+    assert str(strided_slice(x, [1], [END], [0]).type) == "float32[T, 4]"

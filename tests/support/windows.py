@@ -128,3 +128,17 @@ def max_pool_indices(x, window, strides, padding, dilations, ceil_mode):
         best = values.argmax(axis=-1)[..., None]
         y[(slice(None), slice(None), *o)] = np.take_along_axis(places_of, best, axis=-1)[..., 0]
     return y
+
+
+def added_up(x, image, window, strides, padding, dilation):
+    """The image whose windows are the columns of x, where elements that overlap are added."""
+    rank = len(image)
+    padded = [e + padding[d] + padding[rank + d] for d, e in enumerate(image)]
+    counts = [(e - dilation[d] * (window[d] - 1) - 1) // strides[d] + 1 for d, e in enumerate(padded)]
+    made = np.zeros((x.shape[0], x.shape[1] // np.prod(window), *padded), x.dtype)
+    by_place = x.reshape(*made.shape[:2], *window, *counts)
+    for k in np.ndindex(*window):
+        for n in np.ndindex(*counts):
+            at = tuple(n[d] * strides[d] + k[d] * dilation[d] for d in range(rank))
+            made[(slice(None), slice(None), *at)] += by_place[(slice(None), slice(None), *k, *n)]
+    return made[(slice(None), slice(None), *(slice(padding[d], padding[d] + e) for d, e in enumerate(image)))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .... import te
 from ....ir.expr import Expr
@@ -59,14 +60,22 @@ class Border:
         return te.all(*tests)
 
     def _share(self, axis: int) -> float:
-        attrs, outputs, window, size = self.attrs, self.outputs[axis], self.window[axis], self.tile[axis]
-        stride, dilation, begin = attrs.strides[axis], attrs.dilation[axis], attrs.padding[axis]
-        # The least extent that gives so many outputs: a stride may leave some elements at the end unread.
-        extent = (outputs - 1) * stride + (window - 1) * dilation + 1 - begin - attrs.padding[len(self.outputs) + axis]
-        firsts = range(0, outputs, size)
-        reached = sum(
-            -(size - 1) * stride <= first * stride + tap * dilation - begin < extent
-            for first in firsts
-            for tap in range(window)
+        attrs, outputs = self.attrs, self.outputs[axis]
+        pads = attrs.padding[axis], attrs.padding[len(self.outputs) + axis]
+        return _share_of_axis(
+            outputs, self.window[axis], self.tile[axis], attrs.strides[axis], attrs.dilation[axis], *pads
         )
-        return reached / (len(firsts) * window)
+
+
+@lru_cache(maxsize=4096)
+def _share_of_axis(outputs: int, window: int, size: int, stride: int, dilation: int, begin: int, end: int) -> float:
+    """The share of an axis; the search for a tile asks for the same ones again and again."""
+    # The least extent that gives so many outputs: a stride may leave some elements at the end unread.
+    extent = (outputs - 1) * stride + (window - 1) * dilation + 1 - begin - end
+    firsts = range(0, outputs, size)
+    reached = sum(
+        -(size - 1) * stride <= first * stride + tap * dilation - begin < extent
+        for first in firsts
+        for tap in range(window)
+    )
+    return reached / (len(firsts) * window)

@@ -48,6 +48,7 @@ from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_candidates
 from .open_blocked import add_open_blocked
+from .open_rows import add_open_rows
 from .pointwise import add_packed_pointwise, pointwise_candidates
 from .problem import ConvProblem
 from .strassen import strassen_candidates
@@ -148,6 +149,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
             add_packed_pointwise,
             add_blocked,
             add_open_blocked,
+            add_open_rows,
             add_blocked_depthwise,
             add_filter_vectors,
             add_channels_last,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from .... import te
 from ....base.aligned import PAGE_BYTES
@@ -216,6 +217,7 @@ class Blocked:
     def tile(self) -> ChannelTile:
         return self._tile(self.leaves_out)
 
+    @lru_cache(maxsize=1024)  # noqa: B019  a value: strategies, costs, computes and schedules ask equal ones
     def _tile(self, leaves_out: bool) -> ChannelTile:
         blocks = self.filters // self.attrs.groups // self.block
         vectors = math.ceil(self.block / self.target.lanes(self.dtype))

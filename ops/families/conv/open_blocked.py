@@ -30,21 +30,22 @@ MOST_COLUMNS, MOST_BLOCKS = 8, 4
 
 
 def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where the result has its channels in blocks and its positions are not all known."""
+    """Offer it where the result has its channels in blocks, none in two groups, and its positions are not all known."""
     attrs, rank = problem.attrs, problem.rank
     block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
-    if problem.outputs is not None or block == 1 or problem.filters % block or width % block:
+    depthwise = problem.is_depthwise and problem.group_filters == 1 and data == block
+    group = problem.filters if depthwise else problem.group_filters
+    if problem.outputs is not None or block == 1 or group % block or width % block:
         return
     if attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
         return
-    depthwise = problem.is_depthwise and problem.group_filters == 1 and data == block
-    if attrs.kernel is not kernel_layout(rank, 1 if depthwise else data, width) or (attrs.groups > 1 and not depthwise):
+    if attrs.kernel is not kernel_layout(rank, 1 if depthwise else data, width) or (attrs.groups > 1 and group % width):
         return
     products = problem.reduction_extent * elements(problem.result)
     copied = [problem.x, problem.x]
     strategy.add_implementation(
         definition,
-        OpenBlocked(block, 1 if depthwise else problem.filters // block).schedule,
+        OpenBlocked(block, 1 if depthwise else group // block).schedule,
         "conv.open_blocked",
         plevel=20,
         keeps_order=False,
@@ -54,7 +55,8 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenBlocked:
-    """The schedule of a convolution to blocks of so many filters, of which ``blocks`` may be summed side by side."""
+    """The schedule of a convolution to blocks of so many filters, of which ``blocks``, those of a group, may be summed
+    side by side."""
 
     block: int
     blocks: int
