@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ..base.errors import ModelError
 from ..ir.expr import Binary, Const, Expr, Unary, Var
+from ..ir.makers import as_index, maximum, minimum
 
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -23,6 +24,15 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "%": operator.mod,
     "min": min,
     "max": max,
+}
+_EXPRESSIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "min": minimum,
+    "max": maximum,
 }
 
 
@@ -75,6 +85,28 @@ def extent_of(e: Expr, names: Mapping[Var, str]) -> Extent:
             raise ModelError(f"the extent {e} is not computed from dimensions alone")
 
 
+def expression_of(extent: Extent, dims: Mapping[str, Expr]) -> Expr:
+    """The opposite of ``extent_of``: an index expression over what the names stand for."""
+    match extent:
+        case int():
+            return as_index(extent)
+        case str():
+            return dims[extent]
+        case Formula(op, left, right):
+            return _EXPRESSIONS[op](expression_of(left, dims), expression_of(right, dims))
+
+
+def with_dims(extent: Extent, dims: Mapping[str, Extent]) -> Extent:
+    """The extent with others in place of dimensions."""
+    match extent:
+        case str():
+            return dims[extent]
+        case Formula(op, left, right):
+            return Formula(op, with_dims(left, dims), with_dims(right, dims))
+        case _:
+            return extent
+
+
 def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
     """The number that an extent is for these dimensions; ``ZeroDivisionError`` where it divides by 0."""
     match extent:
@@ -84,6 +116,17 @@ def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
             return dims[extent]
         case Formula(op, left, right):
             return _OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
+
+
+def dimensions_in(extent: Extent) -> list[str]:
+    """The dimensions of an extent, each once, in order."""
+    match extent:
+        case int():
+            return []
+        case str():
+            return [extent]
+        case Formula(left=left, right=right):
+            return list(dict.fromkeys([*dimensions_in(left), *dimensions_in(right)]))
 
 
 def demand(extent: Extent) -> str | None:

@@ -18,6 +18,7 @@ from ..artifact.options import CodegenOptions
 from ..base.brief import one_line
 from ..base.errors import InternalError, ModelError
 from ..base.target import Target
+from ..base.timing import TimedStage, timed
 from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
 from .llvm_memory import require_for_compiling
@@ -65,7 +66,7 @@ def compile_module(module: IRModule, target: Target, options: CodegenOptions | N
     """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
     options = options or CodegenOptions()
     lines = module_lines(module) if options.line_tables else None
-    emitted = emit_module(module, target, options, lines)
+    emitted = timed(emit_module, module, target, options, lines)
     source = kept_source(emitted.entry, f"{module}\n") if options.line_tables else None
     return compile_text(emitted.text, emitted.entry, emitted.messages, target, options, emitted.externs, source)
 
@@ -85,7 +86,11 @@ def compile_text(
     key = cache_key("object", located, target, options, _SOURCES)
     code = None if cache is None else _cached(cache, key, target, entry)
     if code is None:
-        with _optimized(located, target, options) as (optimized, machine):
+        with (
+            TimedStage("llvm"),
+            _optimized(located, target, options) as (optimized, machine),
+            TimedStage("emit_object"),
+        ):
             code = bytes(machine.emit_object(optimized))
         if cache is not None:
             cache.put(key, About("object", entry, str(target), compiler_version()), code)
@@ -133,15 +138,15 @@ def _optimized(
     machine = target_machine(target, options.opt_level)
     with llvm.create_context() as context:
         try:
-            module = llvm.parse_assembly(text, context)
+            module = timed(llvm.parse_assembly, text, context)
         except RuntimeError as error:
             raise _rejected(error) from error
         with module:
             try:
-                module.verify()
+                timed(module.verify)
             except RuntimeError as error:
                 raise _rejected(error) from error
-            optimize(module, machine, options.opt_level)
+            timed(optimize, module, machine, options.opt_level)
             yield module, machine
 
 

@@ -35,7 +35,7 @@ from ..ir.expr import (
     Unary,
     Var,
 )
-from ..ir.visit import children
+from ..ir.visit import children, reads_memory
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
 from .checks import Checks
@@ -72,7 +72,6 @@ class ExprEmitter:
         self._index_flags = () if options.debug else ("nsw",)  # a debug build finds the overflown index out of bounds
         self._scopes: list[dict[Expr, llvm_ir.Value]] = [{}]
         self._reads: list[dict[Expr, llvm_ir.Value]] = [{}]
-        self._reads_memory: dict[Expr, bool] = {}
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -99,7 +98,7 @@ class ExprEmitter:
                 if pending:
                     stack.extend(reversed(pending))
                     continue
-                memo = self._reads if self._is_read(node) else self._scopes
+                memo = self._reads if reads_memory(node) else self._scopes
                 emitted = self._emit(node)
                 memo[-1][node] = emitted
             stack.pop()
@@ -110,7 +109,7 @@ class ExprEmitter:
     def _known(self, node: Expr) -> llvm_ir.Value | None:
         if isinstance(node, Var):
             return self._variable(node)
-        for memo in reversed(self._reads if self._is_read(node) else self._scopes):
+        for memo in reversed(self._reads if reads_memory(node) else self._scopes):
             if node in memo:
                 return memo[node]
         return None
@@ -119,22 +118,6 @@ class ExprEmitter:
         if var not in self.variables:
             raise InternalError(f"the variable {var.name} has no value where code for it is generated")
         return self.variables[var]
-
-    def _is_read(self, root: Expr) -> bool:
-        """Whether the expression loads from memory."""
-        if root in self._reads_memory:
-            return self._reads_memory[root]
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            inner: list[Expr] = list(children(node))  # type: ignore[arg-type]
-            pending = [c for c in inner if c not in self._reads_memory]
-            if pending:
-                stack.extend(pending)
-                continue
-            self._reads_memory[node] = isinstance(node, Load) or any(self._reads_memory[c] for c in inner)
-            stack.pop()
-        return self._reads_memory[root]
 
     def _parts(self, node: Expr) -> tuple[Expr, ...]:
         """The operands to emit before the node: not what is evaluated under a condition, nor vector indices."""

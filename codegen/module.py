@@ -16,6 +16,7 @@ from llvmlite import ir as llvm_ir
 from ..artifact.nest_source import SUFFIX
 from ..artifact.options import CodegenOptions
 from ..base.target import Target
+from ..base.timing import CURRENT
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.constants import const_int
@@ -114,6 +115,7 @@ class _ModuleEmitter:
         self._emit_entry()
         for func in self.source.functions:
             self._emit_body(func)
+        _count_instructions(self.llvm)
         prototypes = tuple(e.prototype for e in self.externs)
         return EmittedModule(str(self.llvm), self.entry, tuple(self.messages), prototypes)
 
@@ -233,6 +235,12 @@ class _ModuleEmitter:
         values = [builder.load(_field(builder, closure, layout, number), typ=kind) for number, kind in enumerate(types)]
         builder.ret(builder.call(self.bodies[name], [context, begin, end, *values]))
         return task
+
+
+def _count_instructions(module: llvm_ir.Module) -> None:
+    stage = CURRENT.get()
+    if stage is not None:
+        stage.instructions += sum(len(block.instructions) for f in module.functions for block in f.blocks)
 
 
 def _field(builder: llvm_ir.IRBuilder, pointer: llvm_ir.Value, layout: llvm_ir.Type, number: int) -> llvm_ir.Value:

@@ -69,6 +69,21 @@ def with_batch_size(kind: Type, function: Function) -> Type:
     return TensorType(tuple(simplify(substitute(extent, sizes)) for extent in kind.shape), kind.dtype)
 
 
+def births_of(function: Function) -> dict[Call, tuple[Symbol, ...]]:
+    """The calls of a function that make extents of numbers, each with those that nobody knows before."""
+    calls = (node for node in post_order(function.body) if isinstance(node, Call))
+    births = ((call, op_of(call).birth(call)) for call in calls)
+    return {call: tuple(e for e in b.extents if isinstance(e, Symbol)) for call, b in births if b is not None}
+
+
+def with_born_names(names: Mapping[Symbol, str], function: Function) -> dict[Symbol, str]:
+    """The names of a function's dimensions, and of those that a run computes."""
+    named = dict(names)
+    for symbol in (symbol for symbols in births_of(function).values() for symbol in symbols):
+        _name(symbol, named)
+    return named
+
+
 def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
     """A name for each dimension that an input has by itself: its own, with a number behind it where that is taken.
 
@@ -77,11 +92,8 @@ def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
     types = [param.type for param in params]
     names: dict[Symbol, str] = {}
     for symbol in extents_of(types):
-        if isinstance(symbol, Symbol) and symbol not in names:
-            taken, number = set(names.values()), 0
-            while (name := f"{symbol.name}_{number}" if number else symbol.name) in taken:
-                number += 1
-            names[symbol] = name
+        if isinstance(symbol, Symbol):
+            _name(symbol, names)
     for param in params:
         for symbol in symbols_of([param.type]):
             if symbol not in names:
@@ -92,8 +104,19 @@ def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
     return names
 
 
+def _name(symbol: Symbol, names: dict[Symbol, str]) -> None:
+    """Give a symbol a name that no other one has."""
+    if symbol in names:
+        return
+    taken, number = set(names.values()), 0
+    while (name := f"{symbol.name}_{number}" if number else symbol.name) in taken:
+        number += 1
+    names[symbol] = name
+
+
 def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, ...]:
-    """The extents in a graph that may come out negative for some dimensions, and the checks of its calls.
+    """The extents in a graph that may come out negative for some dimensions, and the checks of its calls. Those in
+    bodies of calls are left out: they are checked where the body is run.
 
     Raises ``ModelError`` for a check that fails whatever the dimensions are.
     """

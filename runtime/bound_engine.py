@@ -16,8 +16,8 @@ from .tensor_specs import TensorSpecs
 
 
 class BoundEngine:
-    """``bound()`` runs the engine on its inputs, and gives the same output arrays, written anew. ``runs`` are the runs
-    of these by executor."""
+    """``bound()`` runs the engine on its inputs, and gives the same output arrays, written anew; new ones of a model
+    with outputs whose size only the run knows. ``runs`` are the runs of these by executor."""
 
     __slots__ = ("_executors", "_outputs", "_run", "_signature")
 
@@ -25,11 +25,11 @@ class BoundEngine:
         self,
         signature: Signature,
         executors: ExecutorSet,
-        runs: Mapping[Executor, Callable[[], object]],
-        outputs: RunOutputs,
+        runs: Mapping[Executor, Callable[[], RunOutputs]],
+        outputs: RunOutputs | None,
     ) -> None:
         self._executors = executors
-        self._run: Callable[[Executor], object] = lambda executor: runs[executor]()
+        self._run: Callable[[Executor], RunOutputs] = lambda executor: runs[executor]()
         self._signature = signature
         self._outputs = outputs
 
@@ -44,11 +44,11 @@ class BoundEngine:
         return self._signature.outputs
 
     def __call__(self) -> RunOutputs:
-        self._executors.use(self._run)
-        return self._outputs
+        return self._executors.use(self._run)
 
     def __repr__(self) -> str:
-        return f"<BoundEngine giving {listed(map(array_text, self._outputs))}>"
+        shown = map(str, self._signature.outputs) if self._outputs is None else map(array_text, self._outputs)
+        return f"<BoundEngine giving {listed(shown)}>"
 
     def __reduce__(self) -> NoReturn:
         raise RuntimeArgumentError(

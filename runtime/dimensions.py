@@ -9,8 +9,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..artifact.extents import Extent, Formula, demand, evaluate
-from ..artifact.model import CompiledModel, TensorSpec
+from ..artifact.block import RunStage
+from ..artifact.extents import Extent, demand, dimensions_in, evaluate
+from ..artifact.function import TensorSpec
+from ..artifact.model import CompiledModel
 from ..base.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
 
@@ -23,12 +25,12 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the shapes of one set of inputs come to: the values of the dimensions, and of the extents that are derived
-    from them for functions; the shapes of the outputs; where each intermediate lies in the arena, and the size of
-    that."""
+    from them for functions; the shapes of the outputs, None for those that only a run knows. Of a model of one stage,
+    where each intermediate and each slice lies in the arena, and the size of that."""
 
     dims: tuple[int, ...]
     derived: tuple[int, ...]
-    outputs: tuple[Shape, ...]
+    outputs: tuple[Shape | None, ...]
     offsets: tuple[int, ...]
     arena_bytes: int
 
@@ -59,21 +61,36 @@ class Plans:
 def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:
     """Bind the dimensions, and plan the memory for them."""
     dims = bind(model, shapes)
-    for least in model.least:
+    for least in model.first_stage.least:
         found = dims[least.dim]
         if found < least.number or (least.exactly and found != least.number):
             raise RuntimeArgumentError(f"{model.name}: {least.demand}, found {found}")
-    for extent in model.extents:
+    for extent in model.first_stage.extents:
         if (number := _evaluate(model, extent, dims)) < 0:
             if (wanted := demand(extent)) is not None:
                 raise RuntimeArgumentError(f"{model.name}: {wanted}, found {_shown(_known(extent, dims))}")
             raise RuntimeArgumentError(f"{model.name}: {_where(extent, dims)} gives a tensor the extent {number}")
-    outputs = tuple(tuple(_evaluate(model, e, dims) for e in spec.shape) for spec in model.outputs)
-    offsets, size = model.arena(dims)
+    born = {output.number for stage in model.body.stages for output in stage.outputs}
+    outputs = tuple(
+        None if number in born else tuple(_evaluate(model, e, dims) for e in spec.shape)
+        for number, spec in enumerate(model.outputs)
+    )
+    values = tuple(dims[name] for name in model.dims)
+    if model.is_staged:
+        return Plan(values, (), outputs, (), 0)
+    offsets, size = _arena(model.first_stage, dims)
     if size > MAX_BYTES:
         raise RuntimeArgumentError(f"{model.name}: for {_shown(dims)} it needs {size} bytes of memory, more than 2**47")
-    derived = tuple(_evaluate(model, extent, dims) for extent in model.derived)
-    return Plan(tuple(dims[name] for name in model.dims), derived, outputs, offsets, size)
+    derived = tuple(_evaluate(model, each.value, dims) for each in model.first_stage.derived)
+    return Plan(values, derived, outputs, offsets, size)
+
+
+def _arena(stage: RunStage, dims: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
+    """The offsets of the intermediates and of the slices of a stage, in the order of their slots, and the bytes of
+    all."""
+    offsets, size = stage.places(dims)
+    slices = (offsets[part.base] + evaluate(part.begin, dims) for part in stage.slices)
+    return (*(offsets[value.slot] for value in stage.intermediates), *slices), size
 
 
 def plan_text(model: CompiledModel, plan: Plan) -> str:
@@ -86,7 +103,7 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
 
     Raises ``RuntimeArgumentError`` where two inputs disagree.
     """
-    dims = {least.dim: least.number for least in model.least if least.exactly}
+    dims = {least.dim: least.number for least in model.first_stage.least if least.exactly}
     source: dict[str, str] = {}
     for spec, shape in zip(model.inputs, shapes, strict=True):
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
@@ -96,7 +113,7 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
     for spec, shape in zip(model.inputs, shapes, strict=True):
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
             if (wanted := _evaluate(model, extent, dims)) != number:
-                reason = "; ".join(source[name] for name in _names(extent))
+                reason = "; ".join(source[name] for name in dimensions_in(extent))
                 raise RuntimeArgumentError(
                     f"{model.name}: input {spec} should have extent {wanted} in dimension {axis}, found {number}"
                     + (f" ({reason})" if reason else "")
@@ -129,19 +146,8 @@ def _where(extent: Extent, dims: Mapping[str, int]) -> str:
 
 
 def _known(extent: Extent, dims: Mapping[str, int]) -> dict[str, int]:
-    return {name: dims[name] for name in _names(extent)}
+    return {name: dims[name] for name in dimensions_in(extent)}
 
 
 def _shown(dims: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {number}" for name, number in dims.items())
-
-
-def _names(extent: Extent) -> list[str]:
-    """The dimensions of a formula, in order."""
-    match extent:
-        case int():
-            return []
-        case str():
-            return [extent]
-        case Formula(left=left, right=right):
-            return list(dict.fromkeys([*_names(left), *_names(right)]))

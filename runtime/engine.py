@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from ..artifact.model import CompiledFunction
+from ..artifact.function import CompiledFunction
 from ..base.aligned import aligned
 from ..base.brief import one_line
 from ..base.errors import RuntimeArgumentError, TargetError
@@ -22,7 +22,6 @@ from ..base.memory import memory_limit as memory_limit_of
 from ..base.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
-from .dimensions import bind
 from .engine_html import engine_html
 from .executor import Executor, context_of
 from .executor_config import ExecutorConfig, executor_configs
@@ -221,18 +220,18 @@ class Engine:
         and what the call takes around them. Takes about a second, and some hundred calls of the model, all on the first
         executor."""
         arrays = self._signature.input_arrays(inputs)
-        dims = bind(self.library.model, [array.shape for array in arrays])
+        model = self.library.model
 
         def measure(executor: Executor) -> Profile:
-            alone = ExecutorSet([executor], self.library.model.name)
+            alone = ExecutorSet([executor], model.name)
 
             def call() -> float:
                 return executor.seconds_in_code(lambda: alone.run(self._signature.input_arrays(arrays), None, None))
 
             return executor.by_steps(
                 arrays,
-                lambda steps, _: measure_profile(
-                    self.library.model, executor.config.threads or 1, dims, self.tactics, call, steps
+                lambda steps, slots: measure_profile(
+                    model, executor.config.threads or 1, model.dims_in(slots), self.tactics, call, steps
                 ),
             )
 
@@ -266,12 +265,9 @@ class Engine:
 
     def _look(self, arrays: Sequence[Array], look: Callable[[SteppedRun], Result]) -> Result:
         """What ``look`` gives for the steps of a run on these inputs."""
-        dims = bind(self.library.model, [array.shape for array in arrays])
 
         def run(executor: Executor) -> Result:
-            return executor.by_steps(
-                arrays, lambda calls, slots: look(SteppedRun(self.library.model, dims, calls, slots))
-            )
+            return executor.by_steps(arrays, lambda calls, slots: look(SteppedRun(self.library.model, calls, slots)))
 
         return self._ready().use(run)
 

@@ -10,12 +10,12 @@ import os
 import struct
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..artifact.extents import evaluate
-from ..artifact.model import slots_of
 from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
 from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
@@ -25,7 +25,9 @@ from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
 from .outputs import RunOutputs
+from .presented import presented
 from .signature import Signature, Values
+from .staged_run import StagedRun
 from .steps import step_calls, time_steps
 from .threads.thread_pool import PoolLease
 
@@ -53,10 +55,14 @@ class Executor:
         self._signature = signature
         self._context = context_of(config.threads or 1)
         self._symbolic = bool(model.dims)
+        self._forms = model.forms
         self._plans = Plans(model)
         self._kinds = [spec.dtype.to_numpy() for spec in model.outputs]
         self._shapes: list[Shape] | None = None
-        self._outputs: list[tuple[Callable[..., Array], Shape, np.dtype[Any]]] = []
+        self._outputs: list[_Output | None] = []
+        self._known: list[_Output] = []
+        self._staged = StagedRun(loaded, self._claim_stages) if model.is_staged else None
+        self._other_bytes, self._dims_text = 0, ""
         self._arena = np.empty(0, np.uint8)
         self._fixed = b""
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
@@ -73,7 +79,7 @@ class Executor:
     @property
     def arena_bytes(self) -> int:
         """The memory that is held for intermediates, whether a run is on or not."""
-        return self._arena.nbytes
+        return self._arena.nbytes if self._staged is None else self._staged.nbytes
 
     @property
     def hosts(self) -> tuple[HostCall, ...]:
@@ -81,37 +87,54 @@ class Executor:
         return tuple(self._loaded.hosts.values())
 
     def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> RunOutputs:
-        """The outputs: new arrays, or those of ``out``. ``context`` is the executor's, if not given."""
+        """The outputs: new arrays, in the forms that the model gives them, or the arrays of ``out``. ``context`` is the
+        executor's, if not given."""
+        outputs = self._run(inputs, out, context or self._context)
+        return outputs if out is not None or not self._forms else self._presented(outputs)
+
+    def _run(self, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
         if self._symbolic and [array.shape for array in inputs] != self._shapes:
             self._lay_out([array.shape for array in inputs])
+        if self._staged is not None:
+            return self._run_stages(self._staged, inputs, out, context)
         outputs = self._fresh() if out is None else self._given(out, inputs)
         slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
-        if code := self._entry(context or self._context, slots):
-            self._loaded.fail(code)
+        if code := self._entry(context, slots):
+            self._loaded.fail(code, numbers_of(slots))
         return outputs
 
-    def new_outputs(self, inputs: Sequence[Array]) -> RunOutputs:
-        """Arrays for the outputs of a run on inputs of these shapes."""
-        if [array.shape for array in inputs] != self._shapes:
-            self._lay_out([array.shape for array in inputs])
-        return self._fresh()
+    def _presented(self, outputs: RunOutputs) -> RunOutputs:
+        shown = map(presented, outputs, self._forms)
+        return RunOutputs(shown, self._signature.output_positions)
 
-    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
-        """A run on arrays that stay where they are, and are kept."""
+    def bind(self, inputs: Sequence[Array], outputs: RunOutputs | None) -> Callable[[], RunOutputs]:
+        """A run on arrays that stay where they are, and are kept; of a model whose outputs only a run knows, each run
+        gives new ones."""
+        if outputs is None:
+            return lambda: self.run(inputs)
         shapes = [array.shape for array in inputs]
         fixed: bytes | None = None
         slots = b""
 
-        def run() -> None:
+        def run() -> RunOutputs:
             nonlocal fixed, slots
             if self._fixed is not fixed:  # the first run, or one on other shapes came between
                 if shapes != self._shapes:
                     self._lay_out(shapes)
                 fixed, slots = self._fixed, self._slots(inputs, outputs)
             if code := self._entry(self._context, slots):
-                self._loaded.fail(code)
+                self._loaded.fail(code, numbers_of(slots))
+            return outputs
 
         return run
+
+    def new_outputs(self, inputs: Sequence[Array]) -> RunOutputs | None:
+        """Arrays for the outputs of a run on inputs of these shapes; None where only a run knows how large they are."""
+        if self._staged is not None:
+            return None
+        if [array.shape for array in inputs] != self._shapes:
+            self._lay_out([array.shape for array in inputs])
+        return self._fresh()
 
     def time_steps(self, inputs: Sequence[Array]) -> tuple[float, ...]:
         """Seconds that each step takes by itself."""
@@ -121,7 +144,7 @@ class Executor:
         """Seconds that the compiled code takes of ``run``, which runs this executor."""
         entry, taken = self._entry, 0.0
 
-        def timed(context: bytes, slots: bytes) -> int:
+        def timed(context: bytes, slots: bytes | int) -> int:
             nonlocal taken
             start = time.perf_counter()
             code = entry(context, slots)
@@ -138,9 +161,13 @@ class Executor:
     def by_steps(
         self, inputs: Sequence[Array], look: Callable[[Sequence[Callable[[], None]], Sequence[int]], Result]
     ) -> Result:
-        """What ``look`` gives for a function for each step, to be called in order, and the addresses in the slots."""
-        outputs = self.new_outputs(inputs)
-        slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
+        """What ``look`` gives for a function for each step, to be called in order, and the addresses and dimensions in
+        the slots; of a model of several stages as a whole run leaves them."""
+        outputs = self.new_outputs(inputs) or self.run(inputs)
+        if self._staged is not None:
+            slots = self._staged.slots
+        else:
+            slots = [slot for (slot,) in struct.iter_unpack("q", self._slots(inputs, outputs))]
         calls = step_calls(self._loaded, slots, self._context)
         found = self._on_cores(lambda: look(calls, slots))
         del outputs  # alive until here, since the steps wrote to them
@@ -149,7 +176,7 @@ class Executor:
     def _slots(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> bytes:
         return self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
 
-    def _pinned(self, context: bytes, slots: bytes) -> int:
+    def _pinned(self, context: bytes, slots: bytes | int) -> int:
         return self._on_cores(lambda: int(self._loaded.entry(context, slots)))
 
     def _on_cores(self, run: Callable[[], Result]) -> Result:
@@ -164,32 +191,63 @@ class Executor:
         finally:
             os.sched_setaffinity(0, before)
 
+    def _run_stages(self, staged: StagedRun, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
+        """A run that allocates what only it knows the size of."""
+        buffers = self._known_outputs() if out is None else self._given(out, inputs)
+        return RunOutputs(staged.run(self._entry, context, inputs, buffers), self._signature.output_positions)
+
     def _fresh(self) -> RunOutputs:
+        """New arrays for all outputs whose size is known."""
         try:
             return RunOutputs(
-                [make(shape, kind) for make, shape, kind in self._outputs], self._signature.output_positions
+                [each.make(each.shape, each.kind) for each in self._known], self._signature.output_positions
             )
         except (MemoryError, ValueError):
-            shown = ", ".join(str(shape) for _, shape, _ in self._outputs)
+            shown = ", ".join(str(each.shape) for each in self._known)
             raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
+
+    def _known_outputs(self) -> list[Array | None]:
+        """New arrays for the outputs, None for those whose size only a run knows."""
+        made = iter(self._fresh())
+        return [None if each is None else next(made) for each in self._outputs]
 
     def _given(self, out: Values, inputs: Sequence[Array]) -> RunOutputs:
         signature = self._signature
-        arrays = signature.output_arrays(out, [shape for _, shape, _ in self._outputs], inputs)
+        arrays = signature.output_arrays(out, [None if each is None else each.shape for each in self._outputs], inputs)
         return RunOutputs(arrays, signature.output_positions)
 
     def _needed(self, plan: Plan) -> int:
-        """The bytes that runs by this plan take beside the weights."""
-        outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in zip(plan.outputs, self._kinds, strict=True))
-        arena = max(self._arena.nbytes, plan.arena_bytes + ARENA_ALIGNMENT)
+        """The bytes that runs by this plan take beside the weights, and what stages ask for."""
+        shapes = zip(plan.outputs, self._kinds, strict=True)
+        outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes if shape is not None)
+        arena = 0 if self._staged is not None else max(self._arena.nbytes, plan.arena_bytes + ARENA_ALIGNMENT)
         return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
+
+    def _claim_stages(self, size: int) -> None:
+        """Ask for the memory of stages and of the outputs that they allocate."""
+        self._claim(self._other_bytes + size, self._dims_text)
 
     def _lay_out(self, shapes: list[Shape]) -> None:
         """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
         intermediates and dimensions."""
         plan = self._plans.plan(tuple(shapes))
         self._shapes = None  # what a failure leaves behind is not taken for laid out
-        self._claim(self._needed(plan), plan_text(self._loaded.model, plan))
+        self._other_bytes, self._dims_text = self._needed(plan), plan_text(self._loaded.model, plan)
+        if self._staged is not None:
+            self._claim_stages(self._staged.claimed)
+            self._staged.lay_out(plan.dims)
+        else:
+            self._claim(self._other_bytes, self._dims_text)
+            self._fixed = self._planned(plan)
+        self._outputs = [
+            None if shape is None else _Output(_allocator(shape, kind), shape, kind)
+            for shape, kind in zip(plan.outputs, self._kinds, strict=True)
+        ]
+        self._known = [each for each in self._outputs if each is not None]
+        self._shapes = shapes
+
+    def _planned(self, plan: Plan) -> bytes:
+        """The slots of constants, dimensions and intermediates, which lie in the arena."""
         if self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
             self._arena = np.empty(0, np.uint8)
             try:
@@ -197,13 +255,23 @@ class Executor:
             except MemoryError:
                 raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
         arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-        places = [arena + offset for offset in plan.offsets]
-        slots = slots_of((), self._loaded.constant_addresses, places, (*plan.dims, *plan.derived))
-        self._fixed = struct.pack(f"{len(slots)}q", *slots)
-        self._outputs = [
-            (_allocator(shape, kind), shape, kind) for shape, kind in zip(plan.outputs, self._kinds, strict=True)
-        ]
-        self._shapes = shapes
+        places = (arena + offset for offset in plan.offsets)
+        slots = (*self._loaded.constant_addresses, *plan.dims, *plan.derived, *places)
+        return struct.pack(f"{len(slots)}q", *slots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What makes a new array for an output, by its shape and dtype."""
+
+    make: Callable[..., Array]
+    shape: Shape
+    kind: np.dtype[Any]
+
+
+def numbers_of(slots: bytes) -> list[int]:
+    """The frame of a run as numbers."""
+    return [number for (number,) in struct.iter_unpack("q", slots)]
 
 
 def context_of(threads: int) -> bytes:

@@ -12,26 +12,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..artifact.extents import Extent, extent_json
-from ..artifact.model import (
-    CompiledFunction,
-    CompiledModel,
-    Intermediate,
-    KernelCall,
-    Least,
-    ModelStep,
-    Slice,
-    StepResult,
-    TensorSpec,
-)
+from ..artifact.block_json import block_from_json, block_json
+from ..artifact.function import CompiledFunction, TensorSpec
+from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, Precision
 from ..artifact.plain_data import from_plain
 from ..base.brief import listed, one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
 from ..base.memory import memory_errors
+from ..base.output_form import OutputForm
 from ..base.paths import as_path
 from ..base.target import Target
+from ..base.timing import CompileTiming
 from ..codegen.host import host_target
 from ..codegen.object_check import check_object
 from .exports.export import Exported, Kind, Weights, export_model
@@ -43,14 +36,16 @@ from .tensor_specs import TensorSpecs
 
 class Library:
     """A compiled model. ``lw.Engine(library)`` runs it; ``save`` writes it to a file. ``source`` is the file of the
-    model that it was compiled from, if there was one and the library is not loaded.
+    model that it was compiled from, if there was one and the library is not loaded. ``timings`` tell where the time of
+    its compilation went, as a tree of stages that prints as a table; None if it is loaded.
 
     Mutable: ``shares`` are the shares of time of the functions, by symbol, in the last profile that an engine took;
     empty before that. Views in notebooks show them."""
 
-    def __init__(self, model: CompiledModel, source: Path | None = None) -> None:
+    def __init__(self, model: CompiledModel, source: Path | None = None, timings: CompileTiming | None = None) -> None:
         self.model = model
         self.source = source
+        self.timings = timings
         self.shares: Mapping[str, float] = {}
 
     @property
@@ -74,7 +69,7 @@ class Library:
             how.append(f"{self.model.precision} precision")
         if self.model.arithmetic != "fast":
             how.append(f"{self.model.arithmetic} arithmetic")
-        if any(least.exactly for least in self.model.least):
+        if any(least.exactly for least in self.model.first_stage.least):
             how.append("batch-invariant")
         name = one_line(self.model.name, 40)
         return f"<Library {name}({listed(self.inputs, 40)}) -> ({listed(self.outputs, 40)}), {', '.join(how)}>"
@@ -185,11 +180,7 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "inputs": [s.to_json() for s in model.inputs],
         "outputs": [s.to_json() for s in model.outputs],
         "dims": model.dims,
-        "derived": [extent_json(extent) for extent in model.derived],
-        "least": [asdict(least) for least in model.least],
-        "extents": [extent_json(extent) for extent in model.extents],
-        "intermediates": [[extent_json(value.size), value.first, value.last] for value in model.intermediates],
-        "slices": [[part.base, extent_json(part.begin)] for part in model.slices],
+        "stages": block_json(model.body),
         "entry": model.entry,
         "entry_object": _added(model.entry_object, sections),
         "entry_llvm_ir": _added(model.entry_llvm_ir.encode(), sections),
@@ -198,21 +189,14 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
             symbol: [_function_json(function, sections) for function in functions]
             for symbol, functions in model.alternatives.items()
         },
-        "steps": [
-            {
-                "function": step.function.symbol,
-                "operands": step.call.operands,
-                "origin": step.origin,
-                "results": [_result_json(result) for result in step.results],
-            }
-            for step in model.steps
-        ],
         "constants": [
             {"shape": array.shape, "dtype": str(dtype(array.dtype)), "section": _added(array, sections)}
             for array in model.constants
         ],
         "precision": model.precision,
         "arithmetic": model.arithmetic,
+        "inner": [function.symbol for function in model.inner],
+        "forms": [None if form is None else asdict(form) for form in model.forms],
     }
 
 
@@ -226,14 +210,6 @@ def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    function: str
-    operands: tuple[int, ...]
-    origin: tuple[str, ...]
-    results: tuple[StepResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Constant:
     shape: tuple[int, ...]
     dtype: DType
@@ -242,25 +218,21 @@ class _Constant:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What ``_content`` writes, but for the functions; of intermediates and slices the fields."""
+    """What ``_content`` writes, but for the functions and the stages."""
 
     name: str
     target: Target
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     dims: tuple[str, ...]
-    derived: tuple[Extent, ...]
-    least: tuple[Least, ...]
-    extents: tuple[Extent, ...]
-    intermediates: tuple[tuple[Extent, int, int], ...]
-    slices: tuple[tuple[int, Extent], ...]
     entry: str
     entry_object: int
     entry_llvm_ir: int
-    steps: tuple[_Step, ...]
     constants: tuple[_Constant, ...]
     precision: Precision
     arithmetic: Arithmetic
+    inner: tuple[str, ...]
+    forms: tuple[OutputForm | None, ...]
 
 
 def _read(file: SectionFile) -> CompiledModel:
@@ -273,32 +245,21 @@ def _read(file: SectionFile) -> CompiledModel:
         content.name,
         content.target,
         content.dims,
-        content.derived,
-        content.least,
-        content.extents,
         content.inputs,
         content.outputs,
         tuple(file.array(c.section, c.dtype.to_numpy(), c.shape) for c in content.constants),
-        tuple(Intermediate(*each) for each in content.intermediates),
-        tuple(Slice(*each) for each in content.slices),
-        tuple(
-            ModelStep(functions[step.function], KernelCall(step.function, step.operands), step.origin, step.results)
-            for step in content.steps
-        ),
+        block_from_json(file.content["stages"], functions),
         content.entry,
         file.section(content.entry_object),
         file.section(content.entry_llvm_ir).decode(),
         alternatives,
         content.precision,
         content.arithmetic,
+        tuple(functions[symbol] for symbol in content.inner),
+        content.forms,
     )
 
 
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:
     texts = {name: file.section(fields[name]).decode() for name in ("loop_ir", "llvm_ir", "source_text")}
     return CompiledFunction.from_json(fields | texts | {"object": file.section(fields["object"])})
-
-
-def _result_json(result: StepResult) -> dict[str, Any]:
-    extents = {name: [extent_json(e) for e in getattr(result, name)] for name in ("held", "shape")}
-    return {"slot": result.slot, "name": result.name, "dtype": str(result.dtype), "order": result.order} | extents

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..artifact.model import CompiledFunction, CompiledModel
+from ..artifact.function import CompiledFunction
+from ..artifact.model import CompiledModel
 from ..base.html.code import code
 from ..base.html.markup import Markup, fold
 from ..base.html.table import Column, facts, share_bar, shortened, table

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from ..artifact.model import CompiledFunction, CompiledModel
+from ..artifact.function import CompiledFunction
+from ..artifact.model import CompiledModel
 from ..base.errors import InternalError, KernelError, OutOfMemoryError
 from ..codegen.abi import OUT_OF_MEMORY
 from ..codegen.entry import CODE_BITS
 from ..codegen.jit import LoadedCode
 from .arrays import Array, address_of
 from .functions.host_call import ENTRY, HostCall, watched
+from .iterations import iteration_text
 from .memory_use import most_heap
+from .stage_errors import refuse_stage
 
 _LOW = (1 << CODE_BITS) - 1
 
@@ -54,28 +57,41 @@ class LoadedModel:
         """The bytes that a run takes from the heap at the most, beside arena and outputs."""
         return most_heap(self.model, dict(zip(self.model.dims, dims, strict=True)), self._functions, threads)
 
-    def fail(self, code: int) -> NoReturn:
-        """Raise the error that a result of the entry other than 0 means."""
+    def _hosts_of(self, function: CompiledFunction) -> Iterator[HostCall]:
+        """The functions of Python that a function is, or calls."""
+        if function.symbol in self.hosts:
+            yield self.hosts[function.symbol]
+        for symbol in function.calls:
+            yield from self._hosts_of(self._functions[symbol])
+
+    def fail(self, code: int, frame: Sequence[int] = (), cause: BaseException | None = None) -> NoReturn:
+        """Raise the error that a result of the entry other than 0 means, which left ``frame``; ``cause`` is why memory
+        was refused."""
         number, low = (code >> CODE_BITS) - 1, code & _LOW
+        if 0 <= (stage := number - len(self.model.steps)) < len(self.model.body.stages):
+            refuse_stage(self.model, self.model.body.stages[stage], low - 1, frame, cause)
         if not 0 <= number < len(self.model.steps):
             raise InternalError(f"{self.model.name} returned the unknown error code {code}")
-        function = self._functions[self.model.steps[number].function.symbol]
-        host = self.hosts.get(function.symbol)
-        if host is not None and (error := host.take_error()) is not None:
-            _raise_from(function, error)
-        if host is not None:
+        step = self.model.steps[number]
+        function = self._functions[step.function.symbol]
+        where = f"{function.name}{iteration_text(step, frame)}"
+        hosts = list(self._hosts_of(function))
+        for host in hosts:
+            if (error := host.take_error()) is not None:
+                _raise_from(where, error)
+        if hosts and function.symbol in self.hosts:
             raise KeyboardInterrupt  # on the way into the function
         if low == OUT_OF_MEMORY & _LOW:
             raise OutOfMemoryError(f"{function.name}: there is no memory for its intermediate buffers")
         if 1 <= low <= len(function.messages):
-            raise KernelError(f"{function.name}: {function.messages[low - 1]}")
+            raise KernelError(f"{where}: {function.messages[low - 1]}")
         if function.is_packed:
             raise KernelError(f"{function.name}: the native function returned the error code {low}")
         raise InternalError(f"{function.name} returned the unknown error code {low}")
 
 
-def _raise_from(function: CompiledFunction, error: BaseException) -> NoReturn:
+def _raise_from(where: str, error: BaseException) -> NoReturn:
     """Raise what a function of Python raised, as the cause of our error; what is to end the program as it is."""
     if not isinstance(error, Exception):
         raise error
-    raise KernelError(f"{function.name}: {type(error).__name__}: {error}") from error
+    raise KernelError(f"{where}: {type(error).__name__}: {error}") from error

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from math import prod
 
 from ..artifact.extents import evaluate
-from ..artifact.model import CompiledFunction, CompiledModel, TensorSpec
+from ..artifact.function import CompiledFunction, TensorSpec
+from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.choices import is_count
 from ..base.errors import RuntimeArgumentError
@@ -20,7 +21,7 @@ class MemoryUse:
     """The memory of an engine, in bytes. ``weights`` are held once, whatever the number of executors; ``code``, as
     object files, once for each set of threads that it is linked to. ``arena`` are the intermediates of all executors,
     ``outputs`` the new arrays of as many runs at once, ``kernels`` what these take while they run, such as panels that
-    they pack.
+    they pack. What only a run knows the size of is not among them.
     """
 
     weights: int
@@ -62,7 +63,8 @@ def memory_use(
     executors = len(loadings)
     plan = make_plan(model, _input_shapes(model, {} if shapes is None else shapes))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
-    outputs = sum(size * prod(shape) for size, shape in zip(itemsizes, plan.outputs, strict=True))
+    known = zip(itemsizes, plan.outputs, strict=True)
+    outputs = sum(size * prod(shape) for size, shape in known if shape is not None)
     own = {function.symbol: function for function in model.functions}
     codes = {loading.kind: own | {**loading.codes} for loading in loadings}
     code = sum(len(model.entry_object) + sum(len(f.object) for f in fs.values()) for fs in codes.values())
@@ -79,11 +81,12 @@ def memory_use(
 def most_heap(
     model: CompiledModel, dims: Mapping[str, int], codes: Mapping[str, CompiledFunction], threads: int
 ) -> int:
-    """The bytes that the kernel which takes most takes from the heap; ``codes`` stand for functions by symbol."""
+    """The bytes that the kernel which takes most takes from the heap, of those whose dimensions are known; ``codes``
+    stand for functions by symbol."""
     most = 0
     for step in model.steps:
         function = codes.get(step.function.symbol, step.function)
-        if function.heap_once != 0 or function.heap_each != 0:
+        if (function.heap_once != 0 or function.heap_each != 0) and model.knows_dims_of(step, dims):
             known = model.dims_of(step, dims)
             most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))
     return most

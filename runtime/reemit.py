@@ -10,7 +10,8 @@ import logging
 import re
 from dataclasses import replace
 
-from ..artifact.model import CompiledFunction, CompiledModel
+from ..artifact.function import CompiledFunction
+from ..artifact.model import CompiledModel
 from ..artifact.options import CodegenOptions
 from ..base.errors import TargetError
 from ..base.target import Target
@@ -59,7 +60,8 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
     return replace(
         model,
         target=target,
-        steps=tuple(replace(step, function=functions[step.function.symbol]) for step in model.steps),
+        body=model.body.with_functions(functions),
+        inner=tuple(functions[function.symbol] for function in model.inner),
         entry_object=compile_text(model.entry_llvm_ir, model.entry, (), target, options).object,
         alternatives={},
     )

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..artifact.model import CompiledModel, TensorSpec
+from ..artifact.function import TensorSpec
+from ..artifact.model import CompiledModel
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
@@ -77,8 +78,9 @@ class Signature:
             return int(key)
         raise RuntimeArgumentError(f"{self.name} has no {what} {key!r}; its {what}s are {_listed(names)}")
 
-    def output_arrays(self, values: Values, shapes: Sequence[Shape], inputs: Sequence[Array]) -> list[Array]:
-        """The callers' buffers for outputs of these shapes: apart from each other and from the inputs."""
+    def output_arrays(self, values: Values, shapes: Sequence[Shape | None], inputs: Sequence[Array]) -> list[Array]:
+        """The callers' buffers for outputs of these shapes, None for one that only the run knows: apart from each other
+        and from the inputs."""
         specs = self.outputs
         if isinstance(values, Mapping):
             if values.keys() != set(specs.names):
@@ -155,10 +157,11 @@ def _checked(value: object, spec: TensorSpec, where: str) -> Array:
     return array
 
 
-def _buffer(value: object, spec: TensorSpec, shape: Shape, where: str) -> Array:
+def _buffer(value: object, spec: TensorSpec, shape: Shape | None, where: str) -> Array:
     array = as_array(value, where)
-    _check_dtype(array, spec, where, f"make it by numpy.empty({shape}, {spec.dtype.to_numpy().name!r})")
-    if array.shape != shape:
+    room = "as many elements as there may be" if shape is None else shape
+    _check_dtype(array, spec, where, f"make it by numpy.empty({room}, {spec.dtype.to_numpy().name!r})")
+    if shape is not None and array.shape != shape:
         raise RuntimeArgumentError(f"{where} should have shape {shape}, found {array.shape}")
     if not array.flags.c_contiguous:
         raise RuntimeArgumentError(f"{where} is not contiguous; numpy.empty makes one that is")

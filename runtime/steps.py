@@ -18,18 +18,19 @@ def step_calls(loaded: LoadedModel, slots: Sequence[int], context: bytes) -> lis
     """A function for each step, which runs it; in order, so that each finds its inputs. ``slots`` are the arguments of
     the entry."""
     model, symbols = loaded.model, loaded.symbols
-    own = [f for f in model.functions if f.symbol not in symbols]
-    codes = {f.symbol: LoadedCode(f.symbol, [f.object], model.target, symbols, sources=[f.source]) for f in own}
-    addresses = {**symbols, **{symbol: code.address() for symbol, code in codes.items()}}
+    addresses, codes = dict(symbols), {}
+    for f in (f for f in model.functions if f.symbol not in symbols):
+        codes[f.symbol] = LoadedCode(f.symbol, [f.object], model.target, addresses, sources=[f.source])
+        addresses[f.symbol] = codes[f.symbol].address()
 
     def call_of(number: int) -> Callable[[], None]:
         step = model.steps[number]
         symbol = step.function.symbol
         hosts = [loaded.hosts[symbol]] if symbol in loaded.hosts else []
-        kernel, code = watched(ENTRY(addresses[symbol]), hosts), codes.get(symbol)
+        kernel = watched(ENTRY(addresses[symbol]), hosts)
         arguments = struct.pack(f"{len(step.call.operands)}q", *(slots[k] for k in step.call.operands))
 
-        def call(_code: LoadedCode | None = code) -> None:  # keeps the machine code in memory
+        def call(_codes: dict[str, LoadedCode] = codes) -> None:  # keeps the machine code in memory
             if error := kernel(context, arguments):
                 loaded.fail((number + 1) << CODE_BITS | (error & ((1 << CODE_BITS) - 1)))
 

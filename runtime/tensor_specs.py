@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsIndex, overload
 
-from ..artifact.model import TensorSpec
+from ..artifact.function import TensorSpec
 from ..base.brief import listed
 from ..base.errors import RuntimeArgumentError
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from llvmlite import ir as llvm_ir
 
 from ...artifact.extents import demand
-from ...artifact.model import CompiledModel, slots_of
+from ...artifact.model import CompiledModel
 from ...base.target import Target
 from ..entry import CODE_BITS
+from ..formulas import FormulaEmitter
 from ..lanes import external
 from ..machine import data_layout
+from ..stage_memory import plan_stage
 from ..types import I8, I32, I64, PTR
-from .arena import plan_arena
-from .formulas import FormulaEmitter
 from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
 from .weights import WeightsImage
 
@@ -95,8 +95,8 @@ class _Body:
 def model_functions(model: CompiledModel, interface: Interface, image: WeightsImage, beside: bool) -> str:
     """``create``, ``run``, ``destroy`` and ``message`` of a model, and the place of its weights, or their mark."""
     module = _module(model.target)
-    plan = plan_arena(model)
-    _emit_create(module, plan.size if isinstance(plan.size, int) else 0, beside)
+    size = plan_stage(model.first_stage).size
+    _emit_create(module, size if isinstance(size, int) else 0, beside)
     messages = _Messages()
     _emit_run(module, model, interface, image, messages)
     _emit_destroy(module)
@@ -162,9 +162,12 @@ def _emit_run(
     body.refuse_null([context, *tensors])
     emitter = FormulaEmitter(body.builder, dict(zip(model.dims, dims, strict=True)))
     _check_dims(body, model, emitter, messages)
-    plan = plan_arena(model)
-    offsets = [emitter.value(offset) for offset in plan.offsets]
-    size = emitter.value(plan.size)
+    stage = model.first_stage
+    memory = plan_stage(stage)
+    offsets = {slot: emitter.value(offset) for slot, offset in memory.offsets.items()}
+    size = emitter.value(memory.size)
+    derived = [emitter.value(each.value) for each in stage.derived]
+    begins = [emitter.value(part.begin) for part in stage.slices]
     if model.dims:
         body.leave_if(emitter.wrong, Status.NO_MEMORY)
         code = body.call("lw.reserve", [context, size])
@@ -172,9 +175,10 @@ def _emit_run(
     arena = body.builder.load(body.field(context, 1), typ=PTR)
     weights = body.builder.load(body.field(context, 3), typ=PTR)
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
-    places = [body.at(arena, offset) for offset in offsets]
-    numbers = [*dims, *(emitter.value(extent) for extent in model.derived)]
-    code = body.call(ENTRY, [context, body.slots(slots_of(tensors, constants, places, numbers))])
+    places = {slot: body.at(arena, offset) for slot, offset in offsets.items()}
+    slices = [body.at(places[part.base], begin) for part, begin in zip(stage.slices, begins, strict=True)]
+    slots = [*tensors, *constants, *dims, *derived, *(places[value.slot] for value in stage.intermediates), *slices]
+    code = body.call(ENTRY, [context, body.slots(slots)])
     meanings = {
         (step << CODE_BITS) | low: messages.number(f"{call.function.name}: {text}")
         for step, call in enumerate(model.steps, 1)
@@ -187,11 +191,11 @@ def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, mess
     """What an engine checks of the dimensions; that tensors have them is for the caller to see to."""
     for name in model.dims:
         body.leave_if(_is_negative(body, emitter.value(name)), messages.number(f"{name} is negative"))
-    for least in model.least:
+    for least in model.first_stage.least:
         number = llvm_ir.Constant(I64, least.number)
         refused = body.builder.icmp_signed("!=" if least.exactly else "<", emitter.value(least.dim), number)
         body.leave_if(refused, messages.number(least.demand))
-    for extent in model.extents:
+    for extent in model.first_stage.extents:
         text = demand(extent) or f"the dimensions give a tensor the extent {shown(extent)}, which is negative"
         body.leave_if(_is_negative(body, emitter.value(extent)), messages.number(text))
 

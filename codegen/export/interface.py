@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from ...artifact.extents import Extent
-from ...artifact.model import CompiledModel, TensorSpec
+from ...artifact.function import TensorSpec
+from ...artifact.model import CompiledModel
 from ...base.dtype import DType
 from ...ir.stmt import PrimFunc
 from ..abi import symbolic_dims

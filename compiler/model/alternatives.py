@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...artifact.choice import Choice
-from ...artifact.model import CompiledFunction
+from ...artifact.function import CompiledFunction
 from ...graph.node import Function
 from ..selection.choices import choose
 from ..selection.records import TuningRecords

@@ -10,7 +10,8 @@ from dataclasses import replace
 from math import prod
 
 from ...artifact.extents import extent_of
-from ...artifact.model import CompiledFunction, TensorSpec
+from ...artifact.function import CompiledFunction, TensorSpec
+from ...base.timing import timed
 from ...codegen.abi import symbolic_dims
 from ...codegen.compile import compile_module
 from ...codegen.heap_use import heap_use
@@ -19,6 +20,7 @@ from ...ir.buffer import Buffer
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Expr
 from ...ir.expr import Var as Dim
+from ...ir.printer import func_text
 from ...ir.simplify import simplify
 from ...lowering.passes.outline_parallel import outline_parallel
 from ...lowering.passes.short_loops import run_short_loops_alone
@@ -33,17 +35,17 @@ def compile_function(key: str, function: Function, settings: CompileSettings) ->
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
     symbol = entry_symbol(function)
     nest, choices, work, _ = lower_function(function, settings, symbol)
-    func = run_short_loops_alone(nest)
-    code = compile_module(outline_parallel(func), settings.target, replace(settings.options, cache=False))
+    func = timed(run_short_loops_alone, nest)
+    code = timed(compile_module, timed(outline_parallel, func), settings.target, replace(settings.options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
-    heap = heap_use(func)
+    heap = timed(heap_use, func)
     made = CompiledFunction(
         function.name,
         code.entry,
         tuple(dims.values()),
         choices,
         code.messages,
-        str(func),
+        timed(func_text, func),
         code.llvm_ir,
         code.object,
         code.externs,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ...artifact.model import CompiledFunction, CompiledModel, KernelCall, ModelStep
+from ...artifact.block import KernelCall, Least, ModelStep, RunBlock, RunStage
+from ...artifact.extents import Extent, dimensions_in
+from ...artifact.function import CompiledFunction
+from ...artifact.model import CompiledModel
 from ...artifact.options import arithmetic_of
 from ...base.errors import RuntimeArgumentError
 from ...base.granted_cpus import granted_cpus
+from ...base.timing import timed
 from ...codegen.entry import compile_entry
 from ...codegen.module import symbol_name
 from ...graph.node import Function
@@ -18,25 +22,16 @@ from ..passes.fold_constants import Evaluate
 from ..passes.graph_passes import run_graph_passes
 from ..selection.choices import warn_of_refusals
 from ..settings import CompileSettings
-from ..symbols import Symbol, checked_extents, dimension_names, with_batch_size
+from ..symbols import Symbol, checked_extents, dimension_names, with_batch_size, with_born_names
 from .alternatives import alternatives_of, as_alternative
+from .control import ControlCompiler
+from .parts import Parts, take_apart
 from .placement import Placement, place_values, step_result, tensor_spec
 from .progress import Progress, progress_shown
-from .units import Unit, Value, type_of, units_of
-from .views import View, find_views
+from .units import Unit, type_of, units_of
 from .workers import Job, Workers, compile_all
 
 _log = logging.getLogger("loopwright.compile_engine")
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """A graph as what is compiled one by one, what of it a run gives, and the values that lie in others."""
-
-    graph: Function
-    units: Sequence[Unit]
-    results: Sequence[Value]
-    views: Mapping[Value, View]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """The function of each unit; and by symbol the other implementations of it."""
+    """The function of each kernel; and by symbol the other implementations of it."""
 
     functions: Sequence[CompiledFunction]
     alternatives: Mapping[str, tuple[CompiledFunction, ...]]
@@ -71,55 +66,80 @@ def compile_model(
     ``jobs`` that are no positive number.
     """
     count = _job_count(jobs)
-    name, output_names = function.name, function.output_names
+    name, output_names, forms = function.name, function.output_names, function.forms
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function
     with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
         workers.start_ahead(handed_on[0])
-        graph = run_graph_passes(handed_on.pop(), settings, evaluate)
-        units, results = units_of(graph, settings.unfused)
-        units, views = find_views(units, results)
-        parts = _Parts(graph, units, results, views)
-        compiled = _compile(_work_of(parts.units, settings), workers, advance)
-    names = output_names or tuple(f"output{k}" for k in range(len(results)))
-    return _assemble(name, names, parts, compiled, settings)
+        graph = timed(run_graph_passes, handed_on.pop(), settings, evaluate)
+        parts = take_apart(graph, settings.unfused)
+        work = timed(_work_of, list(parts.kernels()), settings)
+        compiled = timed(_compile, work, workers, advance)
+    names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))
+    model = timed(_assemble, name, names, parts, compiled, settings)
+    return replace(model, forms=forms)
 
 
 def _assemble(
     name: str,
     output_names: Sequence[str],
-    parts: _Parts,
+    parts: Parts,
     compiled: _Compiled,
     settings: CompileSettings,
 ) -> CompiledModel:
     """The steps on values whose slots and memory are planned, and the entry that calls them."""
     graph, options = parts.graph, settings.options
-    dims = dimension_names(graph.params)
-    plan = place_values(graph, parts.units, parts.results, parts.views, dims)
-    steps = [_step(unit, code, plan, dims) for unit, code in zip(parts.units, compiled.functions, strict=True)]
-    entry = compile_entry(symbol_name(f"{name}_run"), [s.call for s in steps], settings.target, options)
+    names = with_born_names(dimension_names(graph.params), graph)
+    plan = timed(place_values, graph, parts.ordered, parts.results, parts.views, names)
+    control = ControlCompiler(dict(zip(parts.kernels(), compiled.functions, strict=True)), settings)
+    functions = (control.function_of(unit, parts) for unit in units_of(parts.ordered))
+    body = _body(graph, plan, functions, names)
+    entry = timed(compile_entry, symbol_name(f"{name}_run"), body, plan.layout, settings.target, options)
     return CompiledModel(
         name=name,
         target=settings.target,
-        dims=tuple(dims.values()),
-        derived=plan.derived,
-        least=least_extents(graph, dims),
-        extents=checked_extents(graph, dims),
-        inputs=tuple(tensor_spec(p.name, with_batch_size(p.type, graph), dims) for p in graph.params),
+        dims=plan.layout.dims,
+        inputs=tuple(tensor_spec(p.name, with_batch_size(p.type, graph), names) for p in graph.params),
         outputs=tuple(
-            tensor_spec(name, with_batch_size(type_of(value), graph), dims)
+            tensor_spec(name, with_batch_size(type_of(value), graph), names)
             for name, value in zip(output_names, parts.results, strict=True)
         ),
         constants=plan.constants,
-        intermediates=plan.intermediates,
-        slices=plan.slices,
-        steps=tuple(steps),
+        body=body,
         entry=entry.entry,
         entry_object=entry.object,
         entry_llvm_ir=entry.llvm_ir,
         alternatives=compiled.alternatives,
         precision=options.precision,
         arithmetic=arithmetic_of(options.precision, options.arithmetic),
+        inner=tuple(control.inner.values()),
+    )
+
+
+def _body(
+    graph: Function, plan: Placement, functions: Iterator[CompiledFunction], names: Mapping[Symbol, str]
+) -> RunBlock:
+    """The stages, each with what it checks; ``functions`` are those of the units, in order."""
+    least: dict[int, list[Least]] = {}
+    for each in least_extents(graph, names):
+        least.setdefault(plan.stage_of([each.dim]), []).append(each)
+    checked: dict[int, list[Extent]] = {}
+    for extent in checked_extents(graph, names):
+        checked.setdefault(plan.stage_of(dimensions_in(extent)), []).append(extent)
+    return RunBlock(
+        tuple(
+            RunStage(
+                births=tuple(stage.born),
+                least=tuple(least.get(number, ())),
+                extents=tuple(checked.get(number, ())),
+                derived=tuple(stage.derived),
+                intermediates=tuple(stage.intermediates),
+                slices=tuple(stage.slices),
+                outputs=tuple(stage.outputs),
+                items=tuple(_step(unit, next(functions), plan, names) for unit in stage.units),
+            )
+            for number, stage in enumerate(plan.stages)
+        )
     )
 
 

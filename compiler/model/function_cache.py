@@ -15,7 +15,7 @@ from ...artifact.cache import DiskCache, disk_cache
 from ...artifact.cache_entry import About
 from ...artifact.cache_key import cache_key, compiler_version
 from ...artifact.extents import evaluate
-from ...artifact.model import CompiledFunction
+from ...artifact.function import CompiledFunction
 from ...base.errors import ModelError
 from ...base.target import Target
 from ...codegen.object_check import check_object

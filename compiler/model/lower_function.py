@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ... import te
 from ...artifact.choice import Choice
 from ...base.errors import ScheduleError, SelectionError
+from ...base.timing import timed
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var, tensor_of
 from ...graph.types import TensorType, leaf_types, leaves_of_field
 from ...graph.visit import post_order
@@ -88,8 +89,8 @@ def lower_function(function: Function, settings: CompileSettings, symbol: str) -
     Where that depends on symbolic dimensions, the function holds a nest for each implementation that may be chosen, and
     a choice for each; the operations are those of the last, which serves all shapes.
     """
-    made = schedule_function(function, settings)
-    nest = lower_variants(made.variants, symbol, settings.target, _known_size(function))
+    made = timed(schedule_function, function, settings)
+    nest = timed(lower_variants, made.variants, symbol, settings.target, _known_size(function))
     return LoweredFunction(nest, made.choices, made.operations, tuple(variant.schedule for variant in made.variants))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ...artifact.choice import CandidateReport, Choice
 from ...artifact.extents import extent_of
-from ...artifact.model import CompiledFunction, OpCall, TensorSpec
+from ...artifact.function import CompiledFunction, OpCall, TensorSpec
 from ...artifact.records.workload import canonical_json
 from ...base.errors import ModelError
 from ...graph.node import Call, Function, Node, Tuple, TupleGet

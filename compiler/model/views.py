@@ -8,7 +8,7 @@ holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...graph.node import Call
@@ -16,11 +16,11 @@ from ...ir.constants import ZERO
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
-from ...ir.visit import substitute
+from ...ir.visit import free_vars, substitute
 from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult
 from ...ops.definition.registry import op_of
 from ..symbols import symbols_of
-from .units import Unit, Value, copy_of, type_of
+from .units import BirthUnit, Ordered, Unit, Value, copy_of, type_of, units_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,22 +31,38 @@ class View:
     begin: Expr
 
 
-def find_views(units: Sequence[Unit], results: Sequence[Value]) -> tuple[list[Unit], dict[Value, View]]:
+def find_views(units: Sequence[Ordered], results: Sequence[Value]) -> tuple[list[Ordered], dict[Value, View]]:
     """The units that are left to run, and the values that lie in others, which have memory of their own."""
-    finder = _Finder({value for unit in units for value in unit.outputs}.difference(results))
+    finder = _Finder({value for unit in units_of(units) for value in unit.outputs}.difference(results))
     left = [unit for given in units for unit in finder.enter(given)]
     return left, {value: finder.resolved(value) for value in finder.views}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Finder:
-    """``free`` are the values whose place is ours to choose. Mutable: filled in the order of the units."""
+    """``free`` are the values whose place is ours to choose. Extents are born one after the other: ``births`` counts
+    those so far, ``born`` says when each symbol was, and ``written`` when memory had to be there. Mutable: filled in
+    the order of the units."""
 
     free: set[Value]
     views: dict[Value, View] = field(default_factory=dict)
+    births: int = 0
+    born: dict[Expr, int] = field(default_factory=dict)
+    written: dict[Value, int] = field(default_factory=dict)
 
-    def enter(self, unit: Unit) -> list[Unit]:
+    def enter(self, unit: Ordered) -> list[Ordered]:
         """The units to run in place of one."""
+        if isinstance(unit, BirthUnit):
+            self.births += 1
+            self.born |= dict.fromkeys(unit.symbols, self.births)
+            self.views[unit.witness] = View(unit.values, ZERO)
+            return [unit]
+        left = self._enter(unit)
+        for value in (value for made in left for value in made.outputs):
+            self.written.setdefault(self.resolved(value).base, self.births)
+        return [*left]
+
+    def _enter(self, unit: Unit) -> list[Unit]:
         value = unit.outputs[0]
         found = _view_of(unit) if value in self.free else None
         match found:
@@ -62,7 +78,9 @@ class _Finder:
     def _put(self, part: Value, place: View) -> list[Unit]:
         """Have a value written at a place; where it has a place already, by a copy."""
         if self._may_move(part, place.base):
-            self.views[self.resolved(part).base] = place
+            moved = self.resolved(part).base
+            self.views[moved] = place
+            self.written[place.base] = min(self.written.pop(moved), self.written.get(place.base, self.births))
             return []
         copy = copy_of(part)
         self.views[copy.outputs[0]] = place
@@ -72,7 +90,13 @@ class _Finder:
         """Whether the memory that a value lies in holds nothing else, and may be part of another's."""
         at = self.resolved(part)
         alone = at.begin is ZERO and _size(at.base) is _size(part)
-        return alone and at.base in self.free and at.base != whole
+        if not alone or at.base not in self.free or at.base == whole:
+            return False
+        return self._known_since(type_of(whole).shape) <= self.written[at.base]
+
+    def _known_since(self, extents: Iterable[Expr]) -> int:
+        """How many births it takes until extents are known."""
+        return max((self.born.get(symbol, 0) for e in extents for symbol in free_vars(e)), default=0)
 
     def resolved(self, value: Value) -> View:
         """Where a value lies, in one that has memory of its own."""

@@ -16,12 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
-from ...artifact.model import CompiledFunction
+from ...artifact.function import CompiledFunction
 from ...base.child_python import python_command
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
+from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
 from ...base.memory import is_memory_limited, memory_errors
+from ...base.timing import CompileTiming, TimedStage, add_part
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
 from ..selection.workload import workloads_of
@@ -35,8 +37,6 @@ LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
 _CALLS_A_WORKER = 25
 """So many calls of a graph are worth a process that may turn out not to be needed."""
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""Programs have no cycles, and many nodes: to look for cycles as often as Python does takes a tenth of the time."""
 _NO_MEMORY = 77
 """The exit status of a process that has no memory to start in."""
 _PROGRAM = """{quiet}
@@ -125,7 +125,7 @@ def compile_all(work: Mapping[str, Job], workers: Workers, progress: Progress) -
         done.update(_compile_in_workers(missing, workers.start(len(missing)), progress))
     else:
         for key, job in missing.items():
-            done[key] = compile_function(key, job.function, job.settings)
+            done[key], _ = _timed_compilation(key, job)
             progress(job.function.name)
     kept = function_cache.info()
     counts = len(work) - len(missing), len(missing), kept.entries, kept.limit
@@ -140,21 +140,37 @@ def _compile_in_workers(
     for worker in workers:
         idle.put(worker)
 
-    def run(key: str) -> CompiledFunction:
+    def run(key: str) -> _Answer:
         worker, job = idle.get(), work[key]
         try:
-            made = worker.compile(key, job)
+            answer = worker.compile(key, job)
         finally:
             idle.put(worker)
-        if made is None:
-            made = compile_function(key, job.function, job.settings)
+        if answer is None:
+            answer = _timed_compilation(key, job)
         elif job.cached:
-            function_cache.put(key, made, job.settings.target)
+            function_cache.put(key, answer.made, job.settings.target)
         progress(job.function.name)
-        return made
+        return answer
 
     with ThreadPoolExecutor(len(workers)) as threads:
-        return dict(zip(work, threads.map(run, work), strict=True))
+        answers = dict(zip(work, threads.map(run, work), strict=True))
+    for answer in answers.values():
+        add_part(answer.timing)
+    return {key: answer.made for key, answer in answers.items()}
+
+
+class _Answer(NamedTuple):
+    """A compiled function, and what it took."""
+
+    made: CompiledFunction
+    timing: CompileTiming
+
+
+def _timed_compilation(key: str, job: Job) -> _Answer:
+    with TimedStage(job.function.name, "function") as stage:
+        made = compile_function(key, job.function, job.settings)
+    return _Answer(made, stage.timing)
 
 
 class _Worker:
@@ -167,7 +183,7 @@ class _Worker:
         self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._used = False
 
-    def compile(self, key: str, job: Job) -> CompiledFunction | None:
+    def compile(self, key: str, job: Job) -> _Answer | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -180,7 +196,7 @@ class _Worker:
             raise self._why_it_died(job.function.name) from error
         if isinstance(answer, BaseException):
             raise answer
-        assert answer is None or isinstance(answer, CompiledFunction)
+        assert answer is None or isinstance(answer, _Answer)
         return answer
 
     def _why_it_died(self, name: str) -> LoopwrightError:
@@ -207,7 +223,7 @@ class _Worker:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the pipe is closed."""
     gc.freeze()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     while True:
         try:
             request: bytes = pickle.load(requests)
@@ -217,7 +233,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         answers.flush()
 
 
-def _answer(request: bytes) -> CompiledFunction | Exception | None:
+def _answer(request: bytes) -> _Answer | Exception | None:
     """The function, or what prevents it; None where the caller's key shows that it would be compiled otherwise there:
     operators, strategies and targets may have been registered in the caller's process alone."""
     try:
@@ -228,7 +244,7 @@ def _answer(request: bytes) -> CompiledFunction | Exception | None:
         return None
     try:
         with memory_errors(f"compiling {job.function.name}"):
-            return compile_function(key, job.function, job.settings)
+            return _timed_compilation(key, job)
     except LoopwrightError as error:
         return error
     except Exception as error:  # whatever it is, the parent must hear of it

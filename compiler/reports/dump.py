@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from ...artifact.model import CompiledFunction, CompiledModel
+from ...artifact.function import CompiledFunction
+from ...artifact.model import CompiledModel
 from ...artifact.options import CodegenOptions
 from ...base.brief import BriefRepr
 from ...base.errors import MlirError, RuntimeArgumentError
@@ -20,7 +21,8 @@ from ...lowering.report import nest_text
 from ...lowering.schedule import Schedule
 from ..model.lower_function import lower_function, schedule_function
 from ..model.op_call import packed_choice
-from ..model.units import Unit, units_of
+from ..model.parts import take_apart
+from ..model.units import Unit
 from ..selection.choices import warn_of_refusals
 from ..settings import CompileSettings
 from .linalg import linalg_text
@@ -107,7 +109,7 @@ def _wanted(functions: Sequence[tuple[str, str, _Found]], wanted: str | None) ->
 def _units_named(graph: Function, wanted: str | None) -> list[tuple[str, str, Unit]]:
     """The fused functions of a graph, equal ones once: name, symbol, and the unit."""
     units: dict[str, Unit] = {}
-    for unit in units_of(graph)[0]:
+    for unit in take_apart(graph).kernels():
         units.setdefault(f"{unit.function.name}_{graph_hash(unit.function)[:12]}", unit)
     return _wanted([(unit.function.name, symbol, unit) for symbol, unit in units.items()], wanted)
 

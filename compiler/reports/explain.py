@@ -22,7 +22,8 @@ from ...graph.structural import graph_hash
 from ...graph.types import leaf_types
 from ..model.lower_function import schedule_function
 from ..model.op_call import packed_choice
-from ..model.units import Unit, units_of
+from ..model.parts import take_apart
+from ..model.units import Unit
 from ..passes.graph_passes import run_graph_passes
 from ..settings import CompileSettings
 
@@ -99,7 +100,7 @@ def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
     graph = run_graph_passes(function, settings, _zeros)
     alike: dict[str, list[Unit]] = {}
-    for unit in units_of(graph)[0]:
+    for unit in take_apart(graph).kernels():
         alike.setdefault(graph_hash(unit.function), []).append(unit)
     functions = []
     for units in alike.values():
@@ -136,6 +137,7 @@ def explain_model(model: CompiledModel) -> Explanation:
         steps[symbol] = steps.get(symbol, 0) + 1
         origin.setdefault(symbol, {}).update(dict.fromkeys(step.origin))
     functions = (
-        ExplainedFunction(f.name, steps[f.symbol], tuple(origin[f.symbol]), f.choices) for f in model.functions
+        ExplainedFunction(f.name, steps.get(f.symbol, 1), tuple(origin.get(f.symbol, ())), f.choices)
+        for f in model.functions
     )
     return Explanation(str(model.target), tuple(functions))

@@ -1,14 +1,18 @@
-"""ONNX's reductions. Axes were an attribute first, and became an input in version 18 (for ReduceSum in 13)."""
+"""ONNX's reductions. Axes were an attribute first, and became an input in version 18 (for ReduceSum in 13); only a run
+may know it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import NoneType
 
-from ...graph.node import Node
+from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import argreduce, reduce
-from ...ops.families.cumsum import cumsum
+from ...ops.families.cumsum import cumprod, cumsum
+from ...ops.families.topk import topk
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
+from . import run_time_axes
 
 Reduction = Callable[[Node, Sequence[int] | None, bool], Node]
 
@@ -19,7 +23,9 @@ def _by_attribute(make: Reduction) -> Callable[[OnnxNode], Node]:
 
 def _by_input(make: Reduction) -> Callable[[OnnxNode], Node]:
     def convert(node: OnnxNode) -> Node:
-        axes = node.constant_ints(1, "axes") or None
+        if not isinstance(node.get(1), (Constant, NoneType)) and tensor_of(node[1]).static_shape != (0,):
+            return run_time_axes.reduced(node, make)
+        axes = node.constant_ints(1, "axes") or None if isinstance(node.get(1), Constant) else None
         if axes is None and node.flag("noop_with_empty_axes"):
             axes = ()
         return make(node[0], axes, node.flag("keepdims", True))
@@ -58,5 +64,26 @@ def _argmin(node: OnnxNode) -> Node:
 
 @converter("CumSum", 11, 14)
 def _cumsum(node: OnnxNode) -> Node:
+    if not isinstance(node[1], Constant):
+        return run_time_axes.summed_up(node)
     axis = node.constant_int(1, "axis")
     return cumsum(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))
+
+
+@converter("CumProd", 26)
+def _cumprod(node: OnnxNode) -> Node:
+    axis = node.constant_int(1, "axis")
+    return cumprod(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))
+
+
+@converter("TopK", 1)
+def _topk_1(node: OnnxNode) -> Sequence[Node]:
+    """The number is an attribute, and the largest are looked for."""
+    return topk(node[0], node.integer("k"), node.integer("axis", -1))
+
+
+@converter("TopK", 10, 11, 24)
+def _topk(node: OnnxNode) -> Sequence[Node]:
+    """They come in order whatever ``sorted`` says, which then allows any."""
+    (k,) = node.required_constant(1, "k")
+    return topk(node[0], k, node.integer("axis", -1), node.flag("largest", True))

@@ -23,7 +23,6 @@ from ...base.paths import as_path
 from ...base.target import Target
 from ...codegen.abi import PARALLEL_FOR
 from ...codegen.compile import CompiledCode
-from ...codegen.export.arena import plan_arena
 from ...codegen.export.functions import (
     CREATE,
     DESTROY,
@@ -39,6 +38,7 @@ from ...codegen.export.interface import Interface, kernel_interface, model_inter
 from ...codegen.export.program import link_program
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string, target_machine
+from ...codegen.stage_memory import plan_stage
 from ...ir.stmt import PrimFunc
 from ..threads.thread_pool import has_threads, serial_pool_ir, thread_pool_ir
 from .linker import link_shared
@@ -72,6 +72,11 @@ def export_model(
     _check_kind(kind)
     if packed := [function.name for function in model.functions if function.is_packed]:
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
+    if model.is_staged:
+        raise ModelError(
+            f"{model.name} computes extents while it runs, as {_late(model)}: exports are of models whose extents all "
+            "follow from the shapes of the inputs"
+        )
     interface = model_interface(model, name)
     target = model.target
     _check_target(target)
@@ -94,7 +99,7 @@ def export_model(
     } | ({VERIFY: f"{interface.name}_verify"} if beside else {})
     program = link_program(_whole(parts, target), {model.entry: ENTRY}, exported, target, kind == "llvm")
     file = f"{interface.name}.weights" if beside else None
-    size = plan_arena(model).size
+    size = plan_stage(model.first_stage).size
     header = model_header(interface, target, file, size if isinstance(size, int) else None)
     return _write(Path(folder), interface, header, program, kind, target, image, beside, list(nests.values()))
 
@@ -121,6 +126,11 @@ def export_kernel(
     return _write(
         Path(folder), interface, header, program, kind, code.target, weights_image(()), False, [nest] if nest else []
     )
+
+
+def _late(model: CompiledModel) -> str:
+    """A number that becomes an extent, in words."""
+    return str(model.body.stages[1].births[0])
 
 
 def _nest(text: str, folder: str | os.PathLike[str], name: str) -> NestSource:

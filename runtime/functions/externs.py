@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...artifact.model import CompiledFunction, CompiledModel
+from ...artifact.function import CompiledFunction
+from ...artifact.model import CompiledModel
 from ...base.errors import LoopwrightError, TargetError
 from ..arrays import Array
 from .host_call import HostCall
@@ -31,7 +32,7 @@ def find_externs(model: CompiledModel) -> Externs:
     nodes = {step.function.symbol: step.origin for step in reversed(model.steps)}
     for function in model.functions:
         if function.is_packed:
-            found = _find(model, function, nodes[function.symbol])
+            found = _find(model, function, nodes.get(function.symbol, ()))
             if isinstance(found, NATIVE):
                 natives[function.symbol] = ctypes.cast(cast(Any, found), ctypes.c_void_p).value or 0
             else:

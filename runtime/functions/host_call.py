@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...artifact.extents import evaluate
-from ...artifact.model import CompiledFunction, OpCall, TensorSpec
+from ...artifact.function import CompiledFunction, OpCall, TensorSpec
 from ..arrays import Array
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

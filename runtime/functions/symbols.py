@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ...artifact.model import CompiledFunction, CompiledModel
+from ...artifact.function import CompiledFunction
+from ...artifact.model import CompiledModel
 from ...base.errors import LoopwrightError, TargetError
 from ...ir.extern import ExternFunction
 from ..threads.fork_lock import ForkLock

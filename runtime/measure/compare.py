@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...artifact.block import ModelStep, StepResult
 from ...artifact.extents import evaluate
-from ...artifact.model import CompiledModel, ModelStep, StepResult
+from ...artifact.model import CompiledModel
 from ...base.brief import BriefRepr, one_line
 from ...base.errors import ModelError
 from ...base.quantities import count_text, error_text
@@ -94,7 +95,6 @@ class SteppedRun:
     dimensions that are the entry's arguments."""
 
     model: CompiledModel
-    dims: Mapping[str, int]
     calls: Sequence[Callable[[], None]]
     slots: Sequence[int]
 
@@ -142,7 +142,8 @@ def collect_steps(steps: SteppedRun) -> dict[str, Array]:
 
 def _read(result: StepResult, steps: SteppedRun) -> Array:
     """A copy of a value, in the layout of the imported model."""
-    held, shape = (tuple(evaluate(e, steps.dims) for e in extents) for extents in (result.held, result.shape))
+    dims = steps.model.dims_in(steps.slots)
+    held, shape = (tuple(evaluate(e, dims) for e in extents) for extents in (result.held, result.shape))
     kind = result.dtype.to_numpy()
     if 0 in shape:
         return np.empty(shape, kind)

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...artifact.block import ModelStep
 from ...artifact.extents import evaluate
 from ...artifact.machine_rates import MachineRates
-from ...artifact.model import CompiledModel, ModelStep
+from ...artifact.model import CompiledModel
 from .measure_rates import measure_rates
 from .profile import Profile, StepProfile
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...artifact.extents import evaluate
-from ...artifact.model import CompiledFunction, CompiledModel, OpCall, TensorSpec
+from ...artifact.function import CompiledFunction, OpCall, TensorSpec
+from ...artifact.model import CompiledModel
 from ...base.errors import KernelError, RuntimeArgumentError, TargetError
 from ...codegen.jit import LoadedCode
 from ..arrays import addresses_of

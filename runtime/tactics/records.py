@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...artifact.extents import evaluate
-from ...artifact.model import OpCall
+from ...artifact.function import OpCall
 from ...artifact.records.record import Record, own_versions
 from ...artifact.records.record_file import append_records, read_records
 from ...artifact.records.workload import TargetKey, TensorKey, Workload

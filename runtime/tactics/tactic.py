@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...artifact.model import TensorSpec
+from ...artifact.function import TensorSpec
 from ...base.brief import listed
 from ...base.errors import LoopwrightError
 from ...base.op_names import check_op_name

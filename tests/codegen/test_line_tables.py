@@ -11,7 +11,7 @@ from loopwright.codegen.compile import compile_module
 from loopwright.codegen.marked_text import read_assembly_lines
 from loopwright.codegen.profiling.elf import ElfObject
 from loopwright.compiler.model.lower_function import lower_function
-from loopwright.compiler.model.units import units_of
+from loopwright.compiler.model.units import in_order
 from loopwright.compiler.settings import CompileSettings
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.lowering.pipeline import lower
@@ -101,7 +101,7 @@ def test_elsewhere_the_instructions_are_the_same_but_for_their_order_where_funct
 def test_machine_code_of_operators_is_the_same_byte_for_byte(function):
     for spec in ("x86-64", "x86-64-v4"):
         target = lw.resolve_target(spec)
-        for unit in units_of(function)[0]:
+        for unit in in_order(function)[0]:
             assert_same_code(
                 outline_parallel(lower_function(unit.function, CompileSettings(target), "main").func), target
             )

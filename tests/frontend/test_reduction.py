@@ -45,6 +45,11 @@ def cases_of(op):
     ]
 
 
+def best(x, k, axis, largest):
+    places = np.take(np.argsort(-x if largest else x, axis, kind="stable"), np.arange(k), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
 CASES = [
     *(c for op in VERSIONS for c in cases_of(op)),
     case("ReduceSum", (13,), integers(3, 4), ints(1), const=(1,), label="int"),
@@ -57,6 +62,13 @@ CASES = [
     )),
     case("CumSum", (11, 14), X, np.array(1), const=(1,)),
     case("CumSum", (11, 14), X, np.array(-1), const=(1,), exclusive=1, reverse=1, label="reverse"),
+    case("TopK", (1,), X, k=2, outputs=2, expected=lambda x: best(x, 2, -1, True)),
+    case("TopK", (10, 11, 24), X, np.array([2]), const=(1,), outputs=2, axis=1,
+         expected=lambda x, _: best(x, 2, 1, True)),
+    case("TopK", (11, 24), X, np.array([3]), const=(1,), outputs=2, largest=0, sorted=0, label="smallest",
+         expected=lambda x, _: best(x, 3, -1, False)),
+    case("CumProd", (26,), X, np.array(1), const=(1,)),
+    case("CumProd", (26,), X, np.array(-1), const=(1,), exclusive=1, reverse=1, label="reverse"),
     case("CumSum", (14,), integers(3, 4), np.array(0), const=(1,), exclusive=1, label="int"),
 ]  # fmt: skip
 

@@ -195,7 +195,8 @@ def test_code_that_is_no_object_file_is_refused_though_its_digest_is_right(libra
         "another machine's": code[:0x12] + (183).to_bytes(2, "little") + code[0x14:],
         "another's": library.model.entry_object,
     }[damage]
-    steps = tuple(replace(step, function=replace(step.function, object=forged)) for step in library.model.steps)
-    lw.Library(replace(library.model, steps=steps)).save(tmp_path / "forged.lwlib")
+    functions = {function.symbol: replace(function, object=forged) for function in library.functions}
+    body = library.model.body.with_functions(functions)
+    lw.Library(replace(library.model, body=body)).save(tmp_path / "forged.lwlib")
     with pytest.raises(lw.ModelError, match=r"forged\.lwlib is damaged: the code of \w+ "):
         lw.load(tmp_path / "forged.lwlib")

@@ -1,19 +1,18 @@
-"""Arenas of exports whose dimensions runs choose: formulas that machine code computes, and places that do not meet."""
+"""Memory whose size runs choose: formulas that machine code computes, and places that do not meet."""
 
 import ctypes
 import random
-from types import SimpleNamespace
 
 from llvmlite import ir as llvm_ir
 
+from loopwright.artifact.block import Intermediate, RunStage
 from loopwright.artifact.extents import Formula, evaluate
-from loopwright.artifact.model import Intermediate, Slice
 from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen.compile import compile_text
-from loopwright.codegen.export.arena import plan_arena
-from loopwright.codegen.export.formulas import FormulaEmitter
+from loopwright.codegen.formulas import FormulaEmitter
 from loopwright.codegen.host import host_target
 from loopwright.codegen.jit import load
+from loopwright.codegen.stage_memory import plan_stage
 from loopwright.codegen.types import I32, I64, PTR
 
 NAMES = ("n", "m")
@@ -73,16 +72,14 @@ def test_values_that_live_together_do_not_share_a_place():
     rng = random.Random(3)
     for _ in range(30):
         values = []
-        for _ in range(rng.randrange(1, 12)):
+        for slot in range(rng.randrange(1, 12)):
             first = rng.randrange(10)
             size = rng.choice([0, 12, 4096, "n", Formula("*", "n", 4), Formula("+", "m", "n")])
-            values.append(Intermediate(size, first, rng.randrange(first, 10)))
-        model = SimpleNamespace(dims=NAMES, intermediates=tuple(values), slices=(Slice(0, "n"),))
-        plan = plan_arena(model)
+            values.append(Intermediate(slot, size, first, rng.randrange(first, 10)))
+        plan = plan_stage(RunStage((), (), (), (), tuple(values), (), (), ()))
         for dims in ({"n": 1, "m": 1}, {"n": 640, "m": 3}, {"n": 5, "m": 100_000}):
-            begins = [evaluate(offset, dims) for offset in plan.offsets]
+            begins = [evaluate(plan.offsets[value.slot], dims) for value in values]
             sizes = [evaluate(value.size, dims) for value in values]
-            assert begins.pop() == begins[0] + dims["n"]
             assert evaluate(plan.size, dims) >= max(map(sum, zip(begins, sizes, strict=True)))
             for i, a in enumerate(values):
                 for j, b in enumerate(values[:i]):

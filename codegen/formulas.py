@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from llvmlite import ir as llvm_ir
 
-from ...artifact.extents import Extent, Formula
-from ..lanes import external
-from ..types import I1, I64
+from ..artifact.extents import Extent, Formula
+from .lanes import external
+from .types import I1, I64
 
 _OVERFLOWING = {"+": "sadd", "-": "ssub", "*": "smul"}
 
@@ -20,6 +20,10 @@ class FormulaEmitter:
         self._builder = builder
         self._known: dict[Extent, llvm_ir.Value] = {name: dims[name] for name in dims}
         self.wrong: llvm_ir.Value = llvm_ir.Constant(I1, 0)
+
+    def name(self, dim: str, value: llvm_ir.Value) -> None:
+        """Give a dimension its value from here on."""
+        self._known[dim] = value
 
     def value(self, extent: Extent) -> llvm_ir.Value:
         if isinstance(extent, int):

@@ -1,4 +1,4 @@
-"""Where intermediates of an exported model lie in its arena: numbers, or formulas over its symbolic dimensions.
+"""Where values lie in memory that is had as a whole, planned before their sizes are numbers: offsets are formulas.
 
 ``memory_plan.py`` needs the sizes to plan with. Where these are formulas, values that never live together share a
 place in order of their first steps, each place as large as the largest of its values.
@@ -6,37 +6,40 @@ place in order of their first steps, each place as large as the largest of its v
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...artifact.extents import Extent, Formula
-from ...artifact.model import CompiledModel, Intermediate
-from ...base.aligned import ARENA_ALIGNMENT
+from ..base.aligned import ARENA_ALIGNMENT
+from .extents import Extent, Formula
+from .memory_plan import Lifetime, plan_memory
 
 
 @dataclass(frozen=True, slots=True)
-class ArenaPlan:
-    """Offsets of the intermediates, then of the slices, and the size of the arena, all in bytes."""
+class SizedLife:
+    """The size of a value in bytes, and the steps during which it is needed, both ends counted."""
 
-    offsets: tuple[Extent, ...]
     size: Extent
+    first: int
+    last: int
 
 
-def plan_arena(model: CompiledModel) -> ArenaPlan:
-    if not model.dims:
-        return ArenaPlan(*model.arena({}))
-    places = _places(model.intermediates)
+def plan_offsets(values: Sequence[SizedLife]) -> tuple[tuple[Extent, ...], Extent]:
+    """The offset of each value in bytes, a multiple of 64, and the bytes of all together; numbers if all sizes are."""
+    known = {n: Lifetime(v.size, v.first, v.last) for n, v in enumerate(values) if isinstance(v.size, int)}
+    if len(known) == len(values):
+        offsets, size = plan_memory(known)
+        return tuple(offsets[number] for number in known), size
+    places = _places(values)
     begins: list[Extent] = []
     end: Extent = 0
     for number in range(len(set(places))):
         begins.append(end)
-        sizes = [value.size for value, place in zip(model.intermediates, places, strict=True) if place == number]
-        end = _plus(end, _lines(_largest(sizes)))
-    offsets = [begins[place] for place in places]
-    slices = [_plus(offsets[part.base], part.begin) for part in model.slices]
-    return ArenaPlan((*offsets, *slices), end)
+        sizes = [value.size for value, place in zip(values, places, strict=True) if place == number]
+        end = plus(end, whole_lines(largest(sizes)))
+    return tuple(begins[place] for place in places), end
 
 
-def _places(values: tuple[Intermediate, ...]) -> list[int]:
+def _places(values: Sequence[SizedLife]) -> list[int]:
     """The number of a place for each value, the lowest that is free when it is written: as few places as possible."""
     free_from: list[int] = []
     found = [0] * len(values)
@@ -48,7 +51,9 @@ def _places(values: tuple[Intermediate, ...]) -> list[int]:
     return found
 
 
-def _largest(sizes: list[Extent]) -> Extent:
+def largest(sizes: Iterable[Extent]) -> Extent:
+    """The largest of sizes that are 0 or more."""
+    sizes = list(sizes)
     number = max((size for size in sizes if isinstance(size, int)), default=0)
     result: Extent = number
     for size in dict.fromkeys(sizes):
@@ -57,14 +62,15 @@ def _largest(sizes: list[Extent]) -> Extent:
     return result
 
 
-def _lines(size: Extent) -> Extent:
-    """Whole cache lines, at least one."""
+def whole_lines(size: Extent) -> Extent:
+    """So many bytes in whole cache lines, at least one."""
     if isinstance(size, int):
         return -(-max(size, 1) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
     return Formula("*", Formula("+", Formula("//", size, ARENA_ALIGNMENT), 1), ARENA_ALIGNMENT)
 
 
-def _plus(left: Extent, right: Extent) -> Extent:
+def plus(left: Extent, right: Extent) -> Extent:
+    """The sum, a number if both are."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     return right if left == 0 else left if right == 0 else Formula("+", left, right)

@@ -1,0 +1,193 @@
+"""The beginning of a stage in a model's entry: numbers of the run become dimensions, what follows from them is checked,
+and memory is had for all that the stage writes.
+
+Memory stands in a table, whose address is in the frame, of 8-byte words:
+
+    grow, owner,                            i8* grow(owner, number, bytes): memory, or null where it is refused
+    (address, bytes) a stage,               its memory, which grows where it is too small
+    (address, bytes, mode) an output,       of those whose size a stage is the first to know
+
+An output's ``mode`` is 0 where its memory is given, and has to do; 1 where a new one is allocated at each run, for
+which ``grow`` grants the bytes; 2 where it is memory that grows. ``grow`` counts outputs behind the stages, and writes
+what there is then into the table.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import assert_never
+
+from llvmlite import ir as llvm_ir
+
+from ..artifact.block import Birth, BornDimension, BornOutput, FrameLayout, RunStage
+from ..artifact.extents import Extent
+from ..artifact.stage_refusals import (
+    MAX_EXTENT,
+    NegativeExtent,
+    NoExtent,
+    NoOutputMemory,
+    NoStageMemory,
+    TooManyBytes,
+    TooSmallExtent,
+    refusals_of,
+)
+from ..base.aligned import ARENA_ALIGNMENT
+from .formulas import FormulaEmitter
+from .lanes import external
+from .stage_memory import plan_stage
+from .types import I8, I32, I64, PTR, size_type
+
+
+class OutputMode(IntEnum):
+    """Whose memory an output is."""
+
+    GIVEN = 0
+    NEW = 1
+    KEPT = 2
+
+
+GROW_WORDS = 2
+STAGE_WORDS = 2
+OUTPUT_WORDS = 3
+
+
+def stage_word(number: int) -> int:
+    """The first word of a stage in the table of memory."""
+    return GROW_WORDS + STAGE_WORDS * number
+
+
+def output_word(stages: int, number: int) -> int:
+    """The first word of the output of that number among those of the table."""
+    return stage_word(stages) + OUTPUT_WORDS * number
+
+
+def table_words(stages: int, outputs: int) -> int:
+    """The words of a table of memory for so many stages and outputs."""
+    return output_word(stages, outputs)
+
+
+class StageEmitter:
+    """Emits at the builder's position, stage after stage, on the frame of the run. Mutable: knows the dimensions so
+    far."""
+
+    def __init__(self, builder: llvm_ir.IRBuilder, frame: llvm_ir.Value, layout: FrameLayout, stages: int) -> None:
+        self._builder, self._frame, self._layout, self._stages = builder, frame, layout, stages
+        self._outputs = 0
+        self._table = self._load(frame, layout.memory, PTR)
+        self._grow = self._load(self._table, 0, llvm_ir.FunctionType(PTR, [PTR, I64, I64]).as_pointer())
+        self._owner = self._load(self._table, 1, PTR)
+        dims = {name: self._load(frame, layout.first_dim + k) for k, name in enumerate(layout.dims)}
+        self._formulas = FormulaEmitter(builder, dims)
+
+    def begin(self, stage: RunStage, number: int, refused: int) -> None:
+        """Check what a stage asks for, and fill its slots; ``refused`` is the code of the stage, to which that of what
+        it refuses is added."""
+        for code, refusal in enumerate(refusals_of(stage), refused + 1):
+            match refusal:
+                case NoExtent(birth, dim):
+                    self._bear(birth, dim, code)
+                case TooSmallExtent(least):
+                    compared = "!=" if least.exactly else "<"
+                    found = self._formulas.value(least.dim)
+                    self._leave_if(self._builder.icmp_signed(compared, found, _number(least.number)), code)
+                case NegativeExtent(extent):
+                    self._leave_if(self._builder.icmp_signed("<", self._formulas.value(extent), _number(0)), code)
+                case TooManyBytes():
+                    self._check_sizes(stage, code)
+                case NoStageMemory():
+                    self._place(stage, number, code)
+                case NoOutputMemory(output):
+                    self._place_output(output, code)
+                case _:
+                    assert_never(refusal)
+
+    def _bear(self, birth: Birth, dim: BornDimension, code: int) -> None:
+        """A number becomes a dimension. It is in its slot before it is checked, so that errors can tell of it."""
+        number = self._load(self._load(self._frame, birth.values, PTR), birth.dims.index(dim))
+        self._store(self._frame, dim.slot, number)
+        self._leave_if(self._builder.icmp_unsigned(">", number, _number(MAX_EXTENT)), code)
+        self._formulas.name(dim.name, number)
+
+    def _check_sizes(self, stage: RunStage, code: int) -> None:
+        """Fill in what is derived from dimensions, and see to it that no number is out of bounds."""
+        for each in stage.derived:
+            self._store(self._frame, each.slot, self._formulas.value(each.value))
+        for size in (plan_stage(stage).size, *(output.size for output in stage.outputs)):
+            too_many = self._builder.icmp_signed(">", self._formulas.value(size), _number(MAX_EXTENT))
+            self._leave_if(too_many, code)
+        for part in stage.slices:
+            self._formulas.value(part.begin)
+        self._leave_if(self._formulas.wrong, code)
+
+    def _place(self, stage: RunStage, number: int, code: int) -> None:
+        """Have memory for a stage, and note where in it its values are."""
+        memory, word = plan_stage(stage), stage_word(number)
+        self._reserve(number, word, self._formulas.value(memory.size), code)
+        begin = self._load(self._table, word, PTR)
+        for value in stage.intermediates:
+            self._store(self._frame, value.slot, self._at(begin, memory.offsets[value.slot]))
+        for part in stage.slices:
+            base = self._load(self._frame, part.base, PTR)
+            self._store(self._frame, part.slot, self._at(base, part.begin))
+
+    def _place_output(self, output: BornOutput, code: int) -> None:
+        """Have memory for an output."""
+        builder, word = self._builder, output_word(self._stages, self._outputs)
+        size, mode = self._formulas.value(output.size), self._load(self._table, word + 2)
+        short = builder.icmp_signed(">", size, self._load(self._table, word + 1))
+        given = builder.icmp_signed("==", mode, _number(OutputMode.GIVEN))
+        self._leave_if(builder.and_(short, given), code)
+        self._reserve(self._stages + self._outputs, word, size, code)
+        slot = self._layout.output(output.number)
+        self._store(self._frame, slot, self._load(self._table, word, PTR))
+        with builder.if_then(builder.icmp_signed("==", mode, _number(OutputMode.NEW))):
+            made = self._allocate(size)
+            self._store(self._frame, slot, made)
+            self._leave_if(_is_null(builder, made), code)
+        self._outputs += 1
+
+    def _reserve(self, number: int, word: int, size: llvm_ir.Value, code: int) -> None:
+        """See to it that memory is as large as ``size``, which the table says of it from ``word`` on."""
+        builder = self._builder
+        short = builder.icmp_signed(">", size, self._load(self._table, word + 1))
+        with builder.if_then(short, likely=False):
+            grown = builder.call(self._grow, [self._owner, _number(number), size])
+            self._leave_if(_is_null(builder, grown), code)
+
+    def _allocate(self, size: llvm_ir.Value) -> llvm_ir.Value:
+        """New memory of whole cache lines, one at least."""
+        builder = self._builder
+        kind = size_type(builder.module)
+        lines = builder.add(builder.and_(size, _number(-ARENA_ALIGNMENT)), _number(ARENA_ALIGNMENT))
+        count = lines if kind == I64 else builder.trunc(lines, kind)
+        allocate = external(builder.module, "aligned_alloc", PTR, [kind, kind])
+        return builder.call(allocate, [llvm_ir.Constant(kind, ARENA_ALIGNMENT), count])
+
+    def _at(self, base: llvm_ir.Value, offset: Extent) -> llvm_ir.Value:
+        made = self._builder.gep(base, [self._formulas.value(offset)], source_etype=I8)
+        made.type = PTR
+        return made
+
+    def _load(self, words: llvm_ir.Value, number: int, kind: llvm_ir.Type = I64) -> llvm_ir.Value:
+        return self._builder.load(_word(self._builder, words, number), typ=kind)
+
+    def _store(self, words: llvm_ir.Value, number: int, value: llvm_ir.Value) -> None:
+        self._builder.store(value, _word(self._builder, words, number))
+
+    def _leave_if(self, condition: llvm_ir.Value, code: int) -> None:
+        with self._builder.if_then(condition, likely=False):
+            self._builder.ret(llvm_ir.Constant(I32, code))
+
+
+def _word(builder: llvm_ir.IRBuilder, words: llvm_ir.Value, number: int) -> llvm_ir.Value:
+    place = builder.gep(words, [_number(number)], inbounds=True, source_etype=I64)
+    place.type = PTR
+    return place
+
+
+def _number(value: int) -> llvm_ir.Constant:
+    return llvm_ir.Constant(I64, value)
+
+
+def _is_null(builder: llvm_ir.IRBuilder, pointer: llvm_ir.Value) -> llvm_ir.Value:
+    return builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None))

@@ -1,0 +1,138 @@
+"""A graph function taken apart: the functions to run, where values lie in others, and the same of each body.
+
+A unit that is control flow has one workspace, which is a value as any other to what is around it: the model, or the
+body that it is in. The values of its bodies lie in it, those of two branches at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...artifact.extents import Extent, expression_of
+from ...artifact.formula_plan import SizedLife, largest, plan_offsets, plus, whole_lines
+from ...base.dtype import UINT8
+from ...base.errors import InternalError, ModelError
+from ...base.timing import timed
+from ...codegen.control.code import HEAD_BYTES
+from ...graph.node import Call, Function, Var
+from ...graph.types import TensorType, leaf_types
+from ...graph.visit import bodies_of
+from ...ir.simplify import simplify
+from ...ops.families.loop import LoopAttrs
+from ..symbols import Symbol, symbols_of
+from .placement import Placement, byte_size, place_values
+from .units import BirthUnit, Ordered, Unit, Value, in_order, units_of
+from .views import View, find_views
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """A graph as what is run in order, what of it a run gives, and the values that lie in others. ``controls``
+    are the plans of the units that are control flow."""
+
+    graph: Function
+    ordered: Sequence[Ordered]
+    results: Sequence[Value]
+    views: Mapping[Value, View]
+    controls: Mapping[Unit, ControlPlan]
+
+    @property
+    def units(self) -> list[Unit]:
+        """The functions among what is run, in order."""
+        return list(units_of(self.ordered))
+
+    def kernels(self) -> Iterator[Unit]:
+        """The units that are compiled as kernels, those of bodies among them, in order."""
+        for unit in self.units:
+            if unit in self.controls:
+                for body in self.controls[unit].bodies:
+                    yield from body.parts.kernels()
+            else:
+                yield unit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyPlan:
+    """A body: its parts, the slots of its values, and the offsets of those in the workspace, by slot."""
+
+    parts: Parts
+    placement: Placement
+    offsets: Mapping[int, Extent]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlPlan:
+    """The bodies of a unit, and the bytes of its workspace; of a loop also the offsets of the second buffers of what is
+    carried. ``names`` are the dimensions that formulas are over."""
+
+    names: Mapping[Symbol, str]
+    bodies: tuple[BodyPlan, ...]
+    seconds: tuple[Extent, ...]
+    workspace: Extent
+
+
+def take_apart(graph: Function, unfused: Collection[str] = ()) -> Parts:
+    """The parts of a function that all passes have been over. Calls of the operators ``unfused`` are functions of their
+    own."""
+    ordered, results = timed(in_order, graph, unfused)
+    plans = {unit: _plan(unit.function, unfused) for unit in units_of(ordered) if bodies_of(unit.function.body)}
+    with_memory: dict[Ordered, Unit] = {unit: _with_workspace(unit, plan) for unit, plan in plans.items()}
+    left, views = timed(find_views, [with_memory.get(each, each) for each in ordered], results)
+    controls = {with_memory[unit]: plan for unit, plan in plans.items()}
+    return Parts(graph, left, results, views, controls)
+
+
+def _with_workspace(unit: Unit, plan: ControlPlan) -> Unit:
+    """The unit with its workspace as one more value that it writes."""
+    size = simplify(expression_of(plan.workspace, unit.symbols))
+    return replace(unit, outputs=(*unit.outputs, (Var("workspace", TensorType((size,), UINT8)), 0)))
+
+
+def _plan(function: Function, unfused: Collection[str]) -> ControlPlan:
+    """The plan of a closed function that is one call of control flow."""
+    names = {symbol: symbol.name for symbol in symbols_of(param.type for param in function.params)}
+    begin, seconds = _head(function, names)
+    bodies = []
+    ends = []
+    for body in bodies_of(function.body):
+        in_batch = replace(body, batch=function.batch, batch_size=function.batch_size)
+        plan, size = _plan_body(in_batch, begin, names, unfused)
+        bodies.append(plan)
+        ends.append(size)
+    return ControlPlan(names, tuple(bodies), seconds, plus(begin, largest(ends)))
+
+
+def _head(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, tuple[Extent, ...]]:
+    """Where the values of bodies begin, and the second buffers of what a loop carries, which come before these."""
+    call = function.body
+    if not isinstance(call, Call) or not isinstance(call.attrs, LoopAttrs):
+        return 0, ()
+    end: Extent = HEAD_BYTES
+    begins = []
+    for kind in leaf_types(call.type)[: call.attrs.carried]:
+        begins.append(end)
+        end = plus(end, whole_lines(byte_size(kind, names)))
+    return end, tuple(begins)
+
+
+def _plan_body(
+    body: Function, begin: Extent, names: Mapping[Symbol, str], unfused: Collection[str]
+) -> tuple[BodyPlan, Extent]:
+    """A body whose values lie in the workspace from an offset on, and how many bytes they take."""
+    parts = take_apart(body, unfused)
+    if born := next((each for each in parts.ordered if isinstance(each, BirthUnit) and each.symbols), None):
+        at = f" (node {', '.join(born.origin)})" if born.origin else ""
+        raise ModelError(
+            f"{born.birth.meaning}{at} is computed inside the body of a loop or branch: what becomes an extent there "
+            "has to follow from the shapes of the model's inputs, or to be computed before it"
+        )
+    placement = place_values(body, parts.ordered, parts.results, parts.views, names)
+    if placement.constants:
+        raise InternalError(f"{body.name} holds constants, which should be operands")
+    (stage,) = placement.stages
+    values = stage.intermediates
+    offsets, size = plan_offsets([SizedLife(value.size, value.first, value.last) for value in values])
+    begins = {value.slot: plus(begin, offset) for value, offset in zip(values, offsets, strict=True)}
+    slices = {part.slot: plus(begins[part.base], part.begin) for part in stage.slices}
+    return BodyPlan(parts, placement, begins | slices), size

@@ -1,0 +1,128 @@
+"""The memory of a model's stages: what its entry asks for while it runs, since nobody knows the sizes before.
+
+Mutable: belongs to one executor, whose runs come one after the other. ``codegen/stage_entry.py`` has the form of the
+table that it shares with the entry, which calls Python only where something is larger than in all runs before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..artifact.model import CompiledModel
+from ..base.aligned import ARENA_ALIGNMENT
+from ..base.errors import OutOfMemoryError
+from ..codegen.stage_entry import OutputMode, output_word, stage_word, table_words
+from .arrays import Array, address_of
+
+_GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_free = ctypes.CDLL(None).free
+_free.argtypes = [ctypes.c_void_p]
+_free.restype = None
+Claim: TypeAlias = Callable[[int], None]
+"""Asks for so many bytes for all stages and outputs, in the place of those they had."""
+
+
+class StageSegments:
+    """``table`` is the address of the table of memory. ``claim`` raises ``OutOfMemoryError`` where the model may not
+    take so much, which ``take_error`` then has."""
+
+    def __init__(self, model: CompiledModel, claim: Claim) -> None:
+        self._name = model.name
+        self._claim = claim
+        self._stages = len(model.body.stages)
+        self._outputs = [output.number for stage in model.body.stages for output in stage.outputs]
+        self._words = np.zeros(table_words(self._stages, len(self._outputs)), np.int64)
+        self._segments: dict[int, Array] = {}
+        self._error: BaseException | None = None
+        grow = weakref.WeakMethod(self._grow)  # the callback must not keep what keeps it
+
+        def called(owner: int, number: int, size: int) -> int | None:
+            method = grow()
+            return None if method is None else method(number, size)
+
+        self._callback = _GROW(called)
+        self._words[0] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.table = address_of(self._words)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that is held, whether a run is on or not."""
+        return sum(segment.nbytes for segment in self._segments.values())
+
+    def give(self, buffers: Sequence[Array | None]) -> None:
+        """Say where the outputs of the next run are to be, by the numbers of all outputs: None is for a new one."""
+        for place, number in enumerate(self._outputs):
+            word, buffer = output_word(self._stages, place), buffers[number]
+            if buffer is not None:
+                self._words[word : word + 3] = address_of(buffer), buffer.nbytes, OutputMode.GIVEN
+            elif self._words[word + 2] != OutputMode.NEW:
+                self._words[word : word + 3] = 0, 0, OutputMode.NEW
+
+    def take_error(self) -> BaseException | None:
+        """Why memory was refused last."""
+        error, self._error = self._error, None
+        return error
+
+    def _grow(self, number: int, size: int) -> int | None:
+        try:
+            return self._grown(number, size)
+        except BaseException as error:  # none may cross native code: it is raised behind it
+            self._error = error
+            return None
+
+    def _grown(self, number: int, size: int) -> int:
+        """The address of memory for a stage; 1 for an output, whose memory the entry allocates when it is granted."""
+        if number >= self._stages:
+            word = output_word(self._stages, number - self._stages)
+            self._claim(self.claimed - int(self._words[word + 1]) + size)
+            self._words[word + 1] = size
+            return 1
+        word = stage_word(number)
+        self._words[word : word + 2] = 0
+        self._segments.pop(number, None)
+        self._claim(self.claimed + size + ARENA_ALIGNMENT)
+        try:
+            self._segments[number] = segment = np.empty(size + ARENA_ALIGNMENT, np.uint8)
+        except MemoryError:
+            raise OutOfMemoryError(f"{self._name}: there is no memory for {size} bytes of intermediates") from None
+        begin = -(-address_of(segment) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        self._words[word : word + 2] = begin, size
+        return begin
+
+    @property
+    def claimed(self) -> int:
+        """The bytes of stages, and those that outputs may have."""
+        words = (output_word(self._stages, place) for place in range(len(self._outputs)))
+        granted = sum(int(self._words[w + 1]) for w in words if self._words[w + 2] == OutputMode.NEW)
+        return self.nbytes + granted
+
+
+class _Owned:
+    """Memory of C, which goes when nobody has an array of it."""
+
+    __slots__ = ("__array_interface__", "_address", "_free")
+
+    def __init__(self, address: int, size: int) -> None:
+        self._address, self._free = address, _free
+        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+
+    def __del__(self) -> None:
+        self._free(self._address)
+
+
+def owned_array(address: int, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
+    """The array at an address that ``aligned_alloc`` gave, which it frees in the end."""
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    memory: Array = np.asarray(_Owned(address, size))
+    return memory.view(kind).reshape(shape)
+
+
+def release(addresses: Sequence[int]) -> None:
+    """Free memory of outputs that nobody gets."""
+    for address in addresses:
+        _free(address)

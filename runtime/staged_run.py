@@ -1,0 +1,83 @@
+"""Runs of models some extents of which are known only when a part has run: on a frame of their own, with the outputs
+that the entry allocates.
+
+Mutable: the frame. It belongs to one executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from ..artifact.extents import evaluate
+from ..artifact.model import CompiledModel
+from .arrays import Array, address_of, addresses_of
+from .loaded_model import LoadedModel
+from .stage_memory import Claim, StageSegments, owned_array, release
+
+Entry: TypeAlias = Callable[[bytes, int], int]
+
+
+class StagedRun:
+    """``run`` gives all outputs, those that stages allocate among them."""
+
+    def __init__(self, loaded: LoadedModel, claim: Claim) -> None:
+        self._loaded = loaded
+        self._model = model = loaded.model
+        self._segments = StageSegments(model, claim)
+        self._frame = np.zeros(model.frame_slots, np.int64)
+        self._born = [output.number for stage in model.body.stages for output in stage.outputs]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that is held, whether a run is on or not."""
+        return self._segments.nbytes
+
+    @property
+    def claimed(self) -> int:
+        """The bytes that its memory and new outputs may take by now."""
+        return self._segments.claimed
+
+    @property
+    def slots(self) -> list[int]:
+        """The frame as the last run has left it."""
+        frame: list[int] = self._frame.tolist()
+        return frame
+
+    def lay_out(self, dims: Sequence[int]) -> None:
+        """Set what does not change between runs on these dimensions."""
+        layout = self._model.layout
+        fixed = (*self._loaded.constant_addresses, *dims, self._segments.table)
+        self._frame[layout.tensors : layout.first_local] = fixed
+
+    def run(
+        self, entry: Entry, context: bytes, inputs: Sequence[Array], buffers: Sequence[Array | None]
+    ) -> list[Array]:
+        """``buffers`` are those of the outputs, None for one to be allocated. One for an output whose size only the run
+        knows may be larger: what comes back is a part of it."""
+        layout, frame = self._model.layout, self._frame
+        frame[: layout.inputs] = addresses_of(inputs)
+        frame[layout.inputs : layout.tensors] = [0 if buffer is None else address_of(buffer) for buffer in buffers]
+        self._segments.give(buffers)
+        if code := entry(context, address_of(frame)):
+            release([int(frame[layout.output(k)]) for k in self._born if buffers[k] is None])
+            self._loaded.fail(code, self.slots, self._segments.take_error())
+        return self._results(self._model, buffers)
+
+    def _results(self, model: CompiledModel, buffers: Sequence[Array | None]) -> list[Array]:
+        dims = model.dims_in(self.slots)
+        results: list[Array] = []
+        for number, (spec, buffer) in enumerate(zip(model.outputs, buffers, strict=True)):
+            if buffer is not None and number not in self._born:
+                results.append(buffer)
+                continue
+            shape = tuple(evaluate(extent, dims) for extent in spec.shape)
+            if buffer is None:
+                address = int(self._frame[model.layout.output(number)])
+                results.append(owned_array(address, shape, spec.dtype.to_numpy()))
+            else:
+                results.append(buffer.reshape(-1)[: prod(shape)].reshape(shape))
+        return results

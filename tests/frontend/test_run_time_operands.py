@@ -1,0 +1,225 @@
+"""Operands that only a run knows: shapes, indices, widths, counts and axes that are inputs of the model."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import loopwright as lw
+
+KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+rng = np.random.default_rng(11)
+
+
+def model_of(op, inputs, opset=21, outputs=1, open_axes=(), **attributes):
+    """A model of one node, each of whose inputs is fed; ``open_axes`` of the first one have no extents."""
+    names = [f"i{k}" for k in range(len(inputs))]
+    node = helper.make_node(op, names, [f"y{k}" for k in range(outputs)], name="the_node", **attributes)
+    shapes = [list(array.shape) for array in inputs]
+    for axis in open_axes:
+        shapes[0][axis] = f"n{axis}"
+    given = [
+        helper.make_tensor_value_info(name, KINDS[array.dtype.name], shape)
+        for name, array, shape in zip(names, inputs, shapes, strict=True)
+    ]
+    made = [helper.make_tensor_value_info(f"y{k}", TensorProto.UNDEFINED, None) for k in range(outputs)]
+    graph = helper.make_graph([node], "operands", given, made)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def check(op, settings, **options):
+    """One compilation for all settings of the operands, against onnx's reference evaluator."""
+    settings = [[np.asarray(array) for array in arrays] for arrays in settings]
+    model = model_of(op, settings[0], **options)
+    library = lw.compile(model, jobs=1)
+    engine, reference = lw.Engine(library), ReferenceEvaluator(model)
+    for arrays in settings:
+        found = engine(arrays)
+        wanted = reference.run(None, {f"i{k}": array for k, array in enumerate(arrays)})
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert ours.shape == np.shape(theirs)
+            assert ours.dtype == np.asarray(theirs).dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    return engine
+
+
+def floats(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_reshape():
+    x = floats(4, 6)
+    engine = check("Reshape", [[x, [2, 12]], [x, [-1, 8]], [x, [0, -1]], [x, [24, 1]], [x, [3, 8]]])
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine([x, np.array([5, 5])])
+    with pytest.raises(lw.RuntimeArgumentError, match=r"the shape \(node the_node\) should be 0 or more"):
+        engine([x, np.array([-2, -12])])
+    assert engine([x, np.array([6, 4])])[0].shape == (6, 4)
+
+
+def test_reshape_of_open_extents():
+    check("Reshape", [[floats(4, 6), [2, 12]], [floats(5, 6), [-1, 10]], [floats(2, 6), [0, 6]]], open_axes=[0])
+
+
+def test_expand():
+    x = floats(1, 3)
+    engine = check("Expand", [[x, [2, 4, 3]], [x, [1, 1, 1]], [x, [3, 1, 3]], [x, [0, 2, 3]]])
+    with pytest.raises(lw.RuntimeArgumentError, match="3 should be the_node_2, found the_node_2 = 4"):
+        engine([x, np.array([2, 2, 4])])
+
+
+def test_tile():
+    x = floats(2, 3)
+    check("Tile", [[x, [2, 2]], [x, [1, 3]], [x, [0, 1]], [x, [1, 1]]])
+
+
+@pytest.mark.parametrize("opset", [10, 13])
+def test_slice(opset):
+    x = floats(7, 8)
+    bounds = [([1, 2], [5, 7]), ([-3, 0], [100, -1]), ([5, 3], [2, 3]), ([0, -100], [0, 4])]
+    check("Slice", [[x, starts, ends] for starts, ends in bounds], opset=opset)
+
+
+def test_slice_along_axes_and_by_steps_of_the_run():
+    x = floats(7, 8, 3)
+    settings = [
+        ([1], [6], [0], [2]),
+        ([1], [6], [1], [1]),
+        ([-1], [-100], [1], [-1]),
+        ([6], [1], [-3], [-2]),
+        ([2], [2], [2], [3]),
+    ]
+    check("Slice", [[x, *operands] for operands in settings], opset=13)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_pad(mode):
+    x = floats(3, 4)
+    widths = [[1, 0, 2, 1], [0, 2, 0, 0], [0, 0, 0, 0], [2, 1, 1, 3]]
+    check("Pad", [[x, pads] for pads in widths], opset=19, mode=mode)
+
+
+def test_pad_along_axes_of_the_run_and_with_widths_below_0():
+    x = floats(3, 4)
+    settings = [([1, 2], [1]), ([0, 1], [0]), ([2, 0], [-1])]
+    check("Pad", [[x, pads, np.float32(7), axes] for pads, axes in settings], opset=19)
+    engine = lw.Engine(lw.compile(model_of("Pad", [x, np.array([0] * 4), np.array(0, np.float32)], opset=19), jobs=1))
+    (found,) = engine([x, np.array([-1, 1, 0, -2]), np.array(2, np.float32)])
+    np.testing.assert_array_equal(found, np.pad(x[1:, :2], ((0, 0), (1, 0)), constant_values=2))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_range(kind):
+    bounds = [(0, 5, 1), (3, 20, 4), (5, 0, -2), (0, 0, 1), (4, 1, 1), (-7, 8, 3)]
+    engine = check("Range", [[kind(value) for value in each] for each in bounds])
+    if kind is np.int64:
+        with pytest.raises(lw.RuntimeArgumentError, match="how many numbers a range has"):
+            engine([np.array(0), np.array(5), np.array(0)])
+
+
+def test_constant_of_shape():
+    value = helper.make_tensor("value", TensorProto.FLOAT, [1], [2.5])
+    check("ConstantOfShape", [[[2, 3]], [[0, 4]], [[5, 1]]], value=value)
+
+
+def test_one_hot():
+    settings = [([0, 3, -1, 9], 4), ([1, 1, -2, 0], 2), ([0, 1, 2, 3], 10)]
+    check("OneHot", [[np.array(i), np.int64(depth), floats(2)] for i, depth in settings], axis=0)
+    check("OneHot", [[np.array(i), np.int64(depth), floats(2)] for i, depth in settings])
+
+
+def test_split():
+    x = floats(2, 9)
+    engine = check("Split", [[x, [2, 3, 4]], [x, [0, 9, 0]], [x, [1, 1, 7]]], outputs=3, axis=1)
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine([x, np.array([2, 3, 5])])
+
+
+def test_trilu():
+    x = floats(4, 5)
+    for upper in (0, 1):
+        check("Trilu", [[x, np.int64(k)] for k in (-2, 0, 1, 7)], upper=upper)
+
+
+def test_nonzero_and_compress():
+    x = rng.integers(-1, 2, (4, 5)).astype(np.float32)
+    check("NonZero", [[x], [np.zeros_like(x)], [np.ones_like(x)]])
+    flags = [[True, False, True, True], [False] * 4, [True] * 4]
+    check("Compress", [[x, np.array(each)] for each in flags], axis=0)
+    check("Compress", [[x, np.array(each)] for each in flags])
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSumExp", "ReduceProd"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_reductions_over_axes_of_the_run(op, keepdims):
+    x = floats(3, 4, 5)
+    check(op, [[x, [0]], [x, [2]], [x, [-2]]], opset=18, keepdims=keepdims)
+    check(op, [[x, [0, 2]], [x, [1, -1]]], opset=18, keepdims=keepdims)
+
+
+def test_sums_up_to_each_element_along_an_axis_of_the_run():
+    x = floats(3, 4, 5)
+    check("CumSum", [[x, np.int64(axis)] for axis in (0, 1, 2, -1)], reverse=1)
+
+
+def test_axes_of_extent_1_at_places_of_the_run():
+    x = floats(3, 1, 4, 1)
+    check("Squeeze", [[x, [1, 3]], [x, [-1, 1]]])
+    check("Squeeze", [[x, [1]], [x, [3]]])
+    check("Unsqueeze", [[x, [0, 2]], [x, [-1, 1]], [x, [0, 5]]])
+
+
+def test_what_follows_from_shapes_becomes_no_dimension_of_the_run():
+    """Of a shape that is put together of extents and of data, the data alone is born."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["rows"], start=0, end=1),
+        helper.make_node("Concat", ["rows", "k"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    given = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 6]),
+        helper.make_tensor_value_info("k", TensorProto.INT64, [2]),
+    ]
+    graph = helper.make_graph(nodes, "parts", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    library = lw.compile(model, jobs=1)
+    assert str(library.outputs[0].shape[0]) == "n"
+    (stage,) = (stage for stage in library.model.body.stages if stage.births)
+    assert len(stage.births[0].dims) == 2
+    x = floats(5, 6)
+    np.testing.assert_array_equal(lw.Engine(library)([x, np.array([2, 3])])[0], x.reshape(5, 2, 3))
+
+
+@pytest.mark.parametrize(("scale", "births"), [(2.0, 0), (0.5, 1)])
+def test_whole_numbers_in_floats_are_extents(scale, births):
+    """The limit of a Range is an extent that went through floats, as exporters of anchors write it; a fraction of one
+    is left to the run."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], start=0, end=1),
+        helper.make_node("Squeeze", ["shape"], ["n"]),
+        helper.make_node("Cast", ["n"], ["whole"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["whole", "scale"], ["limit"]),
+        helper.make_node("Range", ["zero", "limit", "one"], ["y"]),
+    ]
+    numbers = {"scale": scale, "zero": 0.0, "one": 1.0}
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 6])]
+    graph = helper.make_graph(
+        nodes,
+        "anchors",
+        given,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [helper.make_tensor(name, TensorProto.FLOAT, [], [value]) for name, value in numbers.items()],
+    )
+    library = lw.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), jobs=1)
+    assert sum(len(stage.births) for stage in library.model.body.stages) == births
+    engine = lw.Engine(library)
+    for n in (1, 4, 7):
+        np.testing.assert_array_equal(engine([floats(n, 6)])[0], np.arange(0, n * scale, dtype=np.float32))
+
+
+def test_an_operand_of_open_length_is_refused():
+    x, shape = floats(4, 6), np.array([2, 12])
+    model = model_of("Reshape", [x, shape])
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "rank"
+    with pytest.raises(lw.ModelError, match="the_node"):
+        lw.from_onnx(model)
