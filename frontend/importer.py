@@ -13,10 +13,11 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
-from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, Var
+from ..graph.node import Call, Function, ImportedValue, Node, Tuple, Var
 from ..graph.types import GivenShape, TensorType, given_shapes
-from ..graph.visit import inputs, with_inputs
+from ..graph.visit import inputs, post_order, with_inputs
 from . import converters  # noqa: F401  enters them in the table
+from .control_flow import find_control_flow
 from .fold import fold
 from .inlining import (
     FunctionKey,
@@ -30,9 +31,12 @@ from .inlining import (
 from .load import load_model
 from .model_name import model_name
 from .onnx_node import OnnxNode, describe
+from .output_forms import MOVES, OutputForms
 from .registry import find_converter, version_of
+from .scope import Scope
 from .shape_values import ShapeValues
 from .structure import check_graph, order_nodes, producers_of
+from .subgraphs import Subgraphs
 from .support import check_body, check_form, check_supported, opset_imports
 from .tensors import (
     Symbols,
@@ -42,7 +46,6 @@ from .tensors import (
     check_type_size,
     declared_extent,
     element_type,
-    tensor_value,
     value_type,
 )
 
@@ -70,12 +73,13 @@ def from_onnx(
     _check_sizes(proto.graph)
     params = _parameters(proto.graph, given_shapes(shapes))
     importer = _Importer(model_functions(proto), folder, ShapeValues(params))
-    importer.final.update(dict.fromkeys(params))
-    scope = _Scope(proto.graph.initializer, opsets, {p.name: p for p in params})
+    importer.final.update((param, number) for number, param in enumerate(params))
+    scope = Scope(proto.graph.initializer, opsets, {p.name: p for p in params})
     names = tuple(o.name for o in proto.graph.output)
     results = importer.run(scope, proto.graph.node, names)
     body = results[0] if len(results) == 1 else Tuple(tuple(results))
-    return Function(params, importer.shapes.as_data(body), name, names)
+    forms = tuple(importer.forms.of(result) for result in results)
+    return Function(params, importer.shapes.as_data(body), name, names, forms=forms if any(forms) else ())
 
 
 def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var]:
@@ -97,57 +101,33 @@ def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var
 def _check_sizes(graph: GraphProto) -> None:
     for tensor in graph.initializer:
         where = f"initializer {tensor.name!r}"
-        check_size(tensor.dims, element_type(tensor.data_type, where), where)
+        if tensor.data_type != TensorProto.STRING:
+            check_size(tensor.dims, element_type(tensor.data_type, where), where)
     for value in (*graph.input, *graph.output, *graph.value_info):
         kind = value.type.tensor_type
-        if value.type.HasField("tensor_type") and kind.elem_type != TensorProto.UNDEFINED:
+        if value.type.HasField("tensor_type") and kind.elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
             where = f"value {value.name!r}"
             extents = [extent for dim in kind.shape.dim if isinstance(extent := declared_extent(dim), int)]
             check_size(extents, element_type(kind.elem_type, where), where)
 
 
 @dataclass(slots=True)
-class _Scope:
-    """The values that the nodes of a graph or of a function's body see by name. Mutable: filled node by node."""
-
-    initializers: Sequence[TensorProto]
-    opsets: Mapping[str, int]
-    values: dict[str, Node | None]
-    outer: _Scope | None = None
-    stored: dict[str, TensorProto] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stored = {i.name: i for i in self.initializers}
-
-    def value(self, name: str, folder: Path | None) -> Node | None:
-        """The value of that name; None for an input that was left out. Initializers are read when first asked for."""
-        if not name:
-            return None
-        if name not in self.values and name in self.stored:
-            array = tensor_value(self.stored[name], f"initializer {name!r}", folder)
-            self.values[name] = Constant(array, name)
-        if name in self.values:
-            return self.values[name]
-        if self.outer is None:
-            raise ModelError(f"the value {name!r} is used, but no operator gives it in the form that is supported")
-        return self.outer.value(name, folder)
-
-
-@dataclass(slots=True)
 class _Importer:
-    """Mutable: remembers which nodes it has finished."""
+    """Mutable: remembers which nodes it has finished, and in what order, which tells those of a subgraph from those
+    around it."""
 
     functions: Mapping[FunctionKey, FunctionProto]
     folder: Path | None
     shapes: ShapeValues
-    final: dict[Node, None] = field(default_factory=dict)
+    forms: OutputForms = field(default_factory=OutputForms)
+    final: dict[Node, int] = field(default_factory=dict)
 
-    def run(self, scope: _Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Node]:
+    def run(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Node]:
         """Convert the nodes that the wanted values need, and give these values."""
         for node in order_nodes(nodes, producers_of(nodes), wanted):
             results = self._convert(node, scope)
             scope.values.update(results)
-        found = [scope.value(name, self.folder) for name in wanted]
+        found = [scope.value(name, self.folder, self.forms) for name in wanted]
         return [self._present(name, value) for name, value in zip(wanted, found, strict=True)]
 
     def _present(self, name: str, value: Node | None) -> Node:
@@ -155,44 +135,61 @@ class _Importer:
             raise ModelError(f"the output {name!r} is an input that was left out")
         return value
 
-    def _convert(self, node: NodeProto, scope: _Scope) -> dict[str, Node]:
+    def _convert(self, node: NodeProto, scope: Scope) -> dict[str, Node]:
         """The outputs of a node that have names, as far as the form that is supported gives them."""
-        values = [scope.value(name, self.folder) for name in node.input]
+        values = [scope.value(name, self.folder, self.forms) for name in node.input]
+        done: dict[Node, Node] = {}
         try:
-            results = self._results(node, values, scope)
+            results = self._results(node, values, scope, done)
         except (TypeInferenceError, ExpressionError) as error:
             raise ModelError(f"{describe(node)}: {error}") from error
-        done: dict[Node, Node] = {}
         named = zip(node.output, results, strict=False)  # the last outputs may not be wanted
-        finished = {name: self._finish(made, node, done) for name, made in named if name and made is not None}
+        wanted = {name: made for name, made in named if name and made is not None}
+        finished = {name: self._finish(made, node, done) for name, made in wanted.items()}
         if len(finished) == 1:  # of several, one may be computed from another
             finished = {name: self._valued(result, name, node) for name, result in finished.items()}
+        for name, result in finished.items():
+            self.forms.hand_on(wanted[name], result)
         for result in finished.values():
             if isinstance(result.type, TensorType):
                 check_type_size(result.type, f"the result of {describe(node)}")
         return finished
 
-    def _results(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node | None]:
-        """What a node gives, None for outputs that are left out."""
+    def _results(
+        self, node: NodeProto, values: Sequence[Node | None], scope: Scope, done: dict[Node, Node]
+    ) -> Sequence[Node | None]:
+        """What a node gives, None for outputs that are left out. ``done`` is as for ``_finish``."""
         domain = plain_domain(node.domain)
         function = self.functions.get((domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(function, node, values, opsets_of(function, scope.opsets))
         opset = scope.opsets[domain]
-        if domain == "" and node.op_type == "If":
-            return self._branch(node, values, scope)
         version = version_of(domain, node.op_type, opset)
+        if version is not None and (flow := find_control_flow(domain, node.op_type, version)) is not None:
+            check_form(node, domain, opset)
+            return flow(self._view(node, values, version, done), self._subgraphs(scope))
         convert = find_converter(domain, node.op_type, version) if version is not None else None
         if convert is None or version is None:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
-        made = convert(OnnxNode(node, values, {a.name: a for a in node.attribute}, version, self.folder, self.shapes))
+        self.forms.check(node.op_type, describe(node), values)
+        made = convert(self._view(node, values, version, done))
         if made is None:
             return self._standard_function(node, domain, opset, values, scope)
-        return made if isinstance(made, Sequence) else (made,)
+        results = made if isinstance(made, Sequence) else (made,)
+        if node.op_type in MOVES and values and results[0] is not None:
+            self.forms.hand_on(values[0], results[0])
+        return results
+
+    def _view(self, node: NodeProto, values: Sequence[Node | None], version: int, done: dict[Node, Node]) -> OnnxNode:
+        def finish(made: Node) -> Node:
+            return self._finish(made, node, done)
+
+        attributes = {a.name: a for a in node.attribute}
+        return OnnxNode(node, values, attributes, version, self.folder, self.shapes, self.forms, finish)
 
     def _standard_function(
-        self, node: NodeProto, domain: str, opset: int, values: Sequence[Node | None], scope: _Scope
+        self, node: NodeProto, domain: str, opset: int, values: Sequence[Node | None], scope: Scope
     ) -> Sequence[Node | None]:
         body = standard_body(node, domain, opset, [None if v is None else v.type for v in values])
         if body is None or not body.node:
@@ -206,21 +203,23 @@ class _Importer:
     ) -> Sequence[Node | None]:
         check_arguments(function, node)
         given = [*values, *[None] * (len(function.input) - len(values))]
-        scope = _Scope((), opsets, dict(zip(function.input, given, strict=True)))
+        scope = Scope((), opsets, dict(zip(function.input, given, strict=True)))
         body = bind_attributes(function, {a.name: a for a in node.attribute}, node)
         wanted = [inner for inner, outer in zip(function.output, node.output, strict=False) if outer]
         results = iter(self.run(scope, body, wanted))
         return [next(results) if outer else None for outer in node.output]
 
-    def _branch(self, node: NodeProto, values: Sequence[Node | None], scope: _Scope) -> Sequence[Node]:
-        """An If whose condition is known is the branch that it takes."""
-        view = OnnxNode(node, values, {a.name: a for a in node.attribute}, 1, self.folder, self.shapes)
-        taken = "then_branch" if view.constant_int(0, "the condition") else "else_branch"
-        if not view.has(taken):
-            raise ModelError(f"{view}: attribute {taken} is missing")
-        graph = view.attributes[taken].g
-        inner = _Scope(graph.initializer, scope.opsets, {}, scope)
-        return self.run(inner, graph.node, [o.name for o in graph.output])
+    def _subgraphs(self, scope: Scope) -> Subgraphs:
+        """What converters of control flow import the subgraphs of a node by, which see the values of ``scope``."""
+        begun = len(self.final)
+
+        def results(graph: GraphProto, bound: Mapping[str, Node]) -> list[Node]:
+            for node in post_order(Tuple(tuple(bound.values()))):
+                self.final.setdefault(node, len(self.final))
+            inner = Scope(graph.initializer, scope.opsets, {**bound}, scope)
+            return self.run(inner, graph.node, [output.name for output in graph.output])
+
+        return Subgraphs(results, lambda node: self.final.get(node, begun) < begun, self.shapes)
 
     def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
         """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of
@@ -245,7 +244,7 @@ class _Importer:
         if not isinstance(result, Call) or result.origin != _origin(node) or result.value is not None:
             return result
         valued = replace(result, value=ImportedValue(name))
-        self.final[valued] = None
+        self.final[valued] = len(self.final)
         return valued
 
     def _finished(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
@@ -255,7 +254,7 @@ class _Importer:
             if folded is None:
                 folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
-        self.final[made] = None
+        self.final.setdefault(made, len(self.final))
         return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,17 @@ from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.constants import const_int
 from ..ir.expr import Expr
+from ..ops.families.gather import take
+from ..ops.families.reshape import reshape
+from .output_forms import OutputForms
 from .shape_values import ShapeValues
 from .tensors import tensor_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxNode:
-    """A node whose inputs are converted already. ``version`` is that of its operator, not of the operator set."""
+    """A node whose inputs are converted already. ``version`` is that of its operator, not of the operator set.
+    ``finish`` makes what a converter has made part of the model, with constants folded."""
 
     proto: NodeProto
     inputs: Sequence[Node | None]
@@ -30,6 +34,8 @@ class OnnxNode:
     version: int
     folder: Path | None
     shapes: ShapeValues
+    forms: OutputForms
+    finish: Callable[[Node], Node]
 
     def __str__(self) -> str:
         return describe(self.proto)
@@ -69,6 +75,36 @@ class OnnxNode:
         """The integers of an input that must be there; they may be computed from symbolic dimensions."""
         known = self.shapes.of(self[index])
         return self.required_constant(index, meaning) if known is None else tuple(known.ravel())
+
+    def is_known(self, *inputs: int) -> bool:
+        """Whether the numbers of all of these inputs are known, or follow from symbolic dimensions, as far as they are
+        there."""
+        given = (self.get(index) for index in inputs)
+        return all(value is None or isinstance(value, Constant) or self.shapes.of(value) is not None for value in given)
+
+    def extents_of(self, values: Node, meaning: str) -> tuple[int | Expr, ...]:
+        """Integers as extents, those of a vector of a known length, or one. What follows from the shapes of the model's
+        inputs is a formula over their dimensions; other numbers become dimensions when a run has computed them, none of
+        which may be negative."""
+        values = self.finish(values)
+        if (known := self.shapes.of(values)) is not None:
+            return tuple(int(v) if isinstance(v, (int, np.integer)) else v for v in known.ravel())
+        kind = tensor_of(values)
+        if kind.static_shape is None or not kind.dtype.is_data_int:
+            raise ModelError(f"{self}: {meaning} must be a known number of integers, found {kind}")
+        vector = values if kind.ndim == 1 else self.finish(reshape(values, (-1,)))
+        elements = self.shapes.elements(vector)
+        unknown = [k for k, element in enumerate(elements) if element is None]
+        if len(unknown) < len(elements):
+            vector = self.finish(take(vector, Constant(np.array(unknown)), 0))
+        names = [f"{self.name}_{k}" if len(elements) > 1 else self.name for k in unknown]
+        born = iter(self.shapes.born(vector, names, meaning, self.finish))
+        return tuple(next(born) if element is None else element for element in elements)
+
+    @property
+    def name(self) -> str:
+        """What the model calls the node, or its first output."""
+        return self.proto.name or next((output for output in self.proto.output if output), self.proto.op_type)
 
     def static_shape(self, index: int) -> tuple[int, ...]:
         """The shape of an input in numbers."""
@@ -171,6 +207,30 @@ class OnnxNode:
         """An attribute that is a list of floats; None if it is not given."""
         found = self._attribute(name, (AttributeProto.FLOATS,))
         return None if found is None else tuple(float(v) for v in found)
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """An attribute that is a list of strings; empty if it is not given."""
+        found = self._attribute(name, (AttributeProto.STRINGS,))
+        texts = {v: v.decode("utf-8", "replace") for v in set(found or ())}  # of many, few may differ
+        return tuple(map(texts.__getitem__, found or ()))
+
+    def int_array(self, name: str) -> npt.NDArray[np.int64]:
+        """An attribute that is a list of integers, which may be long; empty if it is not given."""
+        found = self._attribute(name, (AttributeProto.INTS,))
+        return np.array([] if found is None else found, np.int64)
+
+    def float_array(self, name: str) -> npt.NDArray[np.floating[Any]]:
+        """The floats of an attribute that is a list of them or a tensor, or whose name goes on with ``_as_tensor``;
+        empty if none is given. Raises ``ModelError`` for a tensor of other values."""
+        given = self.attributes.get(name)
+        if given is not None and given.type == AttributeProto.FLOATS:
+            return np.array(given.floats, np.float32)
+        found = self.tensor(name if given is not None else f"{name}_as_tensor")
+        if found is None:
+            return np.array([], np.float32)
+        if found.dtype.kind != "f":
+            raise ModelError(f"{self}: attribute {name} must be a tensor of floats, found {found.dtype}")
+        return found.ravel()
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
         """The array of an attribute that is a tensor; None if it is not given."""

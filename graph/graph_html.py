@@ -7,7 +7,7 @@ from ..base.html.table import facts
 from ..base.html.view import view
 from ..base.quantities import bytes_text
 from .node import Call, Constant, Function, Node, Tuple
-from .visit import post_order
+from .visit import nested_order
 
 
 def graph_html(node: Node) -> str:
@@ -15,7 +15,7 @@ def graph_html(node: Node) -> str:
     text = code(str(node), "graph", "print(graph)")
     if not isinstance(node, Function):
         return view(f"{type(node).__name__} of type {node.type}", text)
-    nodes = post_order(node.body)
+    nodes = nested_order(node.body)
     calls = sum(isinstance(inner, Call) for inner in nodes)
     constants = [inner.value for inner in nodes if isinstance(inner, Constant)]
     known = {

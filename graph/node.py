@@ -5,7 +5,7 @@
            | Call(op, args, attrs, type)     args follow the operator's declaration
            | Tuple(fields)
            | TupleGet(tuple, index)
-           | Function(params, body)          a model; or, as a call's attribute, a branch or loop body
+           | Function(params, body)          a model; or, in a call's attributes (``Bodies``), a branch or loop body
 
 Nodes are compared by identity. All carry their type: operators infer it when a call is made (``ops/``). Python's
 operators and numpy's functions make calls of them (``array_operators.py``).
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from ..base.brief import one_line
 from ..base.dtype import dtype
 from ..base.errors import TypeInferenceError
+from ..base.output_form import OutputForm
 from ..ir import expr
 from ..ir.expr import Expr
 from .array_operators import ArrayOperators
@@ -34,6 +35,22 @@ class OpBase:
 
     __slots__ = ()
     name: str
+
+
+class Bodies:
+    """Attributes that hold functions, the bodies of a call: its branches, or what it does again and again. A body reads
+    nothing but its parameters, which the call binds, and constants: ``ops/definition/bodies.py`` has the base class."""
+
+    __slots__ = ()
+
+    @property
+    def bodies(self) -> tuple[Function, ...]:
+        """The functions, in order."""
+        raise NotImplementedError
+
+    def with_bodies(self, bodies: Sequence[Function]) -> Self:
+        """The attributes with other functions in place of these."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -147,7 +164,8 @@ class Function(NodeBase):
     ``output_names`` are those of the results, if they have any. ``batch`` are the symbolic dimensions that count
     samples; where none is named, ``lw.compile`` takes those that parameters have first. What the code does for a sample
     depends on no such dimension. ``batch_size`` is their number, if there is only one that the function will run with:
-    then it is known to the code, and nothing is chosen by it.
+    then it is known to the code, and nothing is chosen by it. ``forms`` are those in which Python is shown the results,
+    where these are not the tensors themselves; None for results that are.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -159,6 +177,7 @@ class Function(NodeBase):
     output_names: tuple[str, ...] = ()
     batch: tuple[expr.Var, ...] = ()
     batch_size: int | None = None
+    forms: tuple[OutputForm | None, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from ..base.brief import listed, one_line
 from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
-from .visit import post_order
+from .visit import bodies_of, post_order
 
 MAX_SHOWN = 4
 """Constants of at most so many elements are shown in full."""
@@ -69,6 +69,7 @@ def _lines(root: Node, names: dict[Node, str], indent: str) -> list[str]:
             case Call(op, args):
                 name = f"%{count}"
                 count += 1
+                lines += [f"{indent}{line}" for body in bodies_of(node) for line in _function(body)]
                 shown = ", ".join([*(names[a] for a in args), *attributes_text(node.attrs)])
                 lines.append(f"{indent}{name} = {op.name}({shown})  # {node.type}")
                 names[node] = name
@@ -85,5 +86,9 @@ def attributes_text(attrs: Any) -> list[str]:
     """Attributes that differ from their default, by their text: -0.0 is not 0.0."""
     if attrs is None:
         return []
-    shown = {f.name: (repr(getattr(attrs, f.name)), repr(f.default)) for f in dataclasses.fields(attrs)}
+    shown = {f.name: (_attribute(getattr(attrs, f.name)), repr(f.default)) for f in dataclasses.fields(attrs)}
     return [f"{name}={text}" for name, (text, default) in shown.items() if text != default]
+
+
+def _attribute(value: object) -> str:
+    return value.name if isinstance(value, Function) else repr(value)

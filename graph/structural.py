@@ -82,6 +82,8 @@ class _Rows:
             case tuple():
                 return tuple(self._value(v) for v in value)
             case _ if is_dataclass(value):
-                return type(value).__name__, tuple(self._value(getattr(value, f.name)) for f in fields(value))
+                return type(value).__name__, tuple(
+                    self._value(getattr(value, f.name)) for f in fields(value) if f.compare
+                )
             case _:
                 return type(value).__name__, repr(value)

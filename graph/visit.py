@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .node import Call, Constant, Function, Node, Tuple, TupleGet, Var
+from .node import Bodies, Call, Constant, Function, Node, Tuple, TupleGet, Var
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
@@ -23,8 +23,25 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
 
 
-def post_order(root: Node) -> list[Node]:
-    """Every node once, after all that it uses; in order of first use."""
+def bodies_of(node: Node) -> tuple[Function, ...]:
+    """The functions that a call holds in its attributes; none of any other node."""
+    return node.attrs.bodies if isinstance(node, Call) and isinstance(node.attrs, Bodies) else ()
+
+
+def nested_order(root: Node) -> list[Node]:
+    """Every node once, as ``post_order``, and before each call the nodes of its bodies, however deep they are nested;
+    the functions themselves are left out."""
+    order: list[Node] = []
+    for node in post_order(root):
+        for body in bodies_of(node):
+            order += nested_order(body.body)
+        order.append(node)
+    return order
+
+
+def post_order(root: Node, is_leaf: Callable[[Node], bool] = lambda _: False) -> list[Node]:
+    """Every node once, after all that it uses; in order of first use. What only nodes use that ``is_leaf`` holds of is
+    left out."""
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(root, False)]
@@ -35,7 +52,8 @@ def post_order(root: Node) -> list[Node]:
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
-            stack.extend((n, False) for n in reversed(inputs(node)) if n not in seen)
+            used = () if is_leaf(node) else inputs(node)
+            stack.extend((n, False) for n in reversed(used) if n not in seen)
     return order
 
 
@@ -64,6 +82,20 @@ def rewrite(root: Node, fn: Callable[[Node], Node | None]) -> Node:
         result = fn(rebuilt)
         done[node] = rebuilt if result is None else result
     return done[root]
+
+
+def rewrite_bodies(root: Node, fn: Callable[[Function], Function]) -> Node:
+    """The graph with ``fn(body)`` in place of the bodies of its calls; of bodies in bodies, ``fn`` may see to itself.
+    The types of the results must stay."""
+
+    def rebuilt(node: Node) -> Node | None:
+        old = bodies_of(node)
+        new = tuple(map(fn, old))
+        if not isinstance(node, Call) or all(a is b for a, b in zip(old, new, strict=True)):
+            return None
+        return replace(node, attrs=node.attrs.with_bodies(new))
+
+    return rewrite(root, rebuilt)
 
 
 def users(root: Node) -> Mapping[Node, tuple[Node, ...]]:

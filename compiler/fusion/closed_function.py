@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ...base.errors import InternalError, TypeInferenceError
-from ...graph.node import Constant, Function, Node, Tuple, TupleGet, Var
+from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.structural import graph_hash
+from ...graph.visit import bodies_of, nested_order
 from ...ir.constants import const_int
 from ...ir.expr import Binary, Expr
 from ...ir.visit import free_vars, walk
@@ -27,6 +28,14 @@ MAX_NAME = 80
 def is_inlined_constant(node: Node) -> bool:
     """Constants of one element stand in the code; others are arguments."""
     return isinstance(node, Constant) and node.value.size == 1
+
+
+def arguments_of(group: Group) -> tuple[Node, ...]:
+    """The inputs of a group that its function takes as arguments. Control flow takes all of them, as it computes
+    nothing itself."""
+    if bodies_of(group.calls[0]):
+        return group.inputs
+    return tuple(node for node in group.inputs if not is_inlined_constant(node))
 
 
 def names_of(dimensions: Mapping[Expr, Symbol]) -> dict[str, Expr]:
@@ -72,8 +81,7 @@ def _with_dimensions(
     """The group with these dimensions; None if extents that are one in the group would be several, or if a call needs
     to know more of them, such as that one is a multiple of 4."""
     params = {
-        node: Var(f"p{number}", renamed(node.type, dimensions))
-        for number, node in enumerate(n for n in group.inputs if not is_inlined_constant(n))
+        node: Var(f"p{number}", renamed(node.type, dimensions)) for number, node in enumerate(arguments_of(group))
     }
     made: dict[Node, Node] = dict(params)
     for call in group.calls:
@@ -120,8 +128,12 @@ def _inside(value: Node, made: Mapping[Node, Node]) -> Node:
 
 
 def function_name(group: Group) -> str:
-    """``fused_nn_conv2d_add_nn_relu``, cut at 80 characters with a digest of the rest."""
-    name = "_".join(["fused", *(re.sub(r"\W", "_", call.op.name) for call in group.calls)])
+    """``fused_nn_conv2d_add_nn_relu``, cut at 80 characters with a digest of the rest; of control flow
+    ``loop_nn_matmul_add``, by the calls of its bodies."""
+    inside = [node for body in bodies_of(group.calls[0]) for node in nested_order(body.body)]
+    words = [group.calls[0].op.name] if inside else ["fused"]
+    words += [node.op.name for node in inside or group.calls if isinstance(node, Call)]
+    name = "_".join(re.sub(r"\W", "_", word) for word in words)
     if len(name) <= MAX_NAME:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]

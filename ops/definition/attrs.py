@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self, get_type_hints
@@ -20,6 +20,7 @@ import numpy as np
 
 from ...base.errors import TypeInferenceError
 from ...base.typed_data import NO_VALUE, shown, type_text, typed_value
+from ...graph.types import Type
 
 REQUIRED = dataclasses.MISSING
 Check = Callable[[Any], str | None]
@@ -71,6 +72,10 @@ class Attrs:
             if problem is not None:
                 raise TypeInferenceError(f"{type(self).__name__}.{field.name} {problem}, found {value!r}")
             object.__setattr__(self, field.name, value)
+
+    def fitted(self, types: Sequence[Type]) -> Self:
+        """The attributes for arguments of these types: others where they hold types themselves."""
+        return self
 
     @classmethod
     def describe(cls) -> tuple[Attribute, ...]:

@@ -23,31 +23,37 @@ from ...te.tensor import Tensor, Tensors
 class Stages(Sequence[Tensor]):
     """The ``result`` of a compute; a subclass has the stages on the way to it that its schedule asks for as fields.
 
-    A compute returns them in place of its output tensor, so that its schedule need not search for stages. A schedule
-    that asks for none may take them for the sequence of the outputs, which is the result alone.
+    A compute returns them in place of its output tensors, so that its schedule need not search for stages. A schedule
+    that asks for none may take them for the sequence of the outputs, which is the result alone unless a subclass says
+    otherwise.
     """
 
     result: Tensor
 
+    @property
+    def outputs(self) -> Tensors:
+        """The output tensors."""
+        return (self.result,)
+
     def __len__(self) -> int:
-        return 1
+        return len(self.outputs)
 
     @overload
     def __getitem__(self, index: int) -> Tensor: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Tensor]: ...
     def __getitem__(self, index: int | slice) -> Tensor | Sequence[Tensor]:
-        return (self.result,)[index]
+        return self.outputs[index]
 
 
 Computed: TypeAlias = Tensors | Stages
-"""What a compute gives, and its schedule is given: the output tensors, or the stages of the only one."""
+"""What a compute gives, and its schedule is given: the output tensors, or the stages on the way to them."""
 
 
 def outputs_of(computed: Tensor | Computed) -> Tensors:
     """The output tensors of what a compute gives."""
     if isinstance(computed, Stages):
-        return (computed.result,)
+        return computed.outputs
     return computed if isinstance(computed, tuple) else (computed,)
 
 

@@ -22,7 +22,9 @@ class OpGroup(StrEnum):
     SHAPES = "shapes"
     PARTS = "parts"
     IMAGES = "images"
+    TREES = "trees"
     CREATION = "creation"
+    CONTROL_FLOW = "control flow"
     EXTERN = "functions of Python"
 
 

@@ -20,10 +20,12 @@ from ...graph.node import Call, Node, OpBase, check_node
 from ...graph.types import Type, TypeNode, folded
 from ...ir.expr import Expr
 from .attrs import Attrs
+from .extent_birth import BirthRule, ExtentBirth
 from .foreign_code import note
 from .generic import where
 from .layout_rule import LayoutCandidate, LayoutRule, ValueLayout
 from .memory_view import MemoryRule, MemoryView
+from .relations import ExtentsDiffer
 
 
 class OpPattern(IntEnum):
@@ -70,7 +72,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op(OpBase):
-    """An operator. ``variadic``: the last argument may be given any number of times, at least once.
+    """An operator. ``variadic``: the last argument may be given any number of times, at least once; of an operator that
+    declares none there may be any number, 0 too.
 
     A rule that is None says the least: calls take their arguments as they are, their elements have to be moved, they do
     not read rows, and they ask nothing of extents.
@@ -88,6 +91,7 @@ class Op(OpBase):
     memory_rule: MemoryRule | None = None
     row_rule: RowRule | None = None
     extent_rule: ExtentRule | None = None
+    birth_rule: BirthRule | None = None
 
     @property
     def num_inputs(self) -> int | None:
@@ -103,11 +107,15 @@ class Op(OpBase):
     def __call__(self, *args: Node, attrs: Attrs | None = None, origin: tuple[str, ...] = ()) -> Call:
         """A call, typed by the relation. Raises ``TypeInferenceError`` where arguments or attributes do not fit."""
         self._check_arguments(args, attrs)
+        kinds = [a.type for a in args]
         try:
-            result = self.infer([a.type for a in args], attrs)
+            attrs = None if attrs is None else attrs.fitted(kinds)
+            result = self.infer(kinds, attrs)
         except TypeInferenceError as error:
             types = ", ".join(f"{n}: {a.type}" for n, a in zip(self._names(len(args)), args, strict=True))
-            raise TypeInferenceError(f"{self.name}({types}): {error}") from error.__cause__
+            text = f"{self.name}({types}): {error}"
+            about = error.about(text) if isinstance(error, ExtentsDiffer) else TypeInferenceError(text)
+            raise about from error.__cause__
         return Call(self, args, attrs, result, origin)
 
     def infer(self, types: Sequence[Type], attrs: Attrs | None) -> Type:
@@ -153,9 +161,17 @@ class Op(OpBase):
         with naming_code(f"the extent rule of {self.name}", ModelError):
             return tuple(self.extent_rule(call))
 
+    def birth(self, call: Call) -> ExtentBirth | None:
+        """What the elements of a call's first argument become; None for most operators."""
+        if self.birth_rule is None:
+            return None
+        with naming_code(f"the birth rule of {self.name}", ModelError):
+            return self.birth_rule(call)
+
     def _names(self, count: int) -> list[str]:
         names = [a.name for a in self.arguments]
-        return names + [f"{names[-1]}{k}" for k in range(1, count - len(names) + 1)] if self.variadic else names
+        last = names[-1] if names else "argument"
+        return names + [f"{last}{k}" for k in range(1, count - len(names) + 1)] if self.variadic else names
 
     def _check_arguments(self, args: Sequence[Node], attrs: Attrs | None) -> None:
         least = len(self.arguments)
@@ -191,11 +207,13 @@ def register_op(
     memory_rule: MemoryRule | None = None,
     row_rule: RowRule | None = None,
     extent_rule: ExtentRule | None = None,
+    birth_rule: BirthRule | None = None,
 ) -> Op:
     """Add an operator; gives its handle, which makes calls. A name that is taken is a ``LoopwrightError``.
 
     ``layout_rule`` says how calls go along with layouts, ``memory_rule`` where their results lie, ``row_rule`` whether
-    they read rows of their first argument, and ``extent_rule`` what they ask of extents that are open.
+    they read rows of their first argument, ``extent_rule`` what they ask of extents that are open, and ``birth_rule``
+    which extents the numbers become that they are given.
     """
     if support_level not in range(1, 11):
         raise LoopwrightError(f"operator {name!r}: support levels are 1, basic, to 10, found {support_level!r}")
@@ -212,6 +230,7 @@ def register_op(
         memory_rule,
         row_rule,
         extent_rule,
+        birth_rule,
     )
     with _lock:
         if name in _ops:

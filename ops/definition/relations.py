@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from ...base.errors import TypeInferenceError
 from ...graph.types import TensorType, Type
@@ -29,6 +30,14 @@ class ExtentsDiffer(TypeInferenceError):  # noqa: N818  what it says, rather tha
         super().__init__(message)
         self.left = left
         self.right = right
+
+    def about(self, text: str) -> Self:
+        """The same error with another message."""
+        return type(self)(self.left, self.right, text)
+
+
+class AssumptionFails(ExtentsDiffer):
+    """Two extents are not one number, of which each run is to check that they are."""
 
 
 def same_extent(a: Expr, b: Expr, message: str) -> Expr:

@@ -11,7 +11,7 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model import compile_function as compile_module
 from loopwright.compiler.model.function_cache import function_cache, function_key
 from loopwright.compiler.model.lower_function import lower_function
-from loopwright.compiler.model.units import units_of
+from loopwright.compiler.model.units import in_order
 from loopwright.compiler.model.workers import Job, _Worker
 from loopwright.compiler.selection.select import candidates_of, select_implementation
 from loopwright.compiler.settings import CompileSettings
@@ -30,7 +30,7 @@ def records(implementation="matmul.direct", call=PRODUCT, seconds=1e-3, target=T
 
 
 def closed(function):
-    (unit,) = units_of(function)[0]
+    (unit,) = in_order(function)[0]
     return unit.function
 
 
@@ -82,11 +82,15 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
     function_cache.clear()
     first = lw.compile(MODEL, jobs=1)
     function_cache.clear()
-    monkeypatch.setattr(compile_module, "compile_module", None)  # whatever is compiled from here on fails
+
+    def refuse(*_):
+        raise NotImplementedError("nothing is to be compiled from here on")
+
+    monkeypatch.setattr(compile_module, "compile_module", refuse)
     other = lw.nn.matmul(A, lw.var("b", (20, 41)))
     again = lw.compile(MODEL, jobs=1, records=records(call=other))
     assert again.functions == first.functions
-    with pytest.raises(TypeError):
+    with pytest.raises(NotImplementedError):
         lw.compile(MODEL, jobs=1, records=records())
 
 
@@ -224,7 +228,7 @@ def test_worker_processes_get_the_records():
     job = Job(closed(MODEL), CompileSettings(TARGET, CodegenOptions(cache=False), records()))
     worker = _Worker()
     try:
-        made = worker.compile(job.key, job)
+        made = worker.compile(job.key, job).made
     finally:
         worker.close()
     assert made.choices[0].implementation == "matmul.direct"

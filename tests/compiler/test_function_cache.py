@@ -15,7 +15,7 @@ from loopwright.artifact import cache_key
 from loopwright.artifact.cache import DiskCache
 from loopwright.artifact.cache_entry import About
 from loopwright.artifact.choice import Choice
-from loopwright.artifact.model import CompiledFunction
+from loopwright.artifact.function import CompiledFunction
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model import workers
 from loopwright.compiler.model.compile_model import compile_model

@@ -211,3 +211,20 @@ def test_rows_of_open_length_are_folded_in_lanes_where_they_are_long():
         got, total = engine([x])
         np.testing.assert_allclose(got, softmax(x), rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(total, x.sum(-1), rtol=1e-4, atol=1e-5)
+
+
+def test_extents_of_two_axes_that_meet_rounded_up_stay_open():
+    """As where a pyramid of images meets itself: every second row and column, each twice, beside the image."""
+    h, w = te.var("h"), te.var("w")
+    x = lw.var("x", (1, h, w))
+    half = lw.nn.strided_slice(x, [0, 0], [2**62, 2**62], [1, 2], [2, 2])
+    twice = lw.nn.repeat(lw.nn.repeat(half, 2, 1), 2, 2)
+    library = lw.compile(lw.Function([x], lw.nn.concatenate([x, twice], 0)), jobs=1)
+    assert [str(extent) for extent in library.inputs[0].shape] == ["1", "h", "w"]
+    engine = lw.Engine(library)
+    for shape in ((1, 4, 6), (1, 10, 2), (1, 256, 8)):
+        value = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        wanted = np.concatenate([value, value[:, ::2, ::2].repeat(2, 1).repeat(2, 2)])
+        np.testing.assert_array_equal(engine([value])[0], wanted)
+    with pytest.raises(lw.RuntimeArgumentError, match="should be"):
+        engine([np.zeros((1, 5, 6), np.float32)])

@@ -2,6 +2,7 @@
 
 import signal
 
+import numpy as np
 import pytest
 
 import loopwright as lw
@@ -9,6 +10,7 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model import workers as workers_module
+from loopwright.compiler.model.function_cache import function_cache
 from loopwright.compiler.model.workers import Job, Workers, _Worker
 from loopwright.compiler.settings import CompileSettings
 
@@ -19,8 +21,9 @@ def test_an_interrupt_ends_a_worker_without_a_traceback(capfd):
     worker = _Worker()
     try:
         job = Job(as_function(group)[0], CompileSettings(lw.resolve_target("native"), CodegenOptions(cache=False)))
-        made = worker.compile(job.key, job)
-        assert made.object
+        answer = worker.compile(job.key, job)
+        assert answer.made.object
+        assert answer.timing.instructions > 0
         worker._process.send_signal(signal.SIGINT)
         assert worker._process.wait(20) == -signal.SIGINT
     finally:
@@ -53,3 +56,17 @@ def test_a_worker_that_was_not_needed_ends_at_once():
     worker = _Worker()
     worker.close()
     assert worker._process.returncode == -signal.SIGKILL
+
+
+def test_timings_of_functions_do_not_depend_on_the_processes_that_compile_them(tmp_path, monkeypatch):
+    x = y = lw.var("x", (3, 8))
+    for axis in range(workers_module.LEAST_FOR_WORKERS):
+        y = lw.nn.softmax(lw.nn.matmul(y, lw.const(np.ones((8 + axis, 9 + axis), np.float32))))
+    works = []
+    for jobs in (1, 2):
+        monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / str(jobs)))
+        function_cache.clear()
+        timings = lw.compile(lw.Function([x], y), "x86-64-v2", jobs=jobs).timings
+        works.append([(f.name, f.instructions, [part.name for part in f.parts]) for f in timings.functions])
+    assert len(works[0]) >= workers_module.LEAST_FOR_WORKERS
+    assert works[0] == works[1]

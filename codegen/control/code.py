@@ -1,0 +1,105 @@
+"""What native functions of control flow are emitted from, as plain data: numbers of arguments and slots, and formulas.
+
+A function takes, as a kernel does, addresses of operands and results, of a workspace last, and the values of
+dimensions. A body has slots for its values, as a model has: those of parameters and results are bound by what is around
+it, the others are addresses in the workspace, or extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...artifact.extents import Extent
+
+NUMBER_OFFSET, CONDITION_OFFSET, HEAD_BYTES = 0, 8, 64
+"""Where the number of the iteration, an int64, and the condition that the body gave stand in a loop's workspace; and
+the bytes of what stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyCall:
+    """A call of a kernel: its symbol, the slots of the body that hold its arguments, and ``messages``, the texts of its
+    errors 1, 2, …; a function that is ``foreign`` returns numbers of its own."""
+
+    symbol: str
+    operands: tuple[int, ...]
+    messages: tuple[str, ...]
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BodyCode:
+    """What a body runs, and its slots: of parameters and results; of values by their ``offsets`` in bytes from the
+    beginning of the workspace, and of ``extents``. ``checks`` are extents that may not be negative when it is run, with
+    what is said of them otherwise."""
+
+    params: tuple[int, ...]
+    results: tuple[int, ...]
+    offsets: Mapping[int, Extent]
+    extents: Mapping[int, Extent]
+    calls: tuple[BodyCall, ...]
+    checks: tuple[tuple[Extent, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IfCode:
+    """Arguments by number: the condition, what the parameters of both bodies are, and the results."""
+
+    condition: int
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    bodies: tuple[BodyCode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedCode:
+    """A carried value: the arguments that hold its first and its last value, of ``size`` bytes, and the offset of its
+    second buffer in the workspace."""
+
+    first: int
+    last: int
+    second: Extent
+    size: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCode:
+    """An argument whose rows of ``size`` bytes are read or written one by one, from the last one on if ``reverse``."""
+
+    argument: int
+    size: Extent
+    reverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCode:
+    """Arguments by number, None where they are left out; ``trips`` are the most iterations, None if that is not known.
+
+    Parameters of the body are the number, what is carried, rows of what is sliced, and what is captured; its results
+    the condition if there is one, what is carried next, and rows of what is stacked.
+    """
+
+    limit: int | None
+    condition: int | None
+    carried: tuple[CarriedCode, ...]
+    sliced: tuple[RowsCode, ...]
+    captured: tuple[int, ...]
+    stacked: tuple[RowsCode, ...]
+    trips: Extent | None
+    count: int
+    body: BodyCode
+
+    @property
+    def bodies(self) -> tuple[BodyCode, ...]:
+        """The body."""
+        return (self.body,)
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """The formulas beside those of the body."""
+        carried = (extent for each in self.carried for extent in (each.second, each.size))
+        return (*carried, *(rows.size for rows in (*self.sliced, *self.stacked)))
+
+
+ControlCode = IfCode | LoopCode

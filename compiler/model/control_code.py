@@ -1,0 +1,116 @@
+"""The code of control flow as plain data: what its bodies call, once that is compiled, and where values lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...artifact.extents import Extent, Formula, demand, extent_of
+from ...artifact.function import CompiledFunction
+from ...base.errors import InternalError
+from ...codegen.control.code import BodyCall, BodyCode, CarriedCode, ControlCode, IfCode, LoopCode, RowsCode
+from ...graph.node import Call, Function, Node
+from ...graph.types import TensorType, leaf_types
+from ...ops.definition.extent_formulas import extent_of_formula
+from ...ops.families.branch import IfAttrs
+from ...ops.families.loop import LoopAttrs
+from ..passes.constraints import least_extents
+from ..symbols import Symbol, checked_extents
+from .parts import BodyPlan, ControlPlan
+from .placement import byte_size
+from .units import Unit
+
+FOREIGN_FAILURE = "the native function returned an error code"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledBody:
+    """A body, and the compiled function of each of its units."""
+
+    plan: BodyPlan
+    functions: tuple[CompiledFunction, ...]
+
+    def extents_of(self, number: int, names: Mapping[Symbol, str]) -> dict[str, Extent]:
+        """What the dimensions of a function are, by their names, as formulas over those of the unit that has the
+        body."""
+        symbols = self.plan.parts.units[number].symbols
+        return {name: extent_of(symbols[name], names) for name in self.functions[number].dims}
+
+
+def call_of(unit: Unit) -> Call:
+    """The call that a unit of control flow is."""
+    if not isinstance(unit.function.body, Call):
+        raise InternalError(f"{unit.function.name} is no call of control flow")
+    return unit.function.body
+
+
+def control_code(unit: Unit, plan: ControlPlan, bodies: Sequence[CompiledBody]) -> ControlCode:
+    """What the native function of a unit is emitted from."""
+    call = call_of(unit)
+    position: dict[Node, int] = {param: number for number, param in enumerate(unit.function.params)}
+    given = [position[arg] for arg in call.args]
+    results = tuple(range(len(unit.inputs), len(unit.inputs) + len(unit.outputs) - 1))
+    codes = tuple(_body_code(body, plan.names) for body in bodies)
+    match call.attrs:
+        case IfAttrs():
+            return IfCode(given[0], tuple(given[1:]), results, codes)
+        case LoopAttrs() as attrs:
+            return _loop_code(call, attrs, given, results, plan, codes[0])
+        case _:
+            raise InternalError(f"{call.op.name} is no operator of control flow")
+
+
+def _loop_code(
+    call: Call, attrs: LoopAttrs, given: Sequence[int], results: Sequence[int], plan: ControlPlan, body: BodyCode
+) -> LoopCode:
+    carried, sliced, captured = attrs.parts_of(given)
+    kinds = [arg.type for arg in call.args]
+    sizes = [byte_size(kind, plan.names) for kind in leaf_types(call.type)[: attrs.carried]]
+    rows = [_row_size(kind, plan.names) for kind in attrs.parts_of(kinds)[1]]
+    stacked = [_row_size(kind, plan.names) for kind in leaf_types(call.type)[attrs.carried : -1]]
+    return LoopCode(
+        limit=given[0] if attrs.limited else None,
+        condition=given[attrs.first - 1] if attrs.conditional else None,
+        carried=tuple(map(CarriedCode, carried, results, plan.seconds, sizes)),
+        sliced=tuple(map(RowsCode, sliced, rows, attrs.sliced)),
+        captured=tuple(captured),
+        stacked=tuple(map(RowsCode, results[attrs.carried : -1], stacked, attrs.stacked)),
+        trips=None if attrs.trips is None else extent_of(extent_of_formula(attrs.trips, kinds), plan.names),
+        count=results[-1],
+        body=body,
+    )
+
+
+def _checks(body: Function, names: Mapping[Symbol, str]) -> Iterator[tuple[Extent, str]]:
+    """The extents that may not be negative when a body is run, with what is said of them otherwise. The size of a batch
+    is checked around it."""
+    for least in least_extents(replace(body, batch_size=None), names):
+        yield Formula("-", least.dim, least.number), least.demand
+    for extent in checked_extents(body, names):
+        yield extent, demand(extent) or f"the extent {extent} should not be negative"
+
+
+def _row_size(kind: object, names: Mapping[Symbol, str]) -> Extent:
+    if not isinstance(kind, TensorType):
+        raise InternalError(f"a {kind} has no rows")
+    return byte_size(TensorType(kind.shape[1:], kind.dtype), names)
+
+
+def _body_code(body: CompiledBody, names: Mapping[Symbol, str]) -> BodyCode:
+    placement, parts = body.plan.placement, body.plan.parts
+    calls = []
+    for unit, function in zip(parts.units, body.functions, strict=True):
+        values = (placement.slots[value] for value in (*unit.inputs, *unit.outputs))
+        dims = (placement.dims[unit.symbols[name]] for name in function.dims)
+        at = f" ({', '.join(unit.origin)})" if unit.origin else ""
+        texts = (FOREIGN_FAILURE,) if function.is_packed else function.messages
+        messages = tuple(f"{function.name}{at}: {text}" for text in texts)
+        calls.append(BodyCall(function.symbol, (*values, *dims), messages, function.is_packed))
+    return BodyCode(
+        params=tuple(placement.slots[param, 0] for param in parts.graph.params),
+        results=tuple(placement.slots[value] for value in parts.results),
+        offsets=body.plan.offsets,
+        extents={slot: extent_of(extent, names) for extent, slot in placement.dims.items()},
+        calls=tuple(calls),
+        checks=tuple(_checks(parts.graph, names)),
+    )

@@ -1,0 +1,205 @@
+"""Converters of Loop and Scan: one operator, whose body is the subgraph as a closed function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ValueInfoProto
+
+from ..base.errors import ModelError
+from ..graph.node import Constant, Node, Var, tensor_of
+from ..graph.types import TensorType, tensor_type
+from ..ir.constants import ZERO
+from ..ir.expr import Expr
+from ..ops.definition.extent_formulas import as_formulas
+from ..ops.definition.relations import normalize_axis
+from ..ops.families.binary import maximum
+from ..ops.families.loop import LoopAttrs, loop_call, with_unused
+from ..ops.families.loops import scan
+from ..ops.families.open_extents import open_slice
+from ..ops.families.reshape import reshape
+from ..ops.families.transpose import transpose
+from ..ops.families.unary import cast
+from .onnx_node import OnnxNode
+from .subgraphs import Subgraphs, as_scalar, graph_attribute, is_true
+
+
+def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+    """Loop: the most iterations and the condition may both be left out, and be known or not. Without a condition, what
+    the body gives for one is not looked at."""
+    graph = graph_attribute(node, "body")
+    carried = [node[k] for k in range(2, len(node.inputs))]
+    _check_counts(node, graph, len(carried) + 2, len(carried) + 1)
+    number = Var("number", tensor_type((), "int64"))
+    variables = [Var(i.name, value.type) for i, value in zip(graph.input[2:], carried, strict=True)]
+    bound: dict[str, Node] = {var.name: var for var in variables}
+    bound[graph.input[0].name] = _as_declared(number, graph.input[0])
+    bound[graph.input[1].name] = _as_declared(Constant(np.array(True)), graph.input[1])
+    holds, *results = subgraphs.results(graph, bound)
+    condition = node.get(1)
+    conditional = condition is not None and not (is_true(condition) and is_true(holds))
+    stacked = len(results) - len(carried)
+    function, captured = subgraphs.function(
+        graph, (number, *variables), [as_scalar(holds), *results] if conditional else results
+    )
+    trips = _trips_of_loop(node, subgraphs)
+    if stacked and trips is None:
+        trips = _born_trips(node, f"output {len(carried)}, {node.proto.output[len(carried)]!r}")
+    limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
+    formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(carried) + len(captured))
+    attrs = LoopAttrs(
+        with_unused(function, tellers),
+        limited=limit is not None,
+        conditional=conditional,
+        carried=len(carried),
+        stacked=(False,) * stacked,
+        trips=formula,
+    )
+    first = as_scalar(condition) if condition is not None and conditional else None
+    found = loop_call(attrs, limit, first, carried, (), (*captured, *tellers))
+    if not stacked or not conditional:
+        return found[:-1]
+    *results, count = map(node.finish, found)
+    (rows,) = node.extents_of(reshape(count, (1,)), "the number of iterations")
+    last = (open_slice(made, 0, ZERO, rows, subgraphs.shapes.inputs) for made in results[len(carried) :])
+    return [*results[: len(carried)], *last]
+
+
+def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
+    """The most iterations as a number or a formula, if they are known before the loop as such."""
+    most = node.get(0)
+    known = None if most is None else subgraphs.shapes.of(most)
+    if known is None or known.size != 1:
+        return None
+    trips = known.ravel()[0]
+    return trips if isinstance(trips, Expr) else max(0, int(trips))
+
+
+def _born_trips(node: OnnxNode, rows: str) -> int | Expr:
+    """The most iterations as a dimension that the run computes: rows are stacked in memory for so many."""
+    most = node.get(0)
+    if most is None:
+        raise node.unsupported(f"stacking rows ({rows}) of a loop that has no most iterations (input 0)")
+    count = cast(reshape(most, (1,)), "int64")
+    (trips,) = node.extents_of(maximum(count, Constant(np.zeros(1, np.int64))), "the most iterations")
+    return trips
+
+
+def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tuple[int | str | None, tuple[Node, ...]]:
+    """The trips as a formula over arguments behind the ``first`` ones, and these."""
+    if trips is None:
+        return None, ()
+    (formula,), tellers = as_formulas([trips], subgraphs.shapes.inputs, first)
+    return formula, tellers
+
+
+def _as_declared(value: Node, declared: ValueInfoProto) -> Node:
+    """A scalar as a vector of one element, where the subgraph declares it so."""
+    return reshape(value, (1,)) if len(declared.type.tensor_type.shape.dim) == 1 else value
+
+
+def _check_counts(node: OnnxNode, graph: GraphProto, inputs: int, outputs: int) -> None:
+    """Raises ``ModelError`` for a body that takes another number of inputs, or gives fewer outputs."""
+    if len(graph.input) != inputs or len(graph.output) < outputs:
+        raise ModelError(
+            f"{node}: its body should take {inputs} values and give at least {outputs}, it takes "
+            f"{len(graph.input)} and gives {len(graph.output)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A Scan by its parts: of each value that is sliced or stacked the axis, and whether it goes backwards."""
+
+    graph: GraphProto
+    states: Sequence[Node]
+    sliced: Sequence[Node]
+    sliced_axes: Sequence[int]
+    sliced_back: Sequence[bool]
+    stacked_axes: Sequence[int]
+    stacked_back: Sequence[bool]
+
+
+def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+    """Scan: axes other than the first are transposed around the loop."""
+    graph = graph_attribute(node, "body")
+    count = node.integer("num_scan_inputs")
+    values = node.all
+    states, sliced = values[: len(values) - count], values[len(values) - count :]
+    _check_counts(node, graph, len(values), len(states))
+    stacked = len(graph.output) - len(states)
+    return _scanned(
+        _Scan(
+            graph,
+            states,
+            sliced,
+            node.ints("scan_input_axes") or (0,) * count,
+            _flags(node.ints("scan_input_directions"), count),
+            node.ints("scan_output_axes") or (0,) * stacked,
+            _flags(node.ints("scan_output_directions"), stacked),
+        ),
+        subgraphs,
+    )
+
+
+def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
+    return (False,) * count if given is None else tuple(map(bool, given))
+
+
+def _scanned(scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
+    sliced = [_axis_first(value, axis) for value, axis in zip(scan.sliced, scan.sliced_axes, strict=True)]
+    number = Var("number", tensor_type((), "int64"))
+    kinds = [*(tensor_of(state) for state in scan.states), *(_row(value) for value in sliced)]
+    variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
+    results = subgraphs.results(scan.graph, {"": number, **{var.name: var for var in variables}})
+    function, captured = subgraphs.function(scan.graph, (number, *variables), results)
+    attrs = LoopAttrs(
+        function,
+        carried=len(scan.states),
+        sliced=tuple(scan.sliced_back),
+        stacked=tuple(scan.stacked_back),
+        trips=f"x{len(scan.states)}_0",
+    )
+    found = loop_call(attrs, None, None, scan.states, sliced, captured)[:-1]
+    rows = found[len(scan.states) :]
+    return [*found[: len(scan.states)], *map(_first_axis_at, rows, scan.stacked_axes)]
+
+
+def _row(value: Node) -> TensorType:
+    kind = tensor_of(value)
+    return TensorType(kind.shape[1:], kind.dtype)
+
+
+def _axis_first(value: Node, axis: int) -> Node:
+    """The value with an axis as its first one."""
+    rank = tensor_of(value).ndim
+    at = normalize_axis(axis, rank)
+    return transpose(value, (at, *(k for k in range(rank) if k != at))) if at else value
+
+
+def _first_axis_at(value: Node, axis: int) -> Node:
+    """The value with its first axis at another place."""
+    rank = tensor_of(value).ndim
+    at = normalize_axis(axis, rank)
+    return transpose(value, (*range(1, at + 1), 0, *range(at + 1, rank))) if at else value
+
+
+def convert_scan_of_batch(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+    """Scan in its first version, of samples: a loop over the first axis of all values, around one over the second."""
+    if node.get(0) is not None:
+        raise node.unsupported("a Scan of sequences that have lengths of their own (input 0)")
+    graph = graph_attribute(node, "body")
+    count = node.integer("num_scan_inputs")
+    values = [node[number] for number in range(1, len(node.inputs))]
+    states = len(values) - count
+    _check_counts(node, graph, len(values), states)
+    stacked = len(graph.output) - states
+    back = _flags(node.ints("directions"), count)
+
+    def of_sample(*rows: Node) -> Sequence[Node]:
+        parts = _Scan(graph, rows[:states], rows[states:], (0,) * count, back, (0,) * stacked, (False,) * stacked)
+        return _scanned(parts, subgraphs)
+
+    return scan(of_sample, (), values).fields
