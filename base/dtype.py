@@ -48,12 +48,28 @@ class DType(metaclass=Interned):
     bits: int
     lanes: int = 1
     name: str = field(init=False)
+    is_float: bool = field(init=False, compare=False)
+    """Whether it is a float of IEEE 754, or bfloat16."""
+    is_data_int: bool = field(init=False, compare=False)
+    """Whether it is a wrapping integer; ``index`` is none."""
+    is_index: bool = field(init=False, compare=False)
+    """Whether it is ``index``, the integer of loops and subscripts, which never overflows."""
+    is_bool: bool = field(init=False, compare=False)
+    """Whether it is bool."""
 
     def __post_init__(self) -> None:
         if self.bits not in _WIDTHS.get(self.kind, ()) or self.lanes < 1:
             raise ExpressionError(f"no such dtype: {self.kind}{self.bits} with {self.lanes} lanes")
         name = self.kind if self.kind in _UNSIZED else f"{self.kind}{self.bits}"
-        object.__setattr__(self, "name", name if self.lanes == 1 else f"{name}x{self.lanes}")
+        facts = {
+            "name": name if self.lanes == 1 else f"{name}x{self.lanes}",
+            "is_float": self.kind in ("float", "bfloat"),
+            "is_data_int": self.kind in ("int", "uint"),
+            "is_index": self.kind == "index",
+            "is_bool": self.kind == "bool",
+        }
+        for fact, value in facts.items():
+            object.__setattr__(self, fact, value)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -87,26 +103,6 @@ class DType(metaclass=Interned):
         return self.to_numpy()
 
     @property
-    def is_float(self) -> bool:
-        """Whether it is a float of IEEE 754, or bfloat16."""
-        return self.kind in ("float", "bfloat")
-
-    @property
-    def is_data_int(self) -> bool:
-        """Wrapping integers, ``index`` not among them."""
-        return self.kind in ("int", "uint")
-
-    @property
-    def is_index(self) -> bool:
-        """Whether it is ``index``, the integer of loops and subscripts, which never overflows."""
-        return self.kind == "index"
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is bool."""
-        return self.kind == "bool"
-
-    @property
     def is_signed(self) -> bool:
         """Whether it has negative values."""
         return self.kind in ("int", "index", "float", "bfloat")
@@ -128,7 +124,7 @@ class DType(metaclass=Interned):
     @property
     def element(self) -> DType:
         """The dtype of one lane."""
-        return self.with_lanes(1)
+        return self if self.lanes == 1 else DType(self.kind, self.bits)
 
     def int_range(self) -> tuple[int, int] | None:
         """Smallest and largest value of a data integer or bool; None for index and floats."""

@@ -17,7 +17,7 @@ _NAMES = {str: "a string", int: "an integer", bool: "true or false", float: "a n
 
 def typed_value(data: object, kind: Any) -> object:
     """The data as a value of the annotation, arrays as tuples; ``NO_VALUE`` where it does not fit. A bool is no number,
-    an integer is a number as it is."""
+    an integer is a number as it is. Of another class, an object of that."""
     if kind is float:
         return data if type(data) in (int, float) else NO_VALUE
     if kind in _NAMES:
@@ -29,6 +29,8 @@ def typed_value(data: object, kind: Any) -> object:
         return next((v for v in (typed_value(data, arg) for arg in args) if v is not NO_VALUE), NO_VALUE)
     if origin is tuple:
         return _tuple(data, args)
+    if isinstance(kind, type):
+        return data if isinstance(data, kind) else NO_VALUE
     raise InternalError(f"there is no rule to read a field of type {kind}")
 
 
@@ -37,7 +39,7 @@ def _tuple(data: object, args: tuple[Any, ...]) -> object:
         return NO_VALUE
     kinds = (args[0],) * len(data) if args[1:] == (...,) else args
     items = tuple(typed_value(item, kind) for item, kind in zip(data, kinds, strict=False))
-    return items if len(kinds) == len(data) and NO_VALUE not in items else NO_VALUE
+    return items if len(kinds) == len(data) and not any(i is NO_VALUE for i in items) else NO_VALUE
 
 
 def type_text(kind: Any) -> str:
@@ -49,6 +51,8 @@ def type_text(kind: Any) -> str:
         return " or ".join(map(type_text, args))
     if origin is Literal:
         return f"one of {', '.join(map(shown, args))}"
+    if isinstance(kind, type):
+        return f"a {kind.__name__}"
     items = type_text(args[0]) if args[1:] == (...,) else ", ".join(map(type_text, args))
     return f"an array of ({items})"
 

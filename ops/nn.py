@@ -34,17 +34,22 @@ from .families.binary import (
     right_shift,
     subtract,
 )
+from .families.branch import cond
+from .families.col2im import col2im
 from .families.concatenate import concatenate
 from .families.conv.conv import conv, conv1d, conv2d, conv3d
 from .families.conv.strassen import strassen_conv2d
 from .families.conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .families.conv.winograd import winograd_conv2d
 from .families.creation import arange, full, one_hot
+from .families.cumsum import cumprod, cumsum
 from .families.einsum import einsum
 from .families.extern import extern
 from .families.gather import gather_elements, gather_nd, take
 from .families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
+from .families.grid_sample import grid_sample
 from .families.layout_transform import layout_transform
+from .families.loops import for_loop, scan, while_loop
 from .families.lrn import lrn
 from .families.matmul.batch_matmul import batch_matmul
 from .families.matmul.matmul import dense, matmul
@@ -52,18 +57,26 @@ from .families.matmul.packed import packed_matmul
 from .families.matmul.packed_bytes import packed_byte_matmul
 from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
+from .families.nonzero import nonzero
 from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .families.pad import pad
 from .families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from .families.recurrent.gru import gru
+from .families.recurrent.lstm import lstm
+from .families.recurrent.rnn import rnn
 from .families.reduce import all, any, l1, l2, log_sum, log_sum_exp, max, mean, min, prod, sum, sum_square
 from .families.repeat import broadcast_to, repeat, tile
 from .families.reshape import expand_dims, flatten, reshape, squeeze
 from .families.resize import resize
+from .families.reverse_sequence import reverse_sequence
+from .families.scatter import scatter_elements, scatter_nd, tensor_scatter
 from .families.select import clip_by, where
 from .families.slicing import split, strided_slice
 from .families.softmax import log_softmax, softmax
 from .families.space_depth import depth_to_space, space_to_depth
+from .families.topk import topk
 from .families.transpose import transpose
+from .families.tree_ensemble import tree_ensemble
 from .families.trilu import trilu
 from .families.unary import (
     abs,
@@ -145,7 +158,9 @@ __all__ = [
     "celu",
     "clip",
     "clip_by",
+    "col2im",
     "concatenate",
+    "cond",
     "conv",
     "conv1d",
     "conv1d_transpose",
@@ -156,6 +171,8 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "cumprod",
+    "cumsum",
     "dense",
     "depth_to_space",
     "divide",
@@ -168,6 +185,7 @@ __all__ = [
     "extern",
     "flatten",
     "floor",
+    "for_loop",
     "full",
     "gather_elements",
     "gather_nd",
@@ -177,6 +195,8 @@ __all__ = [
     "global_max_pool",
     "greater",
     "greater_equal",
+    "grid_sample",
+    "gru",
     "hard_sigmoid",
     "hard_swish",
     "identity",
@@ -203,6 +223,7 @@ __all__ = [
     "lp_normalize",
     "lp_pool",
     "lrn",
+    "lstm",
     "matmul",
     "max",
     "max_pool",
@@ -215,6 +236,7 @@ __all__ = [
     "mod",
     "multiply",
     "negative",
+    "nonzero",
     "not_equal",
     "one_hot",
     "packed_byte_matmul",
@@ -229,10 +251,15 @@ __all__ = [
     "repeat",
     "reshape",
     "resize",
+    "reverse_sequence",
     "right_shift",
     "rms_norm",
+    "rnn",
     "round",
     "rsqrt",
+    "scan",
+    "scatter_elements",
+    "scatter_nd",
     "selu",
     "shrink",
     "sigmoid",
@@ -256,12 +283,16 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "tensor_scatter",
     "thresholded_relu",
     "tile",
+    "topk",
     "transpose",
+    "tree_ensemble",
     "trilu",
     "trunc",
     "where",
+    "while_loop",
     "winograd_conv2d",
 ]
 

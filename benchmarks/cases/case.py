@@ -82,6 +82,10 @@ class Case:
         """Leave model and inputs there, as contenders read them, and say what the work is."""
         model = self.model()
         write(folder, model, self.feeds(model))
+        return self.work(model)
+
+    def work(self, model: ModelProto) -> Work:
+        """What its model must do at least."""
         return work_of(model)
 
     def _values(self, info: onnx.ValueInfoProto, weight: bool) -> np.ndarray:
@@ -145,6 +149,8 @@ def _operations(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> 
             return 2 * size(node.output[0]) * size(w) // shapes[w][0]
         case "ConvTranspose", [x, w, *_]:
             return 2 * size(x) * size(w) // shapes[w][0]
+        case "LSTM" | "GRU" | "RNN", [x, w, r, *_]:
+            return 2 * size(x) // shapes[x][2] * (size(w) + size(r)) // shapes[w][0]
         case "Attention", [q, k, *_]:
             return 4 * size(q) * shapes[k][-2]
         case _:

@@ -20,6 +20,8 @@ TRANSPOSED = {
     "heads 12 128×64": ((1, 128, 12, 64), (0, 2, 1, 3)),
 }
 GATHERED = ((30522, 768, 128), (1000, 64, 4096), (50000, 256, 512))
+SCATTERED = ((1000, 64, 500), (10000, 256, 512))
+SELECTED = ((1, 8400, 300), (1, 50257, 50), (128, 1000, 5), (64, 1024, 1024))
 JOINED = {
     "channels 64+128+32+32 28²": ([(1, c, 28, 28) for c in (64, 128, 32, 32)], 1),
     "channels 256+32 56²": ([(1, c, 56, 56) for c in (256, 32)], 1),
@@ -56,6 +58,17 @@ def cases() -> Iterator[Case]:
         inputs = f"{dims(rows, width)} x, {dims(count, kind='int64')} k"
         name = f"{count} of {rows}×{width}"
         yield Case("gather", name, inputs, "y = Gather <axis=0> (x, k)", ranges={"k": (0, rows)})
+    for rows, width, count in SELECTED:
+        nodes = "y, i = TopK <axis=-1> (x, k)"
+        name, constants = f"{count} of {rows}×{width}", {"k": np.array([count])}
+        yield Case("topk", name, f"{dims(rows, width)} x", nodes, constants=constants)
+    for rows, width, count in SCATTERED:
+        inputs = f"{dims(rows, width)} x, {dims(count, 1, kind='int64')} k, {dims(count, width)} u"
+        name = f"{count} of {rows}×{width}"
+        yield Case("scatter-nd", name, inputs, "y = ScatterND (x, k, u)", ranges={"k": (0, rows)})
+        inputs = f"{dims(rows, width)} x, {dims(count, width, kind='int64')} k, {dims(count, width)} u"
+        nodes = 'y = ScatterElements <axis=0, reduction="add"> (x, k, u)'
+        yield Case("scatter-add", name, inputs, nodes, ranges={"k": (0, rows)})
     for name, (shapes, axis) in JOINED.items():
         inputs = ", ".join(f"{dims(*shape)} x{k}" for k, shape in enumerate(shapes))
         names = ", ".join(f"x{k}" for k in range(len(shapes)))

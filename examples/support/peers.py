@@ -6,11 +6,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 from sklearn import datasets
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import NearestNeighbors
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
@@ -49,6 +51,42 @@ def train_network(x: Floats, digits: Numbers) -> Network:
         for weight, bias in zip(network.coefs_, network.intercepts_, strict=True)
     ]
     return Network(layers, lambda x: np.asarray(network.predict_proba(x), np.float32))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The nodes of a tree, an element or row a node: where pixel ``columns`` is at most ``bounds`` the way leads to
+    ``left``, else to ``right``. A leaf has -1 there, and gives each class its ``shares``."""
+
+    columns: Numbers
+    bounds: Floats
+    left: Numbers
+    right: Numbers
+    shares: Floats
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees whose shares add up to probabilities; and what scikit-learn computes with them."""
+
+    trees: list[Tree]
+    probabilities: Callable[[Floats], Floats]
+
+
+def train_forest(x: Floats, digits: Numbers) -> Forest:
+    """Fifty trees, of any depth."""
+    forest = RandomForestClassifier(50, random_state=0).fit(x, digits)
+    trees = [_tree(estimator.tree_, len(forest.estimators_)) for estimator in forest.estimators_]
+    return Forest(trees, lambda x: np.asarray(forest.predict_proba(x), np.float32))
+
+
+def _tree(tree: Any, trees: int) -> Tree:
+    """Bounds, which have 64 bits, are rounded down: so the same numbers of 32 bits are at most as large."""
+    rounded = tree.threshold.astype(np.float32)
+    bounds = np.where(rounded > tree.threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    shares = tree.value[:, 0] / tree.value[:, 0].sum(axis=1, keepdims=True) / trees
+    columns, left, right = (np.asarray(a, np.int64) for a in (tree.feature, tree.children_left, tree.children_right))
+    return Tree(columns, bounds, left, right, shares.astype(np.float32))
 
 
 def in_onnxruntime(path: Path) -> Callable[[Floats], Floats]:

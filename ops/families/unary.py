@@ -24,6 +24,7 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, INTEGER_KINDS, NUMBER_KINDS, tensor_argument
 from ..definition.strategy import register_compute
+from . import activations
 
 GROUP = OpGroup.ELEMENTWISE
 
@@ -116,10 +117,6 @@ def _reciprocal(x: Expr) -> Expr:
     return te.const(1, x.dtype) / x
 
 
-def _softplus(x: Expr) -> Expr:
-    return te.maximum(x, 0) + te.log1p(te.exp(-te.abs(x)))
-
-
 def _mish(x: Expr) -> Expr:
     # tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); it is 1 to the last bit long before exp(x)² overflows
     e = te.exp(te.minimum(x, 20))
@@ -147,10 +144,6 @@ def _acosh(x: Expr) -> Expr:
 def _atanh(x: Expr) -> Expr:
     a = te.abs(x)
     return te.copysign(te.log1p(a * 2 / (1 - a)) * 0.5, x)
-
-
-def _clamp(x: Expr, low: float, high: float) -> Expr:
-    return te.minimum(te.maximum(x, low), high)
 
 
 # Without attributes.
@@ -182,8 +175,8 @@ asinh = _plain("asinh", "the inverse hyperbolic sine", FLOAT_KINDS, in_float32(_
 acosh = _plain("acosh", "the inverse hyperbolic cosine; NaN below 1", FLOAT_KINDS, in_float32(_acosh))
 atanh = _plain("atanh", "the inverse hyperbolic tangent; NaN outside -1 … 1", FLOAT_KINDS, in_float32(_atanh))
 sigmoid = _plain("sigmoid", "1 / (1 + exp(-x))", FLOAT_KINDS, te.sigmoid)
-softplus = _plain("softplus", "log(1 + exp(x))", FLOAT_KINDS, in_float32(_softplus))
-softsign = _plain("softsign", "x / (1 + |x|)", FLOAT_KINDS, in_float32(lambda x: x / (te.abs(x) + 1)))
+softplus = _plain("softplus", "log(1 + exp(x))", FLOAT_KINDS, in_float32(activations.softplus))
+softsign = _plain("softsign", "x / (1 + |x|)", FLOAT_KINDS, in_float32(activations.softsign))
 mish = _plain("mish", "x * tanh(log(1 + exp(x)))", FLOAT_KINDS, in_float32(_mish))
 isnan = _plain("isnan", "whether x is NaN", FLOAT_KINDS, te.isnan, BOOL)
 isfinite = _plain("isfinite", "whether x is neither infinite nor NaN", FLOAT_KINDS, te.isfinite, BOOL)
@@ -204,7 +197,7 @@ LEAKY_RELU = _register(
     "leaky_relu",
     "x where it is 0 or more, else alpha * x",
     elementwise_relation(FLOAT_KINDS),
-    in_float32(lambda x, attrs: te.select(x < 0, x * attrs.alpha, x)),
+    in_float32(lambda x, attrs: activations.leaky_relu(x, attrs.alpha)),
     LeakyReluAttrs,
 )
 
@@ -223,7 +216,7 @@ THRESHOLDED_RELU = _register(
     "thresholded_relu",
     "x where it is above alpha, else 0",
     elementwise_relation(FLOAT_KINDS),
-    in_float32(lambda x, attrs: te.select(x > attrs.alpha, x, 0.0)),
+    in_float32(lambda x, attrs: activations.thresholded_relu(x, attrs.alpha)),
     ThresholdedReluAttrs,
 )
 
@@ -242,7 +235,7 @@ ELU = _register(
     "elu",
     "x where it is 0 or more, else alpha * (exp(x) - 1)",
     elementwise_relation(FLOAT_KINDS),
-    in_float32(lambda x, attrs: te.select(x < 0, te.expm1(x) * attrs.alpha, x)),
+    in_float32(lambda x, attrs: activations.elu(x, attrs.alpha)),
     EluAttrs,
 )
 
@@ -305,7 +298,7 @@ HARD_SIGMOID = _register(
     "hard_sigmoid",
     "max(0, min(1, alpha * x + beta))",
     elementwise_relation(FLOAT_KINDS),
-    in_float32(lambda x, attrs: _clamp(x * attrs.alpha + attrs.beta, 0, 1)),
+    in_float32(lambda x, attrs: activations.hard_sigmoid(x, attrs.alpha, attrs.beta)),
     HardSigmoidAttrs,
 )
 
@@ -319,7 +312,7 @@ hard_swish = _plain(
     "hard_swish",
     "x * max(0, min(1, x / 6 + 0.5))",
     FLOAT_KINDS,
-    in_float32(lambda x: x * _clamp(x * (1 / 6) + 0.5, 0, 1)),
+    in_float32(lambda x: x * activations.clamp(x * (1 / 6) + 0.5, 0, 1)),
 )
 
 

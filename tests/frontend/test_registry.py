@@ -22,25 +22,24 @@ def cases():
 
 
 def test_every_converter_has_a_case_in_every_version():
-    tested = {(c.op, version) for c in cases() for version in c.versions}
-    standard = [(name, version) for domain, name, version in converted_versions() if domain != OWN_DOMAIN]
-    assert set(standard) == tested
+    tested = {(c.domain, c.op, version) for c in cases() for version in c.versions}
+    assert {entry for entry in converted_versions() if entry[0] != OWN_DOMAIN} == tested
 
 
 def test_every_entry_is_a_version_that_onnx_defines():
     defined = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
-    newest = max(version for domain, _, version in defined if domain == "")
+    newest = {domain: max(version for d, _, version in defined if d == domain) for domain, _, _ in defined}
     standard = [entry for entry in converted_versions() if entry[0] != OWN_DOMAIN]
-    assert all(entry in defined or entry[2] > newest for entry in standard)
+    assert all(entry in defined or entry[2] > newest[entry[0]] for entry in standard)
 
 
 def test_operators_are_converted_in_all_their_versions():
     converted = set(converted_versions())
-    names = {name for _, name, _ in converted}
+    names = {(domain, name) for domain, name, _ in converted}
     missing = [
-        (s.name, s.since_version)
+        (s.domain, s.name, s.since_version)
         for s in defs.get_all_schemas_with_history()
-        if s.domain == "" and s.name in names and not s.deprecated and ("", s.name, s.since_version) not in converted
+        if (s.domain, s.name) in names and not s.deprecated and (s.domain, s.name, s.since_version) not in converted
     ]
     assert missing == []
 

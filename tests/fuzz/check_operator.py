@@ -13,6 +13,7 @@ import numpy as np
 import operators_moving
 import operators_products
 import operators_simple
+import operators_trees
 import operators_windows
 from draw import Draw, assert_close, exact, is_float, magnitudes, numpy_kind, runnable
 
@@ -22,14 +23,20 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model.alternatives import alternatives_of
 from loopwright.compiler.model.compile_function import compile_function
 from loopwright.compiler.model.lower_function import lower_function
-from loopwright.compiler.model.units import units_of
+from loopwright.compiler.model.units import in_order, units_of
 from loopwright.compiler.passes.flatten_tuples import flatten_tuples
 from loopwright.compiler.passes.graph_passes import run_graph_passes
 from loopwright.compiler.reports.explain import _zeros
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import TupleType
 
-DRAWS = operators_simple.DRAWS | operators_moving.DRAWS | operators_products.DRAWS | operators_windows.DRAWS
+DRAWS = (
+    operators_simple.DRAWS
+    | operators_moving.DRAWS
+    | operators_products.DRAWS
+    | operators_trees.DRAWS
+    | operators_windows.DRAWS
+)
 NATIVE = ("x86-64", "x86-64-v2", "x86-64-v3", "native")
 TARGETS = (
     *NATIVE,
@@ -73,7 +80,7 @@ def _check(plan, met):
         return
     settings = CompileSettings(target, options)
     if plan["how"] == "forced":
-        units, _ = units_of(function)
+        units = units_of(in_order(function)[0])
         ways = [way for unit in units for way in alternatives_of(unit.function, settings)]
         settings = ways[plan["seed"] % len(ways)] if ways else settings
     library = lw.compile(
@@ -101,13 +108,14 @@ def arrays_of(case, plan, rng):
 
 def call_in_function(case, plan, arrays):
     """The call, followed by a relu if the plan has one; if it says so, and the operator takes that, the first extent of
-    the first argument is symbolic."""
+    the first argument is symbolic; unless it is 1, for an open extent does not stretch."""
     nodes = [
         lw.const(array) if given.constant else lw.var(f"x{k}", given.shape, given.kind)
         for k, (given, array) in enumerate(zip(case.inputs, arrays, strict=True))
     ]
     body = case.make(*nodes)
-    if plan["symbolic"] and case.inputs and len(case.inputs[0].shape) > 1 and not case.inputs[0].constant:
+    leading = case.inputs[0].shape[:-1] if case.inputs and not case.inputs[0].constant else ()
+    if plan["symbolic"] and leading and leading[0] != 1:
         first = lw.var("x0", (te.var("n"), *case.inputs[0].shape[1:]), case.inputs[0].kind)
         with suppress(lw.LoopwrightError):
             body = case.make(first, *nodes[1:])
@@ -135,7 +143,7 @@ def schedule_all(function, settings, compiled, met):
     could serve; compile them as well if the target cannot be run."""
     planned = run_graph_passes(function, settings, evaluate=_zeros)
     for graph in dict.fromkeys((function, planned)):
-        for unit in units_of(graph)[0]:
+        for unit in units_of(in_order(graph)[0]):
             for tried in (settings, *alternatives_of(unit.function, settings)):
                 made = lower_function(unit.function, tried, "main")
                 require_no_refusal(made.choices)

@@ -1,11 +1,14 @@
 """Random calls of operators that move elements, or make them of nothing."""
 
 import numpy as np
+import recurrences
+import scattering
 from draw import Case, Input
 from operators_simple import every, of_integers
 
 from loopwright.ops import nn
 from loopwright.ops.definition.registry import get_op
+from loopwright.ops.families.born_extents import born_extents
 from loopwright.ops.families.repeat import repeat
 from loopwright.ops.families.resample import resample
 from loopwright.ops.families.split_part import split_evenly
@@ -105,6 +108,12 @@ def draw_take(d):
     return Case(lambda x, i: nn.take(x, i, axis), lambda x, i: x.take(i, axis), (Input(shape, d.kind()), indices))
 
 
+def draw_reverse_sequence(d):
+    shape = d.shape(2, 4)
+    lengths = Input((shape[1],), d.one("int32", "int64"), 0, shape[0])
+    return Case(nn.reverse_sequence, recurrences.backwards, (Input(shape, d.kind()), lengths))
+
+
 def draw_gather_elements(d):
     shape = d.shape(1, 3)
     axis = d.int(0, len(shape) - 1)
@@ -116,6 +125,64 @@ def draw_gather_elements(d):
 
     inputs = (Input(shape, d.kind()), Input(places, "int64", -shape[axis], shape[axis] - 1))
     return Case(lambda x, i: nn.gather_elements(x, i, axis=axis), oracle, inputs)
+
+
+def draw_topk(d):
+    shape = d.shape(1, 3)
+    axis = d.int(0, len(shape) - 1)
+    k, largest = d.int(0, shape[axis]), d.chance()
+    kind = d.one("float32", "float64", "float16", "int32", "int64")
+    return Case(
+        lambda x: get_op("topk")(x, attrs=get_op("topk").attrs(k, axis, largest)),
+        lambda x: every.best(x, k, axis, largest),
+        (Input(shape, kind, -9, 9, outliers="large"),),
+    )
+
+
+def draw_scatter_elements(d):
+    shape = d.shape(1, 3)
+    axis, reduction = d.int(0, len(shape) - 1), d.one(*scattering.REDUCTIONS)
+    places = tuple(d.int(1, 9) if k == axis else d.int(1, e) for k, e in enumerate(shape))
+    kind = d.one("float32", "float64", "int32")
+    inputs = Input(shape, kind), Input(places, "int64", -shape[axis] - 1, shape[axis]), Input(places, kind)
+    return Case(
+        lambda *x: nn.scatter_elements(*x, axis, reduction),
+        lambda *x: scattering.elements(*x, axis, reduction),
+        inputs,
+        lambda x, i, u: np.abs(x).max(initial=0.0) + u.sum() if reduction == "add" else 1.0,
+        tolerance=4,
+    )
+
+
+def draw_scatter_nd(d):
+    shape = d.shape(1, 3)
+    depth, count, reduction = d.int(0, len(shape)), d.int(1, 9), d.one(*scattering.REDUCTIONS)
+    kind = d.one("float32", "float64", "int32")
+    low, high = (-shape[0], shape[0] - 1) if depth else (0, 0)
+    inputs = (
+        Input(shape, kind),
+        Input((count, depth), "int64", low, high),
+        Input((count, *shape[depth:]), kind),
+    )
+    return Case(
+        lambda *x: nn.scatter_nd(*x, reduction),
+        lambda *x: scattering.nd(*x, reduction),
+        inputs,
+        lambda x, i, u: np.abs(x).max(initial=0.0) + u.sum() if reduction == "add" else 1.0,
+        tolerance=4,
+    )
+
+
+def draw_tensor_scatter(d):
+    shape = d.shape(2, 4)
+    axis, circular = d.int(1, len(shape) - 1), d.chance()
+    count = d.int(1, shape[axis])
+    updates = (*shape[:axis], count, *shape[axis + 1 :])
+    kind, most = d.kind(), shape[axis] - (1 if circular else count)
+    inputs = Input(shape, kind), Input(updates, kind), Input((shape[0],), "int64", 0, most)
+    return Case(
+        lambda *x: nn.tensor_scatter(*x, axis, circular), lambda *x: scattering.tensor(*x, axis, circular), inputs
+    )
 
 
 def draw_gather_nd(d):
@@ -204,6 +271,25 @@ def draw_open(name):
     return draw
 
 
+def draw_nonzero(d):
+    shape = d.shape(1, 4)
+    made = Input(shape, d.one("bool", "int32", "float32"))
+    return Case(nn.nonzero, lambda x: np.array(np.nonzero(x)), (made,))
+
+
+def draw_born_extents(d):
+    """Numbers that are the shape of what is made of them."""
+    counts = Input((d.int(1, 3),), "uint8")
+    return Case(positions_of, lambda x: np.arange(x.astype(np.int64).prod()), (counts,))
+
+
+def positions_of(x):
+    rank = int(x.type.shape[0])
+    witness = born_extents(nn.cast(x, "int64"), [f"d{k}" for k in range(rank)], "the extents")
+    op = get_op("positions")
+    return op(witness, attrs=op.attrs(" * ".join(f"x0_{k}" for k in range(rank))))
+
+
 def draw_assume_extent(d):
     shape, op = d.shape(1, 3), get_op("assume_extent")
     axis = d.int(0, len(shape) - 1)
@@ -251,6 +337,8 @@ DRAWS = {
     **{name: draw_open(name) for name in ("positions", "extents")},
     **{name: draw_resize_table(name) for name in ("resize_indices", "resize_weights")},
     "assume_extent": draw_assume_extent,
+    "born_extents": draw_born_extents,
+    "nonzero": draw_nonzero,
     "open_slice": draw_open_slice,
     "repeat": draw_repeat,
     **{f"nn.{name}": draw_pixels(name) for name in ("depth_to_space", "space_to_depth")},
@@ -274,8 +362,13 @@ DRAWS = {
     "split_part": draw_split_part,
     "layout_transform": draw_layout_transform,
     "take": draw_take,
+    "reverse_sequence": draw_reverse_sequence,
     "gather_elements": draw_gather_elements,
     "gather_nd": draw_gather_nd,
+    "topk": draw_topk,
+    "scatter_elements": draw_scatter_elements,
+    "scatter_nd": draw_scatter_nd,
+    "tensor_scatter": draw_tensor_scatter,
     "nn.resample": draw_resample,
     "one_hot": draw_one_hot,
     "full": draw_full,

@@ -1,10 +1,12 @@
 """Random calls of products: of matrices, packed ones, sums of products by letters, attention."""
 
 import numpy as np
+import recurrences
 from draw import Case, Given, Input
 from operators_simple import every
 
 from loopwright.ops import nn
+from loopwright.ops.definition.registry import get_op
 from loopwright.ops.families.matmul.quarters import Planes
 
 MULTIPLICATIONS = (30_000, 2_000_000, 2_000_000_000)
@@ -195,7 +197,45 @@ def draw_attention(masked):
     return draw
 
 
+def draw_recurrence(name, oracle, gates, activations, more=lambda hidden: (), states=1):
+    op = get_op(name)
+    parameters = (0.0,) * len(activations)
+
+    def draw(d):
+        time, batch, hidden = within(
+            d, lambda t, b, n: t * b * n * n * gates, d.int(1, 6), d.one(1, 1, 2, 5, 17), d.one(1, 3, 8, 16, 17, 33, 64)
+        )
+        clip = d.one(np.inf, 1.5)
+        kind = d.one("float32", "float32", "float64")
+        attrs = op.attrs(activations=activations, alphas=parameters, betas=parameters, clip=clip)
+        weights = recurrences.panels(d.rng.uniform(-1, 1, (gates * hidden, hidden)).astype(kind) / hidden, gates)
+        shapes = [(d.one(1, batch), hidden)] * states + list(more(hidden))
+        return Case(
+            lambda *x: op(*x, attrs=attrs),
+            lambda *x: recurrences.of_panels(oracle)(*x, activations=activations, clip=clip),
+            (
+                Input((time, batch, gates * hidden), kind, outliers=None),
+                Given(weights),
+                *(Input(shape, kind, outliers=None) for shape in shapes),
+            ),
+            lambda x, *_: np.full((time + 1, batch, hidden), 8.0 * time),
+        )
+
+    return draw
+
+
+_GATES, _UPDATE = ("Sigmoid", "Tanh", "Tanh"), ("Sigmoid", "Tanh")
+
 DRAWS = {
+    "nn.lstm_steps": draw_recurrence("nn.lstm_steps", recurrences.lstm, 4, _GATES, states=2),
+    "nn.peephole_lstm_steps": draw_recurrence(
+        "nn.peephole_lstm_steps", recurrences.lstm, 4, _GATES, lambda hidden: [(3, hidden)], states=2
+    ),
+    "nn.gru_steps": draw_recurrence("nn.gru_steps", recurrences.gru, 3, _UPDATE),
+    "nn.reset_after_gru_steps": draw_recurrence(
+        "nn.reset_after_gru_steps", recurrences.gru, 3, _UPDATE, lambda hidden: [(hidden,)]
+    ),
+    "nn.rnn_steps": draw_recurrence("nn.rnn_steps", recurrences.rnn, 1, ("Tanh",)),
     "nn.strassen_matmul": draw_strassen,
     "nn.matmul": draw_matmul,
     "nn.batch_matmul": draw_batch_matmul,

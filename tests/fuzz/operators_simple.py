@@ -6,7 +6,7 @@ import test_every_operator as every
 from draw import Case, Input
 
 from loopwright.ops import nn
-from loopwright.ops.families.cumsum import cumsum
+from loopwright.ops.families.cumsum import cumprod, cumsum
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
@@ -230,6 +230,18 @@ def draw_cumsum(d):
     )
 
 
+def draw_cumprod(d):
+    shape = d.shape(1, 3)
+    axis = d.int(0, len(shape) - 1)
+    kind = d.one("float32", "float64")
+    return Case(
+        lambda x: cumprod(x, axis),
+        lambda x: np.cumprod(x, axis),
+        (Input(shape, kind, -1.1, 1.1, outliers="large"),),
+        tolerance=1 + shape[axis] / 4,
+    )
+
+
 DRAWS = {
     **{name: unary(name, oracle) for name, oracle in every.UNARY.items()},
     **{name: unary(name, oracle, low, high) for name, (oracle, low, high) in every.UNARY_WITHIN.items()},
@@ -259,4 +271,5 @@ DRAWS = {
     "bitwise_not": lambda d: Case(nn.bitwise_not, np.bitwise_not, (Input(d.shape(), **of_integers(d)),)),
     "logical_not": lambda d: Case(nn.logical_not, np.logical_not, (Input(d.shape(), "bool"),)),
     "cumsum": draw_cumsum,
+    "cumprod": draw_cumprod,
 }

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import sampling
 from draw import Case, Given, Input
 from operators_products import CHANNELS, FAST_ERROR, within
 from operators_simple import every
@@ -303,7 +304,39 @@ def draw_lrn(d):
     )
 
 
+def draw_col2im(d):
+    rank = d.int(1, 3)
+    window, strides, dilation = d.ints(1, 3, rank), d.ints(1, 3, rank), d.ints(1, 2, rank)
+    padding = d.ints(0, 2, 2 * rank)
+    image = tuple(dilation[k] * (window[k] - 1) + d.int(1, 9) for k in range(rank))
+    padded = [e + padding[k] + padding[rank + k] for k, e in enumerate(image)]
+    counts = [(e - dilation[k] * (window[k] - 1) - 1) // strides[k] + 1 for k, e in enumerate(padded)]
+    shape = d.int(1, 2), d.one(1, 3, 8) * int(np.prod(window)), int(np.prod(counts))
+    geometry = window, strides, padding, dilation
+    return Case(
+        lambda x: nn.col2im(x, image, *geometry),
+        lambda x: every.windows.added_up(x, image, *geometry),
+        (Input(shape, d.kind()),),
+        lambda x: every.windows.added_up(x, image, *geometry),
+    )
+
+
+def draw_grid_sample(d):
+    rank = d.int(1, 3)
+    x, places = (d.int(1, 2), d.int(1, 3), *d.ints(1, 7, rank)), d.ints(1, 6, rank)
+    options = d.one(*sampling.MODES), d.one(*sampling.PADDINGS), d.chance()
+    inputs = Input(x, "float64", outliers=None), Input((x[0], *places, rank), "float64", -1.6, 1.6, outliers=None)
+    return Case(
+        lambda *a: nn.grid_sample(*a, *options),
+        lambda *a: sampling.sampled(*a, *options),
+        inputs,
+        lambda *a: np.full((*x[:2], *places), 30.0),
+    )
+
+
 DRAWS = {
+    "grid_sample": draw_grid_sample,
+    "col2im": draw_col2im,
     **{f"nn.conv{rank}d": draw_conv(rank) for rank in (1, 2, 3)},
     **{f"nn.conv{rank}d_transpose": draw_transposed(rank) for rank in (1, 2, 3)},
     **{f"nn.{name}": draw_pool(name) for name in ("max_pool", "avg_pool", "lp_pool")},

@@ -314,6 +314,61 @@ class _Builder:
             given = Tuple((x.node, Tuple((y.node, TupleGet(whole, 0)))))
             self.made(weigh(given), lambda v, w: v - 2 * w + 3 * (v + 1), x, y)
 
+    # Control flow.
+
+    def _branch(self, x, y, c):
+        """One of two bodies, as an input has positive elements: that does not hang on rounding."""
+        other = y if same_type(x, y) else self.constant(())
+        count = nn.sum(nn.cast(nn.greater(self.inputs[0].node, lw.const(np.float32(0))), "float32"))
+        names = ("maximum", "subtract", "add", "minimum")
+        then, otherwise = names[c % 4], names[c // 4 % 4]
+        made = nn.cond(
+            nn.greater(count, lw.const(np.float32(c % 5))),
+            lambda a: getattr(nn, then)(nn.tanh(a), other.node),
+            lambda a: getattr(nn, otherwise)(a, other.node),
+            x.node,
+        )
+
+        def oracle(v, w, i):
+            holds = np.sum(i > 0) > c % 5
+            return every.ARITHMETIC[then](np.tanh(v), w) if holds else every.ARITHMETIC[otherwise](v, w)
+
+        self.made(made, oracle, x, other, self.inputs[0])
+
+    def _repeat(self, x, y, c):
+        """A body that is computed some times, of what it gave and a value that stays."""
+        other = y if same_type(x, y) else self.constant(())
+        half = lw.const(np.float32(0.5))
+        made = nn.for_loop(c % 4, lambda number, a: nn.add(nn.multiply(a, half), nn.sigmoid(other.node)), x.node)
+
+        def oracle(v, w):
+            for _ in range(c % 4):
+                v = v * 0.5 + every.UNARY["sigmoid"](w)
+            return v
+
+        self.made(made, oracle, x, other, exact=x.exact and c % 4 == 0)
+
+    def _scan(self, x, y, c):
+        """Rows that are summed one after the other, from either end."""
+        if not x.shape or not x.shape[0]:
+            return
+        reverse, half = bool(c % 2), lw.const(np.float32(0.5))
+
+        def body(h, row):
+            new = nn.add(nn.multiply(h, half), row)
+            return new, nn.tanh(new) if c // 2 % 2 else new
+
+        made = nn.scan(body, [nn.max(x.node, (0,))], [x.node], reverse=reverse).fields[1]
+
+        def oracle(v):
+            rows, h = np.zeros_like(v), np.max(v, axis=0)
+            for t in reversed(range(len(v))) if reverse else range(len(v)):
+                h = h * 0.5 + v[t]
+                rows[t] = np.tanh(h) if c // 2 % 2 else h
+            return rows
+
+        self.made(made, oracle, x)
+
 
 def extents(value):
     """Those of the type, numbers as such: two that are symbolic are the same if they are one expression."""

@@ -18,6 +18,7 @@ from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
 from loopwright.ir.visit import substitute
 from loopwright.ops.definition.implementation import outputs_of
+from loopwright.ops.definition.registry import op_of
 
 
 def sizes_of(feeds):
@@ -80,6 +81,10 @@ def evaluate(node, feeds=None, native=False, target="native"):
                 values[n] = tuple(values[f] for f in fields)
             case TupleGet(value, index):
                 values[n] = values[value][index]
+            case Call(args=args) if (birth := op_of(n).birth(n)) is not None:
+                numbers = [int(number) for number in values[args[0]]]
+                sizes |= dict(zip(birth.extents, map(as_index, numbers), strict=True))
+                values[n] = np.zeros(numbers, bool)
             case Call(args=args):
                 results = run_call(n, [np.asarray(values[a], order="C") for a in args], sizes, native, target)
                 values[n] = results[0] if isinstance(n.type, TensorType) else results

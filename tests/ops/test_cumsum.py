@@ -1,10 +1,10 @@
-"""cumsum: types, misuse, values against numpy, in one block and in several."""
+"""cumsum and cumprod: types, misuse, values against numpy, in one block and in several."""
 
 import numpy as np
 import pytest
 
 from loopwright.base.errors import TypeInferenceError
-from loopwright.ops.families.cumsum import cumsum
+from loopwright.ops.families.cumsum import cumprod, cumsum
 from loopwright.te import var as dimension
 
 
@@ -29,6 +29,20 @@ def test_values_are_numpys_in_all_modes(ops, shape, axis, exclusive, reverse):
         for native in (False, True):
             found = ops.apply(cumsum, data, axis=axis, exclusive=exclusive, reverse=reverse, native=native)
             np.testing.assert_array_equal(found, oracle(data, axis, exclusive, reverse))
+
+
+@pytest.mark.parametrize(("exclusive", "reverse"), MODES)
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 5), 1), ((67, 3), 0), ((0, 3), 0)])
+def test_products_are_numpys_in_all_modes(ops, shape, axis, exclusive, reverse):
+    x = np.random.default_rng(1).choice([-2, -1, 1, 0.5], shape).astype(np.float32)  # products are exact
+    wanted = np.flip(x, axis) if reverse else x
+    if exclusive:
+        wanted = np.concatenate([np.ones_like(wanted), wanted], axis)
+        wanted = np.take(wanted, range(shape[axis] - 1, 2 * shape[axis] - 1), axis)  # a single one in front
+    wanted = np.cumprod(wanted, axis)
+    for native in (False, True):
+        found = ops.apply(cumprod, x, axis=axis, exclusive=exclusive, reverse=reverse, native=native)
+        np.testing.assert_array_equal(found, np.flip(wanted, axis) if reverse else wanted)
 
 
 def test_narrow_floats_are_summed_in_float32_and_integers_wrap(ops):

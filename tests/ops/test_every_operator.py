@@ -6,6 +6,10 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+import recurrences
+import sampling
+import scattering
+import walked_trees
 import windows
 
 import loopwright as lw
@@ -16,9 +20,11 @@ from loopwright.ops import nn
 from loopwright.ops.definition import strategy
 from loopwright.ops.definition.registry import all_ops, get_op
 from loopwright.ops.families.assume_extent import ASSUME_EXTENT, AssumeExtentAttrs
+from loopwright.ops.families.born_extents import known_extents
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.cumsum import cumsum
 from loopwright.ops.families.matmul.quarters import Planes
+from loopwright.ops.families.nonzero import NONZERO
 from loopwright.ops.families.norm import batch_norm
 from loopwright.ops.families.open_extents import (
     EXTENTS,
@@ -32,6 +38,7 @@ from loopwright.ops.families.repeat import repeat
 from loopwright.ops.families.resample import resample
 from loopwright.ops.families.resize_tables import INDICES, WEIGHTS, ResizeTableAttrs
 from loopwright.ops.families.split_part import split_evenly
+from loopwright.ops.families.tree_ensemble import TREE_ENSEMBLE, TreeEnsembleAttrs
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
 MATRIX_TARGETS = {
@@ -121,6 +128,9 @@ def one_hot(indices, off, on, depth):
     return np.where(np.arange(depth) == indices[..., None] % depth, on, off)
 
 
+SPARSE = integers(3, 4, 5, low=-1, high=2)
+
+
 def product_of_bytes(a, b):
     return a.astype(np.int32) @ b
 
@@ -207,6 +217,34 @@ def strassen_conv_case(x, filters, width, strides=(1, 1), data="NCHW2c", out="NC
 def strassen_case(a, columns, width):
     b = floats(a[-1], columns)
     return nn.strassen_matmul, lambda a, planes: a @ b, floats(*a), Planes(width, transposed=False)(b)
+
+
+def best(x, k, axis, largest):
+    """The first elements in a stable order, and their places."""
+    places = np.argsort(-x if largest else x, axis, kind="stable")
+    places = np.take(places, np.arange(k), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+def recurrence_cases(name, oracle, gates, more=lambda hidden: (), states=1, **attrs):
+    """Recurrences of one sample and of several, of units that fill their panels and not."""
+    op = get_op(name)
+    for time, batch, hidden in ((3, 1, 5), (2, 4, 18), (0, 1, 3), (2, 3, 16)):
+        weights = recurrences.panels(floats(gates * hidden, hidden) / 3, gates)
+        first = [floats(batch, hidden) for _ in range(states)]
+        yield (
+            lambda *x: op(*x, attrs=op.attrs(clip=2.5, **attrs)),
+            lambda *x: recurrences.of_panels(oracle)(*x, clip=2.5),
+            floats(time, batch, gates * hidden),
+            weights,
+            *first,
+            *more(hidden),
+        )
+
+
+OF_GATES = {"activations": ("Sigmoid", "Tanh", "Tanh"), "alphas": (0.0,) * 3, "betas": (0.0,) * 3}
+OF_UPDATE = {"activations": ("Sigmoid", "Tanh"), "alphas": (0.0,) * 2, "betas": (0.0,) * 2}
+OF_STATE = {"activations": ("Tanh",), "alphas": (0.0,), "betas": (0.0,)}
 
 
 def blocks_there_and_back(lanes):
@@ -378,6 +416,81 @@ CASES = {
     ],
     "concatenate": [(lambda *x: nn.concatenate(x, 1), lambda *x: np.concatenate(x, 1), floats(2, 3), floats(2, 4))],
     "cumsum": [(lambda x: cumsum(x, 1, exclusive=True), lambda x: np.cumsum(x, 1) - x, floats(3, 5, 2))],
+    "nn.tree_ensemble": [
+        (
+            lambda *x, targets=targets, fold=fold: TREE_ENSEMBLE(
+                *x, attrs=TreeEnsembleAttrs(targets, fold, uneven=fold != "sum")
+            ),
+            lambda *x, targets=targets, fold=fold: walked_trees.scores(*x, targets, fold),
+            floats(rows, 4),
+            *walked_trees.tables(trees, 3, 4, targets, width),
+        )
+        for rows, trees, targets, width, fold in (
+            (1, 13, 1, 1, "sum"), (14, 3, 2, 1, "sum"), (13, 2, 3, 3, "min"), (3, 2, 18, 18, "max")
+        )
+    ],
+    "cumprod": [
+        (
+            lambda x: nn.cumprod(x, 1, exclusive=True, reverse=True),
+            lambda x: np.cumprod(np.insert(x, 5, 1, 1)[:, :0:-1], 1)[:, ::-1],
+            floats(3, 5, 2),
+        ),
+        (lambda x: nn.cumprod(x, 1), lambda x: np.cumprod(x, 1), floats(3, 5)),
+    ],
+    "scatter_elements": [
+        (
+            lambda x, i, u, r=r: nn.scatter_elements(x, i, u, 1, r),
+            lambda x, i, u, r=r: scattering.elements(x, i, u, 1, r),
+            floats(3, 4, 2),
+            integers(2, 6, 2, low=-4, high=4),
+            floats(2, 6, 2),
+        )
+        for r in scattering.REDUCTIONS
+    ],
+    "scatter_nd": [
+        (
+            lambda x, i, u, r=r: nn.scatter_nd(x, i, u, r),
+            lambda x, i, u, r=r: scattering.nd(x, i, u, r),
+            floats(3, 3, 5),
+            integers(4, 2, low=-3, high=3),
+            floats(4, 5),
+        )
+        for r in scattering.REDUCTIONS
+    ],
+    "tensor_scatter": [
+        (
+            lambda x, u, n, circular=circular: nn.tensor_scatter(x, u, n, 1, circular),
+            lambda x, u, n, circular=circular: scattering.tensor(x, u, n, 1, circular),
+            floats(2, 5, 3),
+            floats(2, 3, 3),
+            np.array([1, 4], "i8"),
+        )
+        for circular in (False, True)
+    ],
+    "col2im": [
+        (
+            lambda x: nn.col2im(x, (5, 4), (2, 3), (2, 1), (1, 0, 0, 1), (1, 1)),
+            lambda x: windows.added_up(x, (5, 4), (2, 3), (2, 1), (1, 0, 0, 1), (1, 1)),
+            floats(2, 12, 9),
+        )
+    ],
+    "topk": [
+        (
+            lambda x, k=k, axis=axis, largest=largest: get_op("topk")(x, attrs=get_op("topk").attrs(k, axis, largest)),
+            lambda x, k=k, axis=axis, largest=largest: best(x, k, axis, largest),
+            integers(3, 9, 2, low=-3, high=4).astype("f4"),
+        )
+        for k, axis, largest in ((1, 1, True), (4, 1, False), (9, 1, True), (2, 2, True), (0, 0, True))
+    ],
+    "grid_sample": [
+        (
+            lambda x, g, mode=mode, padding=padding, align=align: nn.grid_sample(x, g, mode, padding, align),
+            lambda x, g, mode=mode, padding=padding, align=align: sampling.sampled(x, g, mode, padding, align),
+            floats(2, 2, 4, 5),
+            floats(2, 3, 3, 2) / 2,
+        )
+        for mode, padding, align in zip(sampling.MODES, sampling.PADDINGS, (False, True, False), strict=True)
+    ],
     "squeeze": [(lambda x: nn.squeeze(x, (1,)), lambda x: x.squeeze(1), floats(3, 1, 4))],
     "einsum": [
         (
@@ -404,6 +517,10 @@ CASES = {
             floats(2, 3),
         )
     ],
+    "born_extents": [
+        (lambda x: known_extents(lw.const(np.array([5])), "five"), lambda x: np.zeros(5, bool), np.array([5]))
+    ],
+    "nonzero": [(NONZERO, lambda x, n: np.array(np.nonzero(x)), SPARSE, SPARSE[SPARSE != 0])],
     "open_slice": [
         (
             lambda x, y, k=k: OPEN_SLICE(x, y, attrs=OpenSliceAttrs(k, 1, "x1_0 - 1")),
@@ -459,6 +576,25 @@ CASES = {
     "nn.masked_attention": [
         (nn.attention, attention, floats(1, 2, 5, 3), floats(1, 2, 7, 3), floats(1, 2, 7, 2), floats(*mask))
         for mask in ((1, 1, 1, 7), (5, 7))
+    ],
+    "nn.lstm_steps": [*recurrence_cases("nn.lstm_steps", recurrences.lstm, 4, states=2, **OF_GATES)],
+    "nn.peephole_lstm_steps": [
+        *recurrence_cases(
+            "nn.peephole_lstm_steps", recurrences.lstm, 4, lambda n: (floats(3, n),), states=2, **OF_GATES
+        )
+    ],
+    "nn.gru_steps": [*recurrence_cases("nn.gru_steps", recurrences.gru, 3, **OF_UPDATE)],
+    "nn.reset_after_gru_steps": [
+        *recurrence_cases("nn.reset_after_gru_steps", recurrences.gru, 3, lambda n: (floats(n),), **OF_UPDATE)
+    ],
+    "nn.rnn_steps": [*recurrence_cases("nn.rnn_steps", recurrences.rnn, 1, **OF_STATE)],
+    "reverse_sequence": [
+        (
+            lambda x, n: nn.reverse_sequence(x, n, 0, 1),
+            recurrences.backwards,
+            floats(5, 3, 2),
+            np.array([5, 0, 3], "i4"),
+        )
     ],
     "softmax": [
         (lambda x: nn.softmax(x, -1), lambda x: softmax(x, -1), floats(2, 3, 19)),

@@ -9,7 +9,10 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
-from loopwright.graph.visit import post_order
+from loopwright.graph.visit import nested_order
+
+STANDARD_OPSET = 21
+"""Of ONNX's own operators, in models of another domain."""
 
 _results = {}
 
@@ -30,6 +33,7 @@ class Case:
     expected: object = None
     tolerance: float = 1e-5
     label: str = ""
+    domain: str = ""
     fed: dict = field(init=False)
 
     def __post_init__(self):
@@ -37,9 +41,14 @@ class Case:
         self.fed = {f"x{k}": self.inputs[k] for k in live}
 
 
-def case(op, versions, *inputs, const=(), outputs=1, expected=None, tolerance=1e-5, label="", **attrs):
+def case(op, versions, *inputs, const=(), outputs=1, expected=None, tolerance=1e-5, label="", domain="", **attrs):
     known = tuple(None if x is None else np.asarray(x, order="C") for x in inputs)
-    return Case(op, versions, known, attrs, const, outputs, expected, tolerance, label)
+    return Case(op, versions, known, attrs, const, outputs, expected, tolerance, label, domain)
+
+
+def ml_case(op, versions, *inputs, **options):
+    """A case of an operator of ai.onnx.ml."""
+    return case(op, versions, *inputs, domain="ai.onnx.ml", **options)
 
 
 def each_version(cases):
@@ -66,8 +75,8 @@ def ints(*values):
     return np.array(values, np.int64)
 
 
-def make_model(nodes, inputs, outputs, opset, initializers=(), **more):
-    """A model of nodes; ``inputs`` are arrays by name, or (dtype, shape) pairs."""
+def make_model(nodes, inputs, outputs, opset, initializers=(), domain="", **more):
+    """A model of nodes; ``inputs`` are arrays by name, or (dtype, shape) pairs, ``opset`` is that of the domain."""
     infos = []
     for name, value in inputs.items():
         kind, shape = (value.dtype, value.shape) if isinstance(value, np.ndarray) else value
@@ -75,21 +84,22 @@ def make_model(nodes, inputs, outputs, opset, initializers=(), **more):
     results = [onnx.ValueInfoProto(name=name) for name in outputs]
     stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in dict(initializers).items()]
     graph = helper.make_graph(nodes, "test", infos, results, stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], **more)
+    opsets = {"": STANDARD_OPSET} | {domain: opset}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(*pair) for pair in opsets.items()], **more)
 
 
 def model_of(case, version):
     names = ["" if x is None else f"x{k}" for k, x in enumerate(case.inputs)]
     outputs = [f"y{k}" for k in range(case.outputs)]
-    node = helper.make_node(case.op, names, outputs, name="node", **case.attrs)
+    node = helper.make_node(case.op, names, outputs, name="node", domain=case.domain, **case.attrs)
     stored = {f"x{k}": case.inputs[k] for k in case.const if case.inputs[k] is not None}
-    return make_model([node], case.fed, outputs, version, stored)
+    return make_model([node], case.fed, outputs, version, stored, case.domain)
 
 
 def run(model, feeds, shapes=None):
     """The outputs of a model in native code; graphs that are equal run once."""
     function = lw.from_onnx(model, shapes)
-    constants = [n.value.tobytes() for n in post_order(function) if isinstance(n, lw.Constant)]
+    constants = [n.value.tobytes() for n in nested_order(function.body) if isinstance(n, lw.Constant)]
     key = (str(function), tuple(constants), *((name, x.tobytes()) for name, x in feeds.items()))
     if key not in _results:
         _results[key] = lw.Engine(lw.compile(function, jobs=1))(feeds)

@@ -1,0 +1,19 @@
+"""How Python shows an output whose values are numbers in native code: labels that are strings, and scores by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """The form of an output, which is an array of numbers where callers give a buffer, and in exported code.
+
+    ``"labels"``: integers, each the position of a string of ``names``, become an array of these strings. ``"maps"``:
+    rows become dicts, whose keys are ``names`` or, where there are none, ``numbers``.
+    """
+
+    kind: Literal["labels", "maps"]
+    names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()

@@ -1,0 +1,100 @@
+"""lstm, gru and rnn as users call them: their types, misuse, and values against numpy."""
+
+import numpy as np
+import pytest
+import recurrences
+
+from loopwright import TypeInferenceError, te
+from loopwright.graph.node import Call
+from loopwright.graph.visit import post_order
+from loopwright.ops import nn
+from loopwright.ops.definition.registry import get_op
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).uniform(-1, 1, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 5), (4, 18), (13, 3), (1, 40)])
+def test_lstm_gives_all_states_and_the_last(ops, batch, hidden, native):
+    x, w, r, bias = (floats(*s) for s in ((3, batch, 4), (4 * hidden, 4), (4 * hidden, hidden), (4 * hidden,)))
+    zero = np.zeros((1, hidden))
+    hs, cs = recurrences.lstm(x @ w.T + bias, r, zero, zero)
+    variables = [ops.var(a.shape, name=f"x{k}") for k, a in enumerate((x, w, r, bias))]
+    feeds = dict(zip(variables, (x, w, r, bias), strict=True))
+    for node, wanted in zip(nn.lstm(*variables), (hs[1:], hs[-1], cs[-1]), strict=True):
+        np.testing.assert_allclose(ops.evaluate(node, feeds, native=native), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reset_after", [False, True])
+def test_gru_resets_the_state_before_the_product_or_after(ops, reset_after):
+    x, w, r, b = floats(3, 2, 4), floats(15, 4), floats(15, 5), floats(5)
+    variables = [ops.var(a.shape, name=f"x{k}") for k, a in enumerate((x, w, r, b))]
+    feeds = dict(zip(variables, (x, w, r, b), strict=True))
+    more = {"reset_bias": variables[3]} if reset_after else {}
+    y, last = nn.gru(*variables[:3], **more)
+    states = recurrences.gru(x @ w.T, r, np.zeros((1, 5)), b if reset_after else None)
+    np.testing.assert_allclose(ops.evaluate(y, feeds), states[1:], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ops.evaluate(last, feeds), states[-1], rtol=1e-5, atol=1e-6)
+
+
+def test_time_and_batch_may_be_symbolic(ops):
+    time, batch = te.var("T"), te.var("B")
+    y, last = nn.rnn(ops.var((time, batch, 4)), ops.var((6, 4)), ops.var((6, 6)))
+    assert str(y.type) == "float32[T, B, 6]"
+    assert str(last.type) == "float32[B, 6]"
+
+
+def test_the_products_with_the_inputs_are_one_product_of_all_rows(ops):
+    y, _ = nn.rnn(ops.var((te.var("T"), 3, 4)), ops.var((6, 4)), ops.var((6, 6)))
+    (product,) = (n for n in post_order(y) if isinstance(n, Call) and n.op.name == "nn.matmul")
+    assert product.type.ndim == 2
+
+
+def steps(ops, *, x=(3, 2, 12), r=(1, 3, 4, 16), h=(2, 3), c=(2, 3), kinds=("float32",) * 4, **attrs):
+    op = get_op("nn.lstm_steps")
+    given = {"activations": ("Tanh",) * 3, "alphas": (0.0,) * 3, "betas": (0.0,) * 3} | attrs
+    shapes = zip((x, r, h, c), kinds, strict=True)
+    return op(*(ops.var(shape, kind) for shape, kind in shapes), attrs=op.attrs(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kinds": ("float16",) * 4}, "x must be of float32 or float64"),
+        ({"kinds": ("float32", "float64", "float32", "float32")}, "r must be of float32 as x is"),
+        ({"r": (2, 3, 4, 16)}, r"r must be \[panels, hidden, 4, 16\]"),
+        ({"x": (3, 2, 9)}, r"x must be \[time, batch, 4 · 3\]"),
+        ({"h": (2, 4)}, r"h must be \[batch, 3\] of float32"),
+        ({"c": (5, 3)}, "x has the batch 2, but c 5"),
+        ({"alphas": (0.0,)}, "it has 3 activations, each with alpha and beta"),
+        ({"activations": ("Sine",) * 3}, "must be of Affine, Elu"),
+        ({"clip": 0.0}, "must be above 0"),
+    ],
+)
+def test_misuse_of_the_steps_is_told(ops, given, message):
+    with pytest.raises(TypeInferenceError, match=message):
+        steps(ops, **given)
+
+
+def test_misuse_of_the_calls_is_told(ops):
+    x, w = ops.var((3, 2, 4)), ops.var((12, 4))
+    with pytest.raises(TypeInferenceError, match=r"gru: r must be \[3 · hidden, hidden\], with known extents"):
+        nn.gru(x, w, ops.var((12, 3)))
+    with pytest.raises(TypeInferenceError, match=r"rnn: x must be \[time, batch, inputs\] and w a matrix"):
+        nn.rnn(w, w, w)
+    with pytest.raises(TypeInferenceError, match="lstm: there is no activation 'Sine'; there are Affine"):
+        nn.lstm(x, w, ops.var((12, 3)), activations=("Sine", "Tanh", "Tanh"))
+    with pytest.raises(TypeInferenceError, match="lengths must be integers, one for each sample"):
+        nn.reverse_sequence(x, ops.var((2,)))
+    with pytest.raises(TypeInferenceError, match="must not be that of the samples"):
+        nn.reverse_sequence(x, ops.var((2,), "int32"), 1, 1)
+
+
+def test_lengths_beyond_the_extent_reverse_all(ops):
+    x, lengths = floats(4, 3, 2), np.array([9, 0, -2])
+    wanted = x.copy()
+    wanted[:, 0] = x[::-1, 0]
+    for native in (False, True):
+        np.testing.assert_array_equal(ops.apply(nn.reverse_sequence, x, lengths, native=native), wanted)

@@ -1,0 +1,95 @@
+"""topk: order, ties, NaN, all dtypes and extents, against numpy's stable sort."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import TypeInferenceError, te
+from loopwright.graph.node import Tuple
+from loopwright.ops import nn
+
+RNG = np.random.default_rng(0)
+
+
+def best(x, k, axis, largest):
+    """NaN is the largest; of equals the first is the first in either order."""
+    order = np.unique(x.ravel()).tolist()  # ascending, NaN last
+    ranks = np.searchsorted(order, x)
+    places = np.take(np.argsort(-ranks if largest else ranks, axis, kind="stable"), np.arange(k), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+def check(ops, x, k, axis, largest, native=True):
+    values, places = (ops.apply(lambda v, n=n: nn.topk(v, k, axis, largest)[n], x, native=native) for n in range(2))
+    wanted, where = best(x, k, axis, largest)
+    np.testing.assert_array_equal(values, wanted)
+    np.testing.assert_array_equal(places, where)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize(("shape", "k", "axis"), [((17,), 5, 0), ((3, 9), 9, -1), ((4, 6, 3), 2, 1), ((5, 2), 1, 0)])
+def test_the_best_come_in_order_and_the_first_of_equals_first(ops, shape, k, axis, largest, native):
+    x = RNG.integers(-3, 4, shape).astype(np.float32)
+    check(ops, x, k, axis, largest, native)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [1, 2, 3, 64, 999, 1000])
+def test_rows_that_ascend_descend_or_are_random(ops, k, largest):
+    x = np.stack([np.arange(1000), -np.arange(1000), RNG.permutation(1000), np.zeros(1000)]).astype(np.float32)
+    check(ops, x, k, 1, largest)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float64])
+def test_all_numbers_are_ordered(ops, kind):
+    limits = np.iinfo(kind) if np.issubdtype(kind, np.integer) else np.finfo(kind)
+    x = np.concatenate([RNG.integers(0, 50, 40).astype(kind), np.array([limits.min, limits.max, 0], kind)])
+    for largest in (False, True):
+        check(ops, x, 10, 0, largest)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_nan_is_larger_than_all_numbers(ops, largest):
+    x = np.array([1, np.nan, np.inf, -np.inf, np.nan, -0.0, 0.0, 5], np.float32)
+    for k in (1, 3, 8):
+        check(ops, x, k, 0, largest)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_nan_anywhere_in_a_long_row(ops, largest):
+    x = RNG.standard_normal(500).astype(np.float32)
+    x[RNG.integers(0, 500, 20)] = np.nan
+    for k in (1, 15, 40):
+        check(ops, x, k, 0, largest)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0)])
+def test_nothing_is_found_in_nothing(ops, shape):
+    x = np.zeros(shape, np.float32)
+    check(ops, x, 0, 1, True)
+
+
+def test_extents_may_be_open_and_too_few_elements_are_an_error():
+    n = te.var("n")
+    x = lw.var("x", (n, n))
+    engine = lw.Engine(lw.compile(lw.Function([x], Tuple(nn.topk(x, 3, axis=1)))))
+    for extent in (3, 4, 33):
+        array = RNG.standard_normal((extent, extent), np.float32)
+        values, places = engine([array])
+        np.testing.assert_array_equal(values, best(array, 3, 1, True)[0])
+        np.testing.assert_array_equal(places, best(array, 3, 1, True)[1])
+    with pytest.raises(lw.LoopwrightError, match="n"):
+        engine([np.zeros((2, 2), np.float32)])
+
+
+def test_misuse_is_refused(ops):
+    x = ops.var((3, 4))
+    with pytest.raises(TypeInferenceError, match=r"k is 5, but axis 1 of .* has only 4 elements"):
+        nn.topk(x, 5)
+    with pytest.raises(TypeInferenceError, match="must be 0 or more"):
+        nn.topk(x, -1)
+    with pytest.raises(TypeInferenceError, match="axis 2 is not one"):
+        nn.topk(x, 1, 2)
+    with pytest.raises(TypeInferenceError, match="x must be of float"):
+        nn.topk(ops.var((3,), "bool"), 1)
