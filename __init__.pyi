@@ -15,7 +15,7 @@ from .api.lower import lower as lower
 from .api.tactics import AbstractTactic as AbstractTactic
 from .api.tactics import TacticRegistry as TacticRegistry
 from .api.tactics import tactics as tactics
-from .artifact.model import TensorSpec as TensorSpec
+from .artifact.function import TensorSpec as TensorSpec
 from .base.errors import BoundsError as BoundsError
 from .base.errors import CacheError as CacheError
 from .base.errors import ExpressionError as ExpressionError

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
+from ..base.garbage import rare_collections
 from ..base.memory import memory_errors
 from ..base.target import Target
+from ..base.timing import TimedStage, timed
 from ..codegen.host import resolve_target
 from ..compiler.model.compile_model import compile_model
 from ..compiler.model.progress import Progress
@@ -67,10 +69,10 @@ def compile(
     evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
-    with memory_errors("compiling a model"):
+    with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
         settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused)
         # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
         compiled = compile_model(
-            graph_of(model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
+            timed(graph_of, model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
         )
-        return Library(compiled, source)
+    return Library(compiled, source, stage.timing)

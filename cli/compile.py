@@ -53,6 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="leave the calls of an operator, such as nn.matmul, functions of their own, which tactics of Python can "
         "serve; repeatable",
     )
+    parser.add_argument("--timings", action="store_true", help="show what each stage of the compilation took")
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -74,12 +75,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         facts = {"files": {str(path): path.stat().st_size for path in files}, "seconds": seconds, "functions": count}
         specs = {"inputs": [str(s) for s in library.inputs], "outputs": [str(s) for s in library.outputs]}
-        print(json.dumps(facts | specs, indent=2, ensure_ascii=False))
+        timings = {"timings": library.timings.to_json()} if arguments.timings and library.timings else {}
+        print(json.dumps(facts | specs | timings, indent=2, ensure_ascii=False))
         return 0
     written = ", ".join(f"{path} ({bytes_text(path.stat().st_size)})" for path in files)
     print(f"{written}: {count_text(count, 'fused function')}, in {seconds_text(seconds)}")
     for kind, tensors in (("input", library.inputs), ("output", library.outputs)):
         print("\n".join(f"{kind:<7} {spec}" for spec in tensors))
+    if arguments.timings:
+        print(f"\n{library.timings}")
     return 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import RuntimeArgumentError
-from ..artifact.model import TensorSpec
+from ..artifact.function import TensorSpec
 from ..runtime.arrays import Array
 from .model_inputs import ModelInput, inputs_text
 

@@ -81,8 +81,7 @@ ONNX_HEAD = """\
 ## Operators of ONNX
 
 What `lw.compile` and `lw.from_onnx` convert, with the versions of each operator (the operator sets in which ONNX
-changed it). Others are imported where ONNX defines them by functions of these, and `If` where its condition is known
-when the model is compiled.
+changed it); `If`, `Loop` and `Scan` in all versions. Others are imported where ONNX defines them by functions of these.
 """
 
 

@@ -34,7 +34,11 @@ class Program:
     def summary(self) -> str:
         """A line: how many functions, how they came here, how large the arena is."""
         model = self.library.model
-        arena = "whose size depends on its inputs" if model.dims else f"of {bytes_text(model.arena({})[1])}"
+        arena = (
+            "whose size depends on its inputs"
+            if model.dims or model.is_staged
+            else f"of {bytes_text(model.first_stage.places({})[1])}"
+        )
         how = "compiled" if self.compiled else "loaded"
         return (
             f"{count_text(len(model.functions), 'fused function')}, {how} in {seconds_text(self.seconds)}; "

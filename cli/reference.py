@@ -10,11 +10,13 @@ import numpy as np
 import onnx
 
 from ..base.errors import LoopwrightError
+from ..base.output_form import OutputForm
 from ..base.quantities import error_text
 from ..runtime.arrays import Array
 from ..runtime.measure.closeness import allowed_distance, distance
 from ..runtime.measure.onnx_reference import onnx_evaluator, onnxruntime_installed, onnxruntime_session
 from ..runtime.measure.widened_model import exact_outputs
+from ..runtime.presented import as_numbers
 
 
 class CheckError(LoopwrightError):
@@ -29,8 +31,10 @@ class Reference:
     who: str
 
 
-def load_reference(path: Path, threads: int) -> Reference:
-    """onnxruntime's session on the CPU, where that is installed; else the reference evaluator of the onnx package."""
+def load_reference(path: Path, threads: int, forms: Sequence[OutputForm | None]) -> Reference:
+    """onnxruntime's session on the CPU, where that is installed; else the reference evaluator of the onnx package.
+
+    ``forms`` are those in which the model gives its outputs; here they are numbers."""
     who = "onnxruntime" if onnxruntime_installed() else "onnx's reference evaluator"
     try:
         run = (onnxruntime_session(str(path), threads) if onnxruntime_installed() else onnx_evaluator(str(path))).run
@@ -39,7 +43,7 @@ def load_reference(path: Path, threads: int) -> Reference:
 
     def outputs(inputs: Mapping[str, Array]) -> list[Array]:
         try:
-            return [np.asarray(output) for output in run(None, dict(inputs))]
+            return as_numbers(run(None, dict(inputs)), forms)
         except Exception as error:
             raise CheckError(f"{who} cannot run the model: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..artifact.model import CompiledFunction
+from ..artifact.function import CompiledFunction
 from ..base.quantities import seconds_text, share_text
 from ..base.table import lines_of, number_table, print_table
 from ..runtime.library import Library

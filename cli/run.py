@@ -17,6 +17,7 @@ from .. import Engine, Library, ModelError, RuntimeArgumentError
 from ..base.quantities import count_text, error_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.measure.onnx_reference import onnxruntime_installed
+from ..runtime.presented import as_numbers
 from ..runtime.threads.default_threads import default_threads
 from .output_file import check_output_file
 from .program import add_program_options, add_threads_option, open_program
@@ -59,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ModelError(f"{arguments.model} is a library; --check needs the model that it was made of")
     threads = arguments.threads or default_threads()
     engine = Engine(library, threads=threads).init()
-    outputs = engine(inputs)
+    outputs = as_numbers(engine(inputs), library.model.forms)
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
     ours = _least_seconds(lambda: engine(inputs))
@@ -105,7 +106,7 @@ def _compare(
         console.print()
         return
     try:
-        reference = load_reference(arguments.model, threads)
+        reference = load_reference(arguments.model, threads, library.model.forms)
         reference.run(inputs)
     except CheckError as error:
         console.print()
@@ -134,7 +135,7 @@ def _checked(
     threads: int,
 ) -> dict[str, Any]:
     """The reference, and the largest difference from it. Raises ``CheckError`` where that is too large."""
-    reference = load_reference(arguments.model, threads)
+    reference = load_reference(arguments.model, threads, library.model.forms)
     names = [s.name for s in library.outputs]
     checked = check_outputs(arguments.model, names, outputs, inputs, reference)
     told = {"reference": reference.who, "largest_error": checked.largest}

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from ..artifact.model import TensorSpec
+from ..artifact.function import TensorSpec
 from ..base.quantities import digits
 from ..base.table import Name, number_table, print_table
 from ..runtime.arrays import Array

@@ -86,6 +86,14 @@ def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     assert facts["inputs"] == ["x: float32[4, 8]"]
 
 
+def test_compile_tells_what_its_stages_took(folder, tmp_path, capsys):
+    line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--timings", "--target", "x86-64-v2"]
+    assert re.search(r"^ +lower_variants .*%", command(capsys, *line), re.MULTILINE)
+    timings = json.loads(command(capsys, *line, "--json"))["timings"]
+    assert timings["name"] == "compile"
+    assert "plan_layouts" in str(timings)
+
+
 @pytest.mark.parametrize(("output", "files"), [("m.o", ["m.h", "m.o"]), ("m.ll", ["m.h", "m.ll", "m.weights"])])
 def test_compile_writes_code_for_programs_of_c(folder, tmp_path, capsys, output, files):
     facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / output, "--json"))

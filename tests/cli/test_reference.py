@@ -110,7 +110,7 @@ def test_without_onnxruntime_batch_normalisation_uses_the_stored_statistics(opse
     graph = helper.make_graph([node], "norm", [x], [y], weights)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), tmp_path / "norm.onnx")
     value = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
-    (found,) = load_reference(tmp_path / "norm.onnx", 1).run({"x": value})
+    (found,) = load_reference(tmp_path / "norm.onnx", 1, ()).run({"x": value})
     np.testing.assert_allclose(found, (value - 3) / 2 * 2 + 1, rtol=1e-6)
 
 

@@ -133,7 +133,7 @@ def test_outputs_can_be_checked(path, capsys, monkeypatch, installed):
 def test_a_check_fails_where_the_error_is_ours(path, capsys, monkeypatch):
     right = run.load_reference
     wrong = Reference(lambda inputs: [np.full((4, 5), 7, np.float32), np.zeros(4, np.int64)], "an oracle")
-    monkeypatch.setattr(run, "load_reference", lambda path, threads: wrong)
+    monkeypatch.setattr(run, "load_reference", lambda *options: wrong)
     assert command(path, "--check") == 0
     assert "beside float64 our largest error is" in capsys.readouterr().out
     monkeypatch.setattr(run.Engine, "__call__", lambda engine, inputs: wrong.run(inputs))

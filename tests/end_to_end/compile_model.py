@@ -33,6 +33,6 @@ if __name__ == "__main__":
         for function in model.functions
     }
     steps = [(step.function.symbol, str(step.call), step.origin) for step in model.steps]
-    entry = [digest(model.entry_llvm_ir), digest(model.entry_object), list(map(repr, model.intermediates))]
+    entry = [digest(model.entry_llvm_ir), digest(model.entry_object), list(map(repr, model.first_stage.intermediates))]
     constants = [digest(constant.tobytes()) for constant in model.constants]
     print(json.dumps({"functions": parts, "entry": entry, "steps": steps, "constants": constants}))  # noqa: T201

@@ -37,7 +37,7 @@ def library():
     function, expected = network()
     found = lw.compile(function, jobs=1)
     assert any("lw_parallel_for" in f.llvm_ir for f in found.functions)
-    assert found.model.intermediates
+    assert found.model.first_stage.intermediates
     for output, wanted in zip(lw.Engine(found)([X]), expected, strict=True):
         np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
     return found

@@ -9,6 +9,7 @@ from html_reader import Reader
 
 import loopwright as lw
 from loopwright import te
+from loopwright.artifact.block import RunBlock
 from loopwright.base.html.view import MOST_BYTES
 from loopwright.base.quantities import share_text
 
@@ -181,7 +182,8 @@ def test_the_view_of_a_library_of_many_functions_says_what_it_leaves_out():
     steps = tuple(replace(step, function=replace(step.function, name=name, symbol=name)) for name in names)
     long = "x = 1\n" * 10_000
     steps = (replace(steps[0], function=replace(steps[0].function, loop_ir=long)), *steps[1:])
-    text = seen(lw.Library(replace(library.model, steps=steps))).text
+    body = RunBlock((replace(library.model.first_stage, items=steps),))
+    text = seen(lw.Library(replace(library.model, body=body))).text
     assert re.search(r"… \d+ more lines, in function.loop_ir", text)
     assert library.functions[0].loop_ir in text, "a long nest leaves room for others"
     assert re.search(r"… \d+ more rows, in library.functions", text)
