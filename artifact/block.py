@@ -1,8 +1,7 @@
 """What a compiled model runs, in order, and where its values lie: blocks of stages, as plain data.
 
     block  ::= RunBlock(stage+)
-    stage  ::= RunStage(birth*, checks, derived extents, memory, item*)
-    item   ::= ModelStep                      a call of a fused function
+    stage  ::= RunStage(birth*, checks, derived extents, memory, step*)
 
 A run has a *frame*: an array of 8-byte slots, which are the arguments of the model's entry. Each value has a slot for
 its address, and each dimension one for its number. Some dimensions are known only when a part of the model has run:
@@ -13,21 +12,11 @@ knows all of its extents, and has its memory as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from ..base.dtype import DType
 from .extents import Extent, evaluate
-from .function import CompiledFunction
 from .memory_plan import Lifetime, plan_memory
-
-
-@dataclass(frozen=True, slots=True)
-class KernelCall:
-    """One step of a model: the symbol of a kernel's entry, and the slots of the model that hold its arguments."""
-
-    symbol: str
-    operands: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +34,14 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """A call of a fused function: ``origin`` names the nodes of the imported model that it stands for, ``results`` are
-    its outputs that are values of that."""
+    """A call of the fused function ``symbol``: ``operands`` are the slots of the frame that hold its arguments,
+    ``origin`` names the nodes of the imported model that it stands for, ``results`` are its outputs that are values of
+    that."""
 
-    function: CompiledFunction
-    call: KernelCall
+    symbol: str
+    operands: tuple[int, ...]
     origin: tuple[str, ...]
     results: tuple[StepResult, ...] = ()
-
-
-Item: TypeAlias = ModelStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +92,7 @@ class DerivedExtent:
 
 @dataclass(frozen=True, slots=True)
 class Intermediate:
-    """A value between steps, ``size`` bytes, whose address is in ``slot``. It lives from the item of its stage that
+    """A value between steps, ``size`` bytes, whose address is in ``slot``. It lives from the step of its stage that
     writes it, ``first``, to the last one that reads it; what later stages read lives to the end of its stage, the
     memory of which stays."""
 
@@ -134,7 +121,7 @@ class BornOutput:
 
 @dataclass(frozen=True, slots=True)
 class RunStage:
-    """Items that run on memory which is had as a whole before the first of them: all of their extents are known by
+    """Steps that run on memory which is had as a whole before the first of them: all of their extents are known by
     then. ``births`` come first; then ``least`` and ``extents`` are checked, none of which may come out negative."""
 
     births: tuple[Birth, ...]
@@ -144,7 +131,7 @@ class RunStage:
     intermediates: tuple[Intermediate, ...]
     slices: tuple[Slice, ...]
     outputs: tuple[BornOutput, ...]
-    items: tuple[Item, ...]
+    steps: tuple[ModelStep, ...]
 
     @property
     def locals(self) -> int:
@@ -167,16 +154,7 @@ class RunBlock:
     def steps(self) -> Iterator[ModelStep]:
         """All calls of fused functions, in order."""
         for stage in self.stages:
-            yield from stage.items
-
-    def with_functions(self, functions: Mapping[str, CompiledFunction]) -> RunBlock:
-        """The block with others in place of its functions, by their symbols."""
-        return RunBlock(
-            tuple(
-                replace(s, items=tuple(replace(i, function=functions[i.function.symbol]) for i in s.items))
-                for s in self.stages
-            )
-        )
+            yield from stage.steps
 
 
 @dataclass(frozen=True, slots=True)

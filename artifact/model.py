@@ -19,13 +19,14 @@ from .options import Arithmetic, Precision
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledModel(BriefRepr):
-    """All of a model. ``body`` is what its entry runs, on a frame whose slots ``layout`` tells. ``dims`` are the
-    dimensions that each run may choose.
+    """All of a model. ``functions`` are the different fused functions: those that others call, then those of the steps
+    in order of first use; ``by_symbol`` finds them. ``body`` is what its entry runs, on a frame whose slots ``layout``
+    tells. ``dims`` are the dimensions that each run may choose.
 
     ``alternatives`` are functions of other implementations, by the symbols of those that they may stand for in an
-    engine. ``precision`` and ``arithmetic`` are what it was compiled with. ``forms`` are
-    those in which Python is shown the outputs, empty if all are the arrays. ``numbers`` are the extents that a run has
-    in its frame, by slot: its dimensions by name, and what is derived from them.
+    engine. ``precision`` and ``arithmetic`` are what it was compiled with. ``forms`` are those in which Python is shown
+    the outputs, empty if all are the arrays. ``numbers`` are the extents that a run has in its frame, by slot: its
+    dimensions by name, and what is derived from them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class CompiledModel(BriefRepr):
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     constants: tuple[npt.NDArray[Any], ...]
+    functions: tuple[CompiledFunction, ...]
     body: RunBlock
     entry: str
     entry_object: bytes
@@ -41,14 +43,15 @@ class CompiledModel(BriefRepr):
     alternatives: Mapping[str, tuple[CompiledFunction, ...]] = field(default_factory=dict)
     precision: Precision = "standard"
     arithmetic: Arithmetic = "fast"
-    inner: tuple[CompiledFunction, ...] = ()
     forms: tuple[OutputForm | None, ...] = ()
+    by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 
     def __post_init__(self) -> None:
         given = {self.layout.first_dim + k: name for k, name in enumerate(self.dims)}
         born = {dim.slot: dim.name for stage in self.body.stages for birth in stage.births for dim in birth.dims}
         derived = {each.slot: each.value for stage in self.body.stages for each in stage.derived}
+        object.__setattr__(self, "by_symbol", {function.symbol: function for function in self.functions})
         object.__setattr__(self, "numbers", {**given, **born, **derived})
 
     @property
@@ -73,12 +76,6 @@ class CompiledModel(BriefRepr):
         return tuple(self.body.steps())
 
     @property
-    def functions(self) -> tuple[CompiledFunction, ...]:
-        """The different functions: those that others call, then those of the steps in order of first use."""
-        called = (*self.inner, *(step.function for step in self.steps))
-        return tuple({function.symbol: function for function in called}.values())
-
-    @property
     def frame_slots(self) -> int:
         """How many slots its frame has."""
         own = sum(stage.locals + sum(len(birth.dims) for birth in stage.births) for stage in self.body.stages)
@@ -88,9 +85,13 @@ class CompiledModel(BriefRepr):
         """All dimensions of a run, by name, in the frame that it has left."""
         return {name: int(frame[slot]) for slot, name in self.numbers.items() if isinstance(name, str)}
 
+    def function_of(self, step: ModelStep) -> CompiledFunction:
+        """The fused function that a step calls."""
+        return self.by_symbol[step.symbol]
+
     def dims_of(self, step: ModelStep, dims: Mapping[str, int]) -> dict[str, int]:
         """The dimensions of a step's function, of those of the model."""
-        own = zip(step.function.dims, self._extents_of(step), strict=True)
+        own = zip(self.function_of(step).dims, self._extents_of(step), strict=True)
         return {name: evaluate(extent, dims) for name, extent in own}
 
     def knows_dims_of(self, step: ModelStep, dims: Mapping[str, int]) -> bool:
@@ -98,5 +99,5 @@ class CompiledModel(BriefRepr):
         return all(name in dims for extent in self._extents_of(step) for name in dimensions_in(extent))
 
     def _extents_of(self, step: ModelStep) -> list[Extent]:
-        own = step.call.operands[len(step.call.operands) - len(step.function.dims) :]
+        own = step.operands[len(step.operands) - len(self.function_of(step).dims) :]
         return [self.numbers[slot] for slot in own]

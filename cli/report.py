@@ -75,6 +75,6 @@ def _by_function(library: Library, step_seconds: Sequence[float]) -> tuple[dict[
     calls: dict[str, int] = defaultdict(int)
     total: dict[str, float] = defaultdict(float)
     for step, seconds in zip(library.model.steps, step_seconds, strict=True):
-        calls[step.function.symbol] += 1
-        total[step.function.symbol] += seconds
+        calls[step.symbol] += 1
+        total[step.symbol] += seconds
     return calls, total

@@ -44,14 +44,14 @@ class _Entry:
         kind = llvm_ir.FunctionType(I32, [PTR, PTR])
         self._body, self._layout = body, layout
         steps = tuple(body.steps())
-        symbols = dict.fromkeys(step.call.symbol for step in steps)
+        symbols = dict.fromkeys(step.symbol for step in steps)
         self._kernels: Mapping[str, llvm_ir.Function] = {s: llvm_ir.Function(module, kind, s) for s in symbols}
         entry = llvm_ir.Function(module, kind, name)
         entry.attributes.add("nounwind")
         self._context, self._frame = entry.args
         self._context.name, self._frame.name = "ctx", "args"
         self._builder = llvm_ir.IRBuilder(entry.append_basic_block("entry"))
-        count = max((len(step.call.operands) for step in steps), default=1)
+        count = max((len(step.operands) for step in steps), default=1)
         self._slots = self._builder.alloca(I64, count, name="slots")
         self._number = 0
         self._steps = len(steps)
@@ -63,15 +63,15 @@ class _Entry:
         for number, stage in enumerate(stages):
             if emitter is not None:
                 emitter.begin(stage, number, (self._steps + number + 1) << CODE_BITS)
-            for step in stage.items:
+            for step in stage.steps:
                 self._call(step)
         self._builder.ret(llvm_ir.Constant(I32, 0))
 
     def _call(self, step: ModelStep) -> None:
         builder = self._builder
-        for k, slot in enumerate(step.call.operands):
+        for k, slot in enumerate(step.operands):
             builder.store(builder.load(element(builder, self._frame, slot), typ=I64), element(builder, self._slots, k))
-        code = builder.call(self._kernels[step.call.symbol], [self._context, self._slots])
+        code = builder.call(self._kernels[step.symbol], [self._context, self._slots])
         failed = builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0))
         with builder.if_then(failed, likely=False):
             low = builder.and_(code, llvm_ir.Constant(I32, (1 << CODE_BITS) - 1))

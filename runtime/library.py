@@ -195,7 +195,6 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         ],
         "precision": model.precision,
         "arithmetic": model.arithmetic,
-        "inner": [function.symbol for function in model.inner],
         "forms": [None if form is None else asdict(form) for form in model.forms],
     }
 
@@ -231,13 +230,11 @@ class _Content:
     constants: tuple[_Constant, ...]
     precision: Precision
     arithmetic: Arithmetic
-    inner: tuple[str, ...]
     forms: tuple[OutputForm | None, ...]
 
 
 def _read(file: SectionFile) -> CompiledModel:
     content: _Content = from_plain(_Content, file.content, "library")
-    functions = {f["symbol"]: _function(f, file) for f in file.content["functions"]}
     alternatives = {
         symbol: tuple(_function(f, file) for f in found) for symbol, found in file.content["alternatives"].items()
     }
@@ -248,14 +245,14 @@ def _read(file: SectionFile) -> CompiledModel:
         content.inputs,
         content.outputs,
         tuple(file.array(c.section, c.dtype.to_numpy(), c.shape) for c in content.constants),
-        block_from_json(file.content["stages"], functions),
+        tuple(_function(f, file) for f in file.content["functions"]),
+        block_from_json(file.content["stages"]),
         content.entry,
         file.section(content.entry_object),
         file.section(content.entry_llvm_ir).decode(),
         alternatives,
         content.precision,
         content.arithmetic,
-        tuple(functions[symbol] for symbol in content.inner),
         content.forms,
     )
 

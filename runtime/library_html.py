@@ -38,7 +38,7 @@ def model_facts(model: CompiledModel) -> Markup:
 
 
 def _table(library: Library, functions: list[CompiledFunction]) -> Markup:
-    calls = Counter(step.function.symbol for step in library.model.steps)
+    calls = Counter(step.symbol for step in library.model.steps)
     shares = library.shares
     columns = [Column("function"), Column("calls", numeric=True), Column("result"), Column("implementation")]
     rows = [[f.name, str(calls[f.symbol]), _result(f), f.implementation] for f in functions]

@@ -73,8 +73,8 @@ class LoadedModel:
         if not 0 <= number < len(self.model.steps):
             raise InternalError(f"{self.model.name} returned the unknown error code {code}")
         step = self.model.steps[number]
-        function = self._functions[step.function.symbol]
-        where = f"{function.name}{iteration_text(step, frame)}"
+        function = self._functions[step.symbol]
+        where = f"{function.name}{iteration_text(step, function, frame)}"
         hosts = list(self._hosts_of(function))
         for host in hosts:
             if (error := host.take_error()) is not None:

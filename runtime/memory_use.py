@@ -85,7 +85,7 @@ def most_heap(
     stand for functions by symbol."""
     most = 0
     for step in model.steps:
-        function = codes.get(step.function.symbol, step.function)
+        function = codes.get(step.symbol) or model.function_of(step)
         if (function.heap_once != 0 or function.heap_each != 0) and model.knows_dims_of(step, dims):
             known = model.dims_of(step, dims)
             most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))

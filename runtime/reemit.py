@@ -56,12 +56,10 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
         code = compile_text(f.llvm_ir, f.symbol, f.messages, target, options, f.externs, f.source)
         return replace(f, object=code.object)
 
-    functions = {f.symbol: compiled(f) for f in model.functions}
     return replace(
         model,
         target=target,
-        body=model.body.with_functions(functions),
-        inner=tuple(functions[function.symbol] for function in model.inner),
+        functions=tuple(map(compiled, model.functions)),
         entry_object=compile_text(model.entry_llvm_ir, model.entry, (), target, options).object,
         alternatives={},
     )

@@ -25,10 +25,10 @@ def step_calls(loaded: LoadedModel, slots: Sequence[int], context: bytes) -> lis
 
     def call_of(number: int) -> Callable[[], None]:
         step = model.steps[number]
-        symbol = step.function.symbol
+        symbol = step.symbol
         hosts = [loaded.hosts[symbol]] if symbol in loaded.hosts else []
         kernel = watched(ENTRY(addresses[symbol]), hosts)
-        arguments = struct.pack(f"{len(step.call.operands)}q", *(slots[k] for k in step.call.operands))
+        arguments = struct.pack(f"{len(step.operands)}q", *(slots[k] for k in step.operands))
 
         def call(_codes: dict[str, LoadedCode] = codes) -> None:  # keeps the machine code in memory
             if error := kernel(context, arguments):

@@ -180,9 +180,9 @@ def _emit_run(
     slots = [*tensors, *constants, *dims, *derived, *(places[value.slot] for value in stage.intermediates), *slices]
     code = body.call(ENTRY, [context, body.slots(slots)])
     meanings = {
-        (step << CODE_BITS) | low: messages.number(f"{call.function.name}: {text}")
-        for step, call in enumerate(model.steps, 1)
-        for low, text in enumerate(call.function.messages, 1)
+        (step << CODE_BITS) | low: messages.number(f"{function.name}: {text}")
+        for step, function in enumerate(map(model.function_of, model.steps), 1)
+        for low, text in enumerate(function.messages, 1)
     }
     body.finish(code, meanings)
 

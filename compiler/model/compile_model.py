@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...artifact.block import KernelCall, Least, ModelStep, RunBlock, RunStage
+from ...artifact.block import Least, ModelStep, RunBlock, RunStage
 from ...artifact.extents import Extent, dimensions_in
 from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
@@ -92,8 +92,8 @@ def _assemble(
     names = with_born_names(dimension_names(graph.params), graph)
     plan = timed(place_values, graph, parts.ordered, parts.results, parts.views, names)
     control = ControlCompiler(dict(zip(parts.kernels(), compiled.functions, strict=True)), settings)
-    functions = (control.function_of(unit, parts) for unit in units_of(parts.ordered))
-    body = _body(graph, plan, functions, names)
+    functions = [control.function_of(unit, parts) for unit in units_of(parts.ordered)]
+    body = _body(graph, plan, iter(functions), names)
     entry = timed(compile_entry, symbol_name(f"{name}_run"), body, plan.layout, settings.target, options)
     return CompiledModel(
         name=name,
@@ -105,6 +105,7 @@ def _assemble(
             for name, value in zip(output_names, parts.results, strict=True)
         ),
         constants=plan.constants,
+        functions=tuple({f.symbol: f for f in (*control.inner.values(), *functions)}.values()),
         body=body,
         entry=entry.entry,
         entry_object=entry.object,
@@ -112,7 +113,6 @@ def _assemble(
         alternatives=compiled.alternatives,
         precision=options.precision,
         arithmetic=arithmetic_of(options.precision, options.arithmetic),
-        inner=tuple(control.inner.values()),
     )
 
 
@@ -136,7 +136,7 @@ def _body(
                 intermediates=tuple(stage.intermediates),
                 slices=tuple(stage.slices),
                 outputs=tuple(stage.outputs),
-                items=tuple(_step(unit, next(functions), plan, names) for unit in stage.units),
+                steps=tuple(_step(unit, next(functions), plan, names) for unit in stage.units),
             )
             for number, stage in enumerate(plan.stages)
         )
@@ -211,4 +211,4 @@ def _step(unit: Unit, compiled: CompiledFunction, plan: Placement, names: Mappin
         step_result(imported, type_of(unit.outputs[number]), plan.slots[unit.outputs[number]], names)
         for number, imported in unit.imported.items()
     )
-    return ModelStep(compiled, KernelCall(compiled.symbol, (*values, *dims)), unit.origin, tuple(results))
+    return ModelStep(compiled.symbol, (*values, *dims), unit.origin, tuple(results))

@@ -133,7 +133,7 @@ def explain_model(model: CompiledModel) -> Explanation:
     steps: dict[str, int] = {}
     origin: dict[str, dict[str, None]] = {}
     for step in model.steps:
-        symbol = step.function.symbol
+        symbol = step.symbol
         steps[symbol] = steps.get(symbol, 0) + 1
         origin.setdefault(symbol, {}).update(dict.fromkeys(step.origin))
     functions = (

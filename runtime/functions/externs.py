@@ -29,7 +29,7 @@ def find_externs(model: CompiledModel) -> Externs:
     """Raises ``TargetError`` for a function that is not registered."""
     hosts: dict[str, HostCall] = {}
     natives: dict[str, int] = {}
-    nodes = {step.function.symbol: step.origin for step in reversed(model.steps)}
+    nodes = {step.symbol: step.origin for step in reversed(model.steps)}
     for function in model.functions:
         if function.is_packed:
             found = _find(model, function, nodes.get(function.symbol, ()))

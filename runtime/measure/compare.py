@@ -113,9 +113,10 @@ def compare_steps(steps: SteppedRun, reference: Mapping[str, Array], tolerance: 
     differences, unknown = [], []
     for number, (step, call) in enumerate(zip(model.steps, steps.calls, strict=True)):
         call()
+        name = model.function_of(step).name
         known = [result for result in step.results if result.name in reference]
         if not known:
-            unknown.append(step.function.name)
+            unknown.append(name)
         for result in known:
             ours = _read(result, steps)
             theirs = np.asarray(reference[result.name])
@@ -124,7 +125,7 @@ def compare_steps(steps: SteppedRun, reference: Mapping[str, Array], tolerance: 
                     f"{result.name} has shape {ours.shape}, but {theirs.shape} in the reference: is it the same model?"
                 )
             allowed = tolerance_of(ours.dtype) if tolerance is None else tolerance
-            differences.append(_difference(number, step, result.name, ours, theirs, allowed))
+            differences.append(_difference(number, step, name, result.name, ours, theirs, allowed))
     if not differences:
         raise ModelError(f"{model.name} and the reference have no value in common")
     return Comparison(model.name, tuple(differences), tuple(unknown))
@@ -154,7 +155,9 @@ def _read(result: StepResult, steps: SteppedRun) -> Array:
     return array.reshape(shape).copy()
 
 
-def _difference(number: int, step: ModelStep, name: str, ours: Array, theirs: Array, tolerance: float) -> Difference:
+def _difference(
+    number: int, step: ModelStep, function: str, value: str, ours: Array, theirs: Array, tolerance: float
+) -> Difference:
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
@@ -165,9 +168,9 @@ def _difference(number: int, step: ModelStep, name: str, ours: Array, theirs: Ar
     counted = error[same | finite]
     return Difference(
         step=number,
-        function=step.function.name,
+        function=function,
         nodes=step.origin,
-        value=name,
+        value=value,
         shape=ours.shape,
         largest=float(error.max(initial=0.0)),
         mean=float(counted.mean()) if counted.size else 0.0,

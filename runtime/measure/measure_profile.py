@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...artifact.block import ModelStep
 from ...artifact.extents import evaluate
+from ...artifact.function import CompiledFunction
 from ...artifact.machine_rates import MachineRates
 from ...artifact.model import CompiledModel
 from .measure_rates import measure_rates
@@ -99,7 +100,7 @@ def _step(
     tactics: Mapping[str, str],
     rates: MachineRates,
 ) -> StepProfile:
-    function = step.function
+    function = model.function_of(step)
     known = model.dims_of(step, dims)
     operations, traffic = evaluate(function.operations, known), evaluate(function.traffic, known)
     return StepProfile(
@@ -107,7 +108,7 @@ def _step(
         function.symbol,
         tactics.get(function.symbol, function.implementation),
         step.origin,
-        _shape(step, dims, known),
+        _shape(step, function, dims, known),
         seconds,
         operations,
         traffic,
@@ -116,9 +117,10 @@ def _step(
     )
 
 
-def _shape(step: ModelStep, dims: Mapping[str, int], known: Mapping[str, int]) -> tuple[int, ...]:
+def _shape(
+    step: ModelStep, function: CompiledFunction, dims: Mapping[str, int], known: Mapping[str, int]
+) -> tuple[int, ...]:
     """The shape of the step's last output: the imported model's where it is a value of that, else as it is held."""
     if step.results:
         return tuple(evaluate(extent, dims) for extent in step.results[-1].shape)
-    arguments = step.function.arguments
-    return tuple(evaluate(extent, known) for extent in arguments[-1].shape) if arguments else ()
+    return tuple(evaluate(extent, known) for extent in function.arguments[-1].shape) if function.arguments else ()

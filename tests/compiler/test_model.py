@@ -153,7 +153,7 @@ def test_the_times_of_steps_are_those_of_their_kernels():
     x, w = Var("x", tensor_type((400, 400), "float32")), Constant(rng.standard_normal((400, 400)).astype(np.float32))
     library = lw.compile(Function([x], Tuple((lw.nn.matmul(x, w), RELU(x)))))
     seconds = lw.Engine(library, threads=1).time_steps([np.ones((400, 400), np.float32)])
-    by_name = {step.function.name: s for step, s in zip(library.model.steps, seconds, strict=True)}
+    by_name = {library.model.function_of(step).name: s for step, s in zip(library.model.steps, seconds, strict=True)}
     assert by_name["fused_nn_packed_matmul"] > 3 * by_name["fused_relu"] > 0
 
 

@@ -14,7 +14,8 @@ SMALL = "llvm -mcpu=x86-64-v3"
 def run(function, *arrays):
     """The names of the steps, and the outputs, of the model as compiled, and as saved and loaded again."""
     library = lw.compile(function, target=SMALL, jobs=1)
-    return [step.function.name for step in library.model.steps], lw.Engine(library, threads=1)(list(arrays)), library
+    names = [library.model.function_of(step).name for step in library.model.steps]
+    return names, lw.Engine(library, threads=1)(list(arrays)), library
 
 
 def numbers(*shape, seed=0):

@@ -32,7 +32,7 @@ if __name__ == "__main__":
         function.symbol: [digest(part) for part in (function.loop_ir, function.llvm_ir, function.object)]
         for function in model.functions
     }
-    steps = [(step.function.symbol, str(step.call), step.origin) for step in model.steps]
+    steps = [(step.symbol, step.operands, step.origin) for step in model.steps]
     entry = [digest(model.entry_llvm_ir), digest(model.entry_object), list(map(repr, model.first_stage.intermediates))]
     constants = [digest(constant.tobytes()) for constant in model.constants]
     print(json.dumps({"functions": parts, "entry": entry, "steps": steps, "constants": constants}))  # noqa: T201

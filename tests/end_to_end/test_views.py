@@ -177,13 +177,11 @@ def test_a_library_shows_the_shares_of_time_that_a_profile_found():
 
 def test_the_view_of_a_library_of_many_functions_says_what_it_leaves_out():
     library = lw.compile(network(), target=TARGET)
-    step = library.model.steps[0]
+    (function,) = library.functions
     names = [f"function_{number}_" + "with_a_long_name_" * 5 for number in range(2000)]
-    steps = tuple(replace(step, function=replace(step.function, name=name, symbol=name)) for name in names)
-    long = "x = 1\n" * 10_000
-    steps = (replace(steps[0], function=replace(steps[0].function, loop_ir=long)), *steps[1:])
-    body = RunBlock((replace(library.model.first_stage, items=steps),))
-    text = seen(lw.Library(replace(library.model, body=body))).text
+    first, *others = (replace(function, name=name, symbol=name) for name in names)
+    functions = (replace(first, loop_ir="x = 1\n" * 10_000), *others)
+    text = seen(lw.Library(replace(library.model, functions=functions, body=RunBlock(())))).text
     assert re.search(r"… \d+ more lines, in function.loop_ir", text)
     assert library.functions[0].loop_ir in text, "a long nest leaves room for others"
     assert re.search(r"… \d+ more rows, in library.functions", text)

@@ -79,8 +79,8 @@ def test_a_library_whose_instructions_are_missing_is_refused(wide, machine):
 def test_what_names_instructions_is_not_compiled_where_they_are_missing(wide, tmp_path, machine, text, missing):
     machine(lw.resolve_target("x86-64-v4"))
     model = lw.load(wide).model
-    changed = {f.symbol: replace(f, llvm_ir=f"{f.llvm_ir}\n{text}") for f in model.functions}
-    lw.Library(replace(model, body=model.body.with_functions(changed))).save(tmp_path / "named.lwlib")
+    changed = tuple(replace(f, llvm_ir=f"{f.llvm_ir}\n{text}") for f in model.functions)
+    lw.Library(replace(model, functions=changed)).save(tmp_path / "named.lwlib")
     machine(V3)
     with pytest.raises(lw.TargetError, match=f"has instructions of {missing}$"):
         lw.load(tmp_path / "named.lwlib")

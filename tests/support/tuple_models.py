@@ -226,7 +226,7 @@ def what_depends_on_constants_is_folded():
         folded = weigh(swap(swap(parts(lw.const(C)))))
         expected = (C + 1) + 2 * C + 1.5 * C
         library = check(Function([x], lw.nn.add(x, folded)), [X], [X + expected], pattern is OpPattern.OPAQUE)
-        assert [step.function.name for step in library.model.steps] == ["fused_add"]
+        assert [library.model.function_of(step).name for step in library.model.steps] == ["fused_add"]
         check(Function([x], Tuple((x, parts(lw.const(C))))), [X], [X, C + 1, -C, C / 2], pattern is OpPattern.OPAQUE)
 
 
