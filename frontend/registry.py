@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from onnx import defs
@@ -23,7 +24,18 @@ to the body that ONNX gives the operator."""
 OWN_DOMAIN = "loopwright"
 """Of operators that ONNX does not have; they have one version."""
 
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an operator has that the onnx package does not define: its attributes, and how many inputs at most. Such
+    operators, of onnxruntime, have one version."""
+
+    attributes: frozenset[str]
+    inputs: int
+
+
 _converters: dict[tuple[str, str, int], Converter] = {}
+_forms: dict[tuple[str, str], Form] = {}
 _lock = threading.Lock()
 
 
@@ -47,8 +59,22 @@ def converter(name: str, *versions: int, domain: str = "") -> Callable[[Converte
     return enter
 
 
+def register_foreign(name: str, form: Form, convert: Converter, domain: str) -> None:
+    """Enter a converter of an operator that the onnx package does not define."""
+    register(name, (1,), convert, domain)
+    with _lock:
+        _forms[domain, name] = form
+
+
+def foreign_form(domain: str, name: str) -> Form | None:
+    """The form of an operator with a converter that the onnx package does not define."""
+    return _forms.get((domain, name))
+
+
 def version_of(domain: str, name: str, opset: int) -> int | None:
     """The version of an operator in an operator set; None if it is not in there."""
+    if (domain, name) in _forms:
+        return 1
     if domain == OWN_DOMAIN:
         return 1 if (domain, name, 1) in _converters else None
     try:

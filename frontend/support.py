@@ -11,7 +11,8 @@ from ..base.errors import ModelError
 from .control_flow import find_control_flow
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
 from .onnx_node import describe
-from .registry import OWN_DOMAIN, find_converter, version_of
+from .refused import reason_of
+from .registry import OWN_DOMAIN, Form, find_converter, foreign_form, version_of
 from .structure import subgraphs
 
 MAX_NODES_SHOWN = 10
@@ -48,15 +49,20 @@ def check_form(node: NodeProto, domain: str, opset: int) -> None:
     and the result another than what is meant."""
     if domain == OWN_DOMAIN:
         return  # its converters look at all attributes and inputs themselves
-    schema = defs.get_schema(node.op_type, opset, domain)
-    unknown = [a.name for a in node.attribute if a.name not in schema.attributes and not a.name.startswith("__")]
+    form = foreign_form(domain, node.op_type) or _standard_form(node.op_type, opset, domain)
+    unknown = [a.name for a in node.attribute if a.name not in form.attributes and not a.name.startswith("__")]
     if unknown:
-        known = ", ".join(sorted(schema.attributes)) or "none"
+        known = ", ".join(sorted(form.attributes)) or "none"
         raise ModelError(
             f"{describe(node)}: there is no attribute {unknown[0]} in operator set {opset}; its attributes are {known}"
         )
-    if len(node.input) > schema.max_input:
-        raise ModelError(f"{describe(node)}: {len(node.input)} inputs are given, it takes at most {schema.max_input}")
+    if len(node.input) > form.inputs:
+        raise ModelError(f"{describe(node)}: {len(node.input)} inputs are given, it takes at most {form.inputs}")
+
+
+def _standard_form(name: str, opset: int, domain: str) -> Form:
+    schema = defs.get_schema(name, opset, domain)
+    return Form(frozenset(schema.attributes), schema.max_input)
 
 
 @dataclass(slots=True)
@@ -103,6 +109,7 @@ class _Search:
             if len(self.gaps) == gaps:
                 return
         words = f"version {version}" if version is not None else f"not in operator set {opset}"
+        words = reason_of(domain, node.op_type) or words
         if opset is None:
             words = "its domain is not imported by the model"
         self.gaps.setdefault((domain, node.op_type, words), []).append(name)

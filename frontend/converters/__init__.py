@@ -2,6 +2,7 @@
 
 from . import (
     attention,
+    contrib,
     convolution,
     creation,
     elementwise,
@@ -25,6 +26,7 @@ from . import (
 
 __all__ = [
     "attention",
+    "contrib",
     "convolution",
     "creation",
     "elementwise",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...graph.node import Node, TupleGet, tensor_of
+from ...ir.expr import Expr
 from ...ops.families import global_pool, pool
 from ...ops.families.binary import add
 from ...ops.families.col2im import col2im
@@ -28,9 +29,11 @@ def window_of(node: OnnxNode) -> dict[str, Any]:
     }
 
 
-def check_kernel_shape(node: OnnxNode) -> None:
+def check_kernel_shape(node: OnnxNode, window: Sequence[Expr] | None = None) -> None:
+    """Raise ``ModelError`` where the attribute differs from the window of the weights, which follows their channels if
+    it is not given."""
     stated = node.ints("kernel_shape")
-    found = known_window(node.type(1).shape[2:])
+    found = known_window(node.type(1).shape[2:] if window is None else window)
     if stated is not None and stated != found:
         raise node.unsupported(f"kernel_shape {stated} for a weight {node.type(1)}")
 
@@ -41,7 +44,8 @@ def _with_bias(node: OnnxNode, result: Node) -> Node:
 
 
 @converter("Conv", 1, 11, 22)
-def _conv(node: OnnxNode) -> Node:
+def convolution(node: OnnxNode) -> Node:
+    """A convolution and its bias, if it has one."""
     check_kernel_shape(node)
     return _with_bias(node, conv.conv(node[0], node[1], groups=node.integer("group", 1), **window_of(node)))
 

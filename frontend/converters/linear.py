@@ -22,16 +22,17 @@ def _matmul(node: OnnxNode) -> Node:
 
 
 @converter("Gemm", 1, 6, 7, 9, 11, 13)
-def _gemm(node: OnnxNode) -> Node:
+def gemm(node: OnnxNode) -> Node:
     """alpha · A · B + beta · C, where C broadcasts; it is optional since version 11."""
     x = transpose(node[0]) if node.flag("transA") else node[0]
-    product = _scaled(dense(x, node[1], transposed=node.flag("transB")), node.real("alpha", 1.0))
+    product = scaled(dense(x, node[1], transposed=node.flag("transB")), node.real("alpha", 1.0))
     c = node.get(2)
     beta = node.real("beta", 1.0)
-    return product if c is None or beta == 0 else add(product, _scaled(c, beta))
+    return product if c is None or beta == 0 else add(product, scaled(c, beta))
 
 
-def _scaled(x: Node, factor: float) -> Node:
+def scaled(x: Node, factor: float) -> Node:
+    """x times a number."""
     return x if factor == 1 else multiply(x, Constant(np.asarray(factor, tensor_of(x).dtype.to_numpy())))
 
 

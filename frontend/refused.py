@@ -1,0 +1,63 @@
+"""Operators of onnxruntime that are refused for good reason, which the error tells."""
+
+from __future__ import annotations
+
+_SEARCH = (
+    "it generates tokens one by one by the model in its attributes: compile that model, and loop around its engine"
+)
+_NO_EXPORTER = "no exporter of models writes it"
+_RESEARCH = "it belongs to an architecture of which no exported model is known"
+_LATER = "it has no converter yet"
+
+_REASONS: dict[str, str] = {
+    "BeamSearch": _SEARCH,
+    "GreedySearch": _SEARCH,
+    "Sampling": _SEARCH,
+    "WhisperBeamSearch": _SEARCH,
+    "AttnLSTM": f"{_NO_EXPORTER}: an LSTM around an attention of its own",
+    "BifurcationDetector": "it compares guessed tokens with generated ones, which belongs around a model",
+    "NGramRepeatBlock": "it forbids tokens while text is generated, which belongs around a model",
+    "MurmurHash3": "it hashes bytes and strings",
+    "Tokenizer": "it works on strings",
+    "WordConvEmbedding": f"{_NO_EXPORTER}: characters of words are embedded by a convolution of its own",
+    "CropAndResize": f"{_NO_EXPORTER}: ONNX has RoiAlign",
+    "ConvTransposeWithDynamicPads": f"{_NO_EXPORTER}: ONNX has ConvTranspose",
+    "MaxpoolWithMask": _NO_EXPORTER,
+    "SampleOp": "it is an example of how operators are added to onnxruntime",
+    "SparseToDenseMatMul": "it multiplies a sparse tensor, and there are none",
+    "DynamicTimeWarping": "it finds a path of a run-time length after Whisper has run, which belongs around a model",
+    "UnfoldTensor": f"{_NO_EXPORTER}: it belongs to onnxruntime's own export of Whisper",
+    "DecoderMaskedMultiHeadAttention": "it belongs inside of GreedySearch and BeamSearch, in buffers that these keep",
+    "SparseAttention": f"{_RESEARCH} but Phi-3-small, whose blocks are chosen by tables",
+    "MatMulFpQ4": "its weights are packed as the kernels of one processor want them",
+    "MatMulBnb4": _LATER,
+    "BranchwiseRMSNorm": _RESEARCH,
+    "CausalConvWithState": _LATER,
+    "EngramGate": _RESEARCH,
+    "GatedAdd": _RESEARCH,
+    "GatedDeltaNet": _RESEARCH,
+    "GatedRMSNorm": _RESEARCH,
+    "GatherPacked": _RESEARCH,
+    "HyperConnectionPostMix": _RESEARCH,
+    "HyperConnectionPreMix": _RESEARCH,
+    "LinearAttentionGate": _RESEARCH,
+    "MRotaryEmbedding": _RESEARCH,
+    "MoEGroupRouter": _RESEARCH,
+    "NGramHashMapping": _RESEARCH,
+    "ScaledSiLU": _RESEARCH,
+    "VarlenCausalConvWithState": _RESEARCH,
+    "VarlenNGramHashMapping": _RESEARCH,
+    **dict.fromkeys(
+        "Attention CDist DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul ExpandDims GatherBlockQuantized "
+        "GatherND GridSample GroupQueryAttention Inverse LinearAttention MatMulInteger16 MatMulIntegerToFloat "
+        "MatMulNBits MoE MultiHeadAttention NhwcMaxPool Pad QAttention QGemm QLinearAdd QLinearAveragePool "
+        "QLinearConcat QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax "
+        "QLinearWhere QMoE QuantizeLinear Range RotaryEmbedding Trilu Unique".split(),
+        _LATER,
+    ),
+}
+
+
+def reason_of(domain: str, name: str) -> str | None:
+    """Why an operator has no converter; None if nothing is known of it."""
+    return _REASONS.get(name) if domain == "com.microsoft" else None
