@@ -9,6 +9,15 @@ _NO_EXPORTER = "no exporter of models writes it"
 _RESEARCH = "it belongs to an architecture of which no exported model is known"
 _LATER = "it has no converter yet"
 
+_NOT_YET = [
+    *("Attention", "CDist", "DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "ExpandDims"),
+    *("GatherBlockQuantized", "GatherND", "GridSample", "GroupQueryAttention", "Inverse", "LinearAttention"),
+    *("MatMulInteger16", "MatMulIntegerToFloat", "MatMulNBits", "MoE", "MultiHeadAttention", "NhwcMaxPool", "Pad"),
+    *("QAttention", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearConv"),
+    *("QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere"),
+    *("QMoE", "QuantizeLinear", "Range", "RotaryEmbedding", "Trilu", "Unique"),
+]
+
 _REASONS: dict[str, str] = {
     "BeamSearch": _SEARCH,
     "GreedySearch": _SEARCH,
@@ -47,48 +56,7 @@ _REASONS: dict[str, str] = {
     "ScaledSiLU": _RESEARCH,
     "VarlenCausalConvWithState": _RESEARCH,
     "VarlenNGramHashMapping": _RESEARCH,
-    **dict.fromkeys(
-        [
-            "Attention",
-            "CDist",
-            "DequantizeLinear",
-            "DynamicQuantizeLSTM",
-            "DynamicQuantizeMatMul",
-            "ExpandDims",
-            "GatherBlockQuantized",
-            "GatherND",
-            "GridSample",
-            "GroupQueryAttention",
-            "Inverse",
-            "LinearAttention",
-            "MatMulInteger16",
-            "MatMulIntegerToFloat",
-            "MatMulNBits",
-            "MoE",
-            "MultiHeadAttention",
-            "NhwcMaxPool",
-            "Pad",
-            "QAttention",
-            "QGemm",
-            "QLinearAdd",
-            "QLinearAveragePool",
-            "QLinearConcat",
-            "QLinearConv",
-            "QLinearGlobalAveragePool",
-            "QLinearLeakyRelu",
-            "QLinearMul",
-            "QLinearSigmoid",
-            "QLinearSoftmax",
-            "QLinearWhere",
-            "QMoE",
-            "QuantizeLinear",
-            "Range",
-            "RotaryEmbedding",
-            "Trilu",
-            "Unique",
-        ],
-        _LATER,
-    ),
+    **dict.fromkeys(_NOT_YET, _LATER),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from onnx import defs
 
@@ -17,9 +17,10 @@ from ..base.errors import LoopwrightError
 from ..graph.node import Node
 from .onnx_node import OnnxNode
 
-Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node] | None]
-"""Gives the node's outputs, in order; outputs at the end may be missing if nobody asks for them. None leaves the node
+Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node | None] | None]
+"""Gives the node's outputs, in order; those that nobody asks for may be None, or missing at the end. None leaves the node
 to the body that ONNX gives the operator."""
+C = TypeVar("C", bound=Converter)
 
 OWN_DOMAIN = "loopwright"
 """Of operators that ONNX does not have; they have one version."""
@@ -49,10 +50,10 @@ def register(name: str, versions: Sequence[int], convert: Converter, domain: str
             _converters[domain, name, version] = convert
 
 
-def converter(name: str, *versions: int, domain: str = "") -> Callable[[Converter], Converter]:
+def converter(name: str, *versions: int, domain: str = "") -> Callable[[C], C]:
     """Decorator: the converter of these versions of an operator."""
 
-    def enter(convert: Converter) -> Converter:
+    def enter(convert: C) -> C:
         register(name, versions, convert, domain)
         return convert
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...registry import Converter, Form, register_foreign
+from ...registry import C, Form, register_foreign
 
 MICROSOFT = "com.microsoft"
 """The domain of most of them."""
 
 
-def contrib(
-    name: str, attributes: str = "", *, inputs: int, domain: str = MICROSOFT
-) -> Callable[[Converter], Converter]:
+def contrib(name: str, attributes: str = "", *, inputs: int, domain: str = MICROSOFT) -> Callable[[C], C]:
     """Decorator: the converter of an operator with these attributes, apart by spaces, and at most so many inputs."""
 
-    def enter(convert: Converter) -> Converter:
+    def enter(convert: C) -> C:
         register_foreign(name, Form(frozenset(attributes.split()), inputs), convert, domain)
         return convert
 

@@ -61,9 +61,15 @@ def _fused_conv(node: OnnxNode) -> Node:
 @contrib("NhwcConv", WINDOW, inputs=3)
 def _nhwc_conv(node: OnnxNode) -> Node:
     """Channels are the last axis of x and of the result, and of the weights, which begin with the filters."""
-    spatial = "".join("DHW"[-(node.rank - 2) :])
+    spatial = "DHW"[-(node.rank - 2) :]
     check_kernel_shape(node, node.type(1).shape[1:-1])
-    layouts = {"data_layout": f"N{spatial}C", "kernel_layout": f"O{spatial}I"}
-    result = conv(node[0], node[1], groups=node.integer("group", 1), **layouts, **window_of(node))
+    result = conv(
+        node[0],
+        node[1],
+        groups=node.integer("group", 1),
+        data_layout=f"N{spatial}C",
+        kernel_layout=f"O{spatial}I",
+        **window_of(node),
+    )
     bias = node.get(2)
     return result if bias is None else add(result, aligned_at(bias, tensor_of(result).ndim, node.rank - 1))
