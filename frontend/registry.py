@@ -18,8 +18,8 @@ from ..graph.node import Node
 from .onnx_node import OnnxNode
 
 Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node | None] | None]
-"""Gives the node's outputs, in order; those that nobody asks for may be None, or missing at the end. None leaves the node
-to the body that ONNX gives the operator."""
+"""Gives the node's outputs, in order; those that nobody asks for may be None, or missing at the end. None leaves the
+node to the body that ONNX gives the operator."""
 C = TypeVar("C", bound=Converter)
 
 OWN_DOMAIN = "loopwright"
