@@ -57,6 +57,7 @@ from .families.matmul.packed import packed_matmul
 from .families.matmul.packed_bytes import packed_byte_matmul
 from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
+from .families.nms import non_max_suppression
 from .families.nonzero import nonzero
 from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .families.pad import pad
@@ -236,6 +237,7 @@ __all__ = [
     "mod",
     "multiply",
     "negative",
+    "non_max_suppression",
     "nonzero",
     "not_equal",
     "one_hot",

@@ -10,6 +10,7 @@ import warnings
 from contextlib import suppress
 
 import numpy as np
+import operators_detection
 import operators_moving
 import operators_products
 import operators_simple
@@ -31,7 +32,8 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.types import TupleType
 
 DRAWS = (
-    operators_simple.DRAWS
+    operators_detection.DRAWS
+    | operators_simple.DRAWS
     | operators_moving.DRAWS
     | operators_products.DRAWS
     | operators_trees.DRAWS

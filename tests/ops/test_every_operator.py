@@ -3,6 +3,7 @@ the naive loop nest and by its own schedule. An operator or an implementation wi
 
 import math
 
+import detection
 import ml_dtypes
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from loopwright.ops.families.born_extents import known_extents
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.cumsum import cumsum
 from loopwright.ops.families.matmul.quarters import Planes
+from loopwright.ops.families.nms import BOX_INDICES, CHOSEN_BOXES, ChosenBoxesAttrs
 from loopwright.ops.families.nonzero import NONZERO
 from loopwright.ops.families.norm import batch_norm
 from loopwright.ops.families.open_extents import (
@@ -129,6 +131,23 @@ def one_hot(indices, off, on, depth):
 
 
 SPARSE = integers(3, 4, 5, low=-1, high=2)
+
+
+def chosen(boxes, scores, limit, threshold, least, attrs):
+    """A row for each class of a sample, filled up with -1."""
+    count = scores.shape[2]
+    made = np.full((*scores.shape[:2], count if attrs.most < 0 else min(count, attrs.most)), -1)
+    for place in np.ndindex(scores.shape[:2]):
+        found = detection.chosen_boxes(
+            boxes[place[0]],
+            scores[place],
+            limit[0],
+            threshold[0],
+            None if attrs.every_score else least[0],
+            attrs.center_point_box,
+        )
+        made[place][: len(found)] = found
+    return made
 
 
 def product_of_bytes(a, b):
@@ -519,6 +538,26 @@ CASES = {
     ],
     "born_extents": [
         (lambda x: known_extents(lw.const(np.array([5])), "five"), lambda x: np.zeros(5, bool), np.array([5]))
+    ],
+    "chosen_boxes": [
+        (
+            lambda *x, attrs=attrs: CHOSEN_BOXES(*x, attrs=attrs),
+            lambda *x, attrs=attrs: chosen(*x, attrs),
+            detection.random_boxes(rng, 2, 40, center=attrs.center_point_box),
+            floats(2, 3, 40),
+            np.array([12]),
+            np.array([0.3], "f4"),
+            np.array([-1], "f4"),
+        )
+        for attrs in (ChosenBoxesAttrs(), ChosenBoxesAttrs(12, True), ChosenBoxesAttrs(-1, False, True))
+    ],
+    "box_indices": [
+        (
+            BOX_INDICES,
+            lambda chosen, n: np.stack([*np.nonzero(chosen >= 0)[:2], chosen[chosen >= 0]], 1),
+            np.array([[[5, 0, -1], [-1, -1, -1]], [[3, 2, 1], [7, -1, -1]]], "i4"),
+            np.zeros(6, "f4"),
+        )
     ],
     "nonzero": [(NONZERO, lambda x, n: np.array(np.nonzero(x)), SPARSE, SPARSE[SPARSE != 0])],
     "open_slice": [

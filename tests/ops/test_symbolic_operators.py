@@ -17,6 +17,7 @@ from loopwright.ops.definition.registry import get_op
 
 TARGET = lw.resolve_target("x86-64-v3")
 NEED_NUMBERS = {
+    "chosen_boxes": r"boxes must be \[batch, boxes, 4\]",
     "col2im": "axis 1 of x must be known",
     "gather_nd": "the last axis of indices must be known",
     "grid_sample": "must have a coordinate for each axis",
