@@ -183,9 +183,11 @@ def draw_attention(masked):
         ]
 
         def oracle(q, k, v, mask=0.0):
-            hidden = np.where(np.tri(queries, keys), 0, -np.inf) if causal else 0.0
+            """A query that sees no key gives 0."""
+            mask = mask + np.where(np.tri(queries, keys) if causal else True, np.zeros((queries, keys)), -np.inf)
+            sees = np.any(mask > -np.inf, axis=-1, keepdims=True)
             with np.errstate(all="ignore"):
-                return every.attention(q, k, v, mask + hidden)
+                return np.where(sees, every.attention(q, k, v, mask), 0.0)
 
         return Case(
             lambda *x: nn.attention(*x, causal=causal),
