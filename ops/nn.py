@@ -70,6 +70,7 @@ from .families.repeat import broadcast_to, repeat, tile
 from .families.reshape import expand_dims, flatten, reshape, squeeze
 from .families.resize import resize
 from .families.reverse_sequence import reverse_sequence
+from .families.roi import max_roi_pool, roi_align
 from .families.scatter import scatter_elements, scatter_nd, tensor_scatter
 from .families.select import clip_by, where
 from .families.slicing import split, strided_slice
@@ -129,6 +130,7 @@ from .families.unary import (
     thresholded_relu,
     trunc,
 )
+from .families.unique import unique
 from .numpy_api.on_tensors import on_tensors as _on_tensors
 
 __all__ = [
@@ -229,6 +231,7 @@ __all__ = [
     "max",
     "max_pool",
     "max_pool_with_indices",
+    "max_roi_pool",
     "maximum",
     "mean",
     "min",
@@ -257,6 +260,7 @@ __all__ = [
     "right_shift",
     "rms_norm",
     "rnn",
+    "roi_align",
     "round",
     "rsqrt",
     "scan",
@@ -293,6 +297,7 @@ __all__ = [
     "tree_ensemble",
     "trilu",
     "trunc",
+    "unique",
     "where",
     "while_loop",
     "winograd_conv2d",

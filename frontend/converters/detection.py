@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...graph.node import Node
 from ...ops.families.nms import non_max_suppression
+from ...ops.families.roi import max_roi_pool, roi_align
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -20,3 +21,28 @@ def _non_max_suppression(node: OnnxNode) -> Node:
         node.get(4),
         node.flag("center_point_box"),
     )
+
+
+@converter("RoiAlign", 10, 16, 22)
+def _roi_align(node: OnnxNode) -> Node:
+    """Version 10 has no half pixels."""
+    coordinates = node.string(
+        "coordinate_transformation_mode", "half_pixel" if node.version > 10 else "output_half_pixel"
+    )
+    if coordinates not in ("half_pixel", "output_half_pixel"):
+        raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
+    return roi_align(
+        node[0],
+        node[1],
+        node[2],
+        (node.integer("output_height", 1), node.integer("output_width", 1)),
+        node.real("spatial_scale", 1.0),
+        node.integer("sampling_ratio", 0),
+        node.string("mode", "avg"),
+        coordinates == "half_pixel",
+    )
+
+
+@converter("MaxRoiPool", 1, 22)
+def _max_roi_pool(node: OnnxNode) -> Node:
+    return max_roi_pool(node[0], node[1], node.required_ints("pooled_shape"), node.real("spatial_scale", 1.0))

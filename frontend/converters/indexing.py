@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import NoneType
 
 from ...graph.node import Constant, Node
@@ -9,6 +10,7 @@ from ...ops.families import creation, gather, reverse_sequence, scatter, trilu
 from ...ops.families.nonzero import nonzero
 from ...ops.families.reshape import reshape, squeeze
 from ...ops.families.slicing import strided_slice
+from ...ops.families.unique import unique
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from . import run_time_operands
@@ -88,3 +90,9 @@ def _compress(node: OnnxNode) -> Node:
     x = node[0] if node.has("axis") else reshape(node[0], (-1,))
     chosen = reshape(nonzero(node[1]), (-1,))
     return gather.take(x, chosen, node.integer("axis", 0))
+
+
+@converter("Unique", 11, 28)
+def _unique(node: OnnxNode) -> Sequence[Node]:
+    axis = node.integer("axis", 0) if node.has("axis") else None
+    return unique(node[0], axis, node.flag("sorted", True))

@@ -31,6 +31,7 @@ from . import (
     resize,
     resize_tables,
     reverse_sequence,
+    roi,
     scatter,
     select,
     slicing,
@@ -42,6 +43,7 @@ from . import (
     tree_ensemble,
     trilu,
     unary,
+    unique,
 )
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "resize",
     "resize_tables",
     "reverse_sequence",
+    "roi",
     "scatter",
     "select",
     "slicing",
@@ -86,4 +89,5 @@ __all__ = [
     "tree_ensemble",
     "trilu",
     "unary",
+    "unique",
 ]

@@ -23,6 +23,44 @@ CASES = [
     suppression(BOXES, SCORES, ints(4), HALF, HALF, label="run_time"),
     suppression(CENTERED, SCORES, ints(40), HALF, const=(2,), center_point_box=1, label="centered"),
     suppression(BOXES, SCORES, ints(5), None, HALF, label="no_overlap", expected=without_overlap),
+    *(
+        case(
+            "RoiAlign",
+            (16, 22),
+            floats(2, 5, 9, 7),
+            detection.random_rois(np.random.default_rng(5), 6, 9),
+            ints(0, 1, 1, 0, 1, 0),
+            label=f"{mode}_{samples}_{coordinates}",
+            mode=mode,
+            sampling_ratio=samples,
+            coordinate_transformation_mode=coordinates,
+            spatial_scale=0.75,
+            output_height=3,
+            output_width=2,
+            tolerance=1e-4,
+        )
+        for mode, samples, coordinates in (("avg", 0, "half_pixel"), ("max", 2, "output_half_pixel"))
+    ),
+    case(
+        "RoiAlign",
+        (10,),
+        floats(2, 5, 9, 7),
+        detection.random_rois(np.random.default_rng(6), 3, 9),
+        ints(0, 1, 1),
+        output_height=2,
+        output_width=2,
+        expected=lambda *a: detection.roi_aligned(*a, (2, 2), half_pixel=False).astype(np.float32),
+        tolerance=1e-4,
+    ),
+    case(
+        "MaxRoiPool",
+        (1, 22),
+        floats(2, 5, 9, 7),
+        np.array([[0, 1, 1, 6, 5], [1, 0, 2, 3, 11], [1, 4, 4, 4, 4]], np.float32),
+        pooled_shape=[3, 2],
+        spatial_scale=0.5,
+        expected=lambda x, boxes: detection.roi_pooled(x, boxes, (3, 2), 0.5).astype(np.float32),
+    ),
     suppression(BOXES, SCORES, label="no_limit", expected=lambda b, s: np.zeros((0, 3), np.int64)),
 ]
 

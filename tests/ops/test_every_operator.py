@@ -41,6 +41,7 @@ from loopwright.ops.families.resample import resample
 from loopwright.ops.families.resize_tables import INDICES, WEIGHTS, ResizeTableAttrs
 from loopwright.ops.families.split_part import split_evenly
 from loopwright.ops.families.tree_ensemble import TREE_ENSEMBLE, TreeEnsembleAttrs
+from loopwright.ops.families.unique import UNIQUE_ROWS, UniqueRowsAttrs
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
 MATRIX_TARGETS = {
@@ -558,6 +559,32 @@ CASES = {
             np.array([[[5, 0, -1], [-1, -1, -1]], [[3, 2, 1], [7, -1, -1]]], "i4"),
             np.zeros(6, "f4"),
         )
+    ],
+    "nn.roi_align": [
+        (
+            lambda x, boxes, batch, options=options: nn.roi_align(x, boxes, batch, *options),
+            lambda x, boxes, batch, options=options: detection.roi_aligned(x, boxes, batch, *options),
+            floats(2, 19, 9, 7),
+            detection.random_rois(rng, 5, 8),
+            np.array([1, 0, 1, 3, 0]),
+        )
+        for options in (((3, 2),), ((2, 2), 0.5, 2, "max", False))
+    ],
+    "nn.max_roi_pool": [
+        (
+            lambda x, boxes: nn.max_roi_pool(x, boxes, (3, 2), 0.6),
+            lambda x, boxes: detection.roi_pooled(x, boxes, (3, 2), np.float32(0.6)),
+            floats(2, 19, 9, 7),
+            np.concatenate([np.array([[1], [0], [2], [-1], [0]], "f4"), detection.random_rois(rng, 5, 12)], 1),
+        )
+    ],
+    "unique_rows": [
+        (
+            lambda x, ascending=ascending: UNIQUE_ROWS(x, attrs=UniqueRowsAttrs(ascending)),
+            lambda x, ascending=ascending: detection.unique_rows(x, ascending),
+            integers(23, columns, high=-4).astype(kind),
+        )
+        for ascending, columns, kind in ((True, 1, "f4"), (False, 2, "i4"), (True, 3, "i8"))
     ],
     "nonzero": [(NONZERO, lambda x, n: np.array(np.nonzero(x)), SPARSE, SPARSE[SPARSE != 0])],
     "open_slice": [
