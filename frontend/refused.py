@@ -10,12 +10,19 @@ _RESEARCH = "it belongs to an architecture of which no exported model is known"
 _LATER = "it has no converter yet"
 
 _NOT_YET = [
-    *("Attention", "CDist", "DequantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "ExpandDims"),
-    *("GatherBlockQuantized", "GatherND", "GridSample", "GroupQueryAttention", "Inverse", "LinearAttention"),
-    *("MatMulInteger16", "MatMulIntegerToFloat", "MatMulNBits", "MoE", "MultiHeadAttention", "NhwcMaxPool", "Pad"),
-    *("QAttention", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearConv"),
-    *("QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere"),
-    *("QMoE", "QuantizeLinear", "Range", "RotaryEmbedding", "Trilu", "Unique"),
+    "Attention",
+    "DynamicQuantizeLSTM",
+    "GatherBlockQuantized",
+    "GroupQueryAttention",
+    "Inverse",
+    "LinearAttention",
+    "MatMulNBits",
+    "MoE",
+    "MultiHeadAttention",
+    "QAttention",
+    "QMoE",
+    "RotaryEmbedding",
+    "Unique",
 ]
 
 _REASONS: dict[str, str] = {

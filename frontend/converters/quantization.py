@@ -16,6 +16,7 @@ from ...ops.families.binary import add, divide, multiply, subtract
 from ...ops.families.conv.conv import conv
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.pad import pad
+from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
 from ...ops.families.unary import cast
@@ -43,7 +44,7 @@ def _quantize(node: OnnxNode) -> Node:
     _check(node, kind)
     if node.integer("precision", 0):
         raise node.unsupported("a precision of its own")
-    return _quantized(node[0], _along_axis(node, node[1]), None if zero is None else _along_axis(node, zero), kind)
+    return quantized(node[0], _along_axis(node, node[1]), None if zero is None else _along_axis(node, zero), kind)
 
 
 @converter("DequantizeLinear", *VERSIONS)
@@ -74,7 +75,7 @@ def _along_axis(node: OnnxNode, parameter: Node) -> Node:
     return aligned_at(parameter, rank, node.integer("axis", 1) % max(rank, 1))
 
 
-def _quantized(x: Node, scale: Node, zero: Node | None, kind: DType) -> Node:
+def quantized(x: Node, scale: Node, zero: Node | None, kind: DType) -> Node:
     """round(x / scale) + zero, saturated, which the cast does."""
     scaled = nearest(divide(cast(x, "float32"), cast(scale, "float32")))
     return cast(scaled if zero is None else add(scaled, cast(zero, "float32")), kind)
@@ -85,18 +86,18 @@ def _quantized(x: Node, scale: Node, zero: Node | None, kind: DType) -> Node:
 
 @converter("MatMulInteger", 10)
 def _matmul_integer(node: OnnxNode) -> Node:
-    return _product(node[0], node[1], node.get(2), node.get(3))
+    return integer_product(node[0], node[1], node.get(2), node.get(3))
 
 
 @converter("QLinearMatMul", 10, 21)
 def _qlinear_matmul(node: OnnxNode) -> Node:
     a, a_scale, a_zero, b, b_scale, b_zero, scale, zero = node.all
-    sums = _product(a, b, a_zero, b_zero)
-    factor = multiply(cast(_of_rows(a_scale), "float32"), cast(b_scale, "float32"))
-    return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
+    sums = integer_product(a, b, a_zero, b_zero)
+    factor = multiply(cast(of_rows(a_scale), "float32"), cast(b_scale, "float32"))
+    return quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
 
 
-def _product(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node:
+def integer_product(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node:
     """Σ (a - a_zero) · (b - b_zero) in int32; zero points are of all, or of each row of a and each column of b."""
     b, b_zero = _signed(b, b_zero)
     if tensor_of(a).ndim < 2 or tensor_of(b).ndim < 2:
@@ -105,15 +106,15 @@ def _product(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node
     if not _is_zero(a_zero):
         assert a_zero is not None
         columns = reduce.sum(cast(b, "int32"), -2, keepdims=True)
-        result = subtract(result, multiply(cast(_of_rows(a_zero), "int32"), columns))
+        result = subtract(result, multiply(cast(of_rows(a_zero), "int32"), columns))
     if not _is_zero(b_zero):
         assert b_zero is not None
-        rows = reduce.sum(_less_zero(a, None if a_zero is None else _of_rows(a_zero)), -1, keepdims=True)
+        rows = reduce.sum(_less_zero(a, None if a_zero is None else of_rows(a_zero)), -1, keepdims=True)
         result = subtract(result, multiply(rows, cast(b_zero, "int32")))
     return result
 
 
-def _of_rows(parameter: Node) -> Node:
+def of_rows(parameter: Node) -> Node:
     """A scale or zero point of each row, as a column; one of the whole stays as it is."""
     kind = tensor_of(parameter)
     return expand_dims(parameter, -1) if kind.ndim == 1 else parameter
@@ -148,15 +149,16 @@ def _conv_integer(node: OnnxNode) -> Node:
 
 
 @converter("QLinearConv", 10)
-def _qlinear_conv(node: OnnxNode) -> Node:
-    x, x_scale, x_zero, weight, w_scale, w_zero, scale, zero = node.all[:8]
+def qlinear_conv(node: OnnxNode) -> Node:
+    """A convolution of quantized numbers, and its bias, if it has one."""
+    x, x_scale, x_zero, weight, w_scale, w_zero, scale, zero = (node[k] for k in range(8))
     sums = _convolution(node, x, weight, x_zero, w_zero)
     rank, bias = tensor_of(sums).ndim, node.get(8)
     if bias is not None:
         sums = add(sums, aligned_at(bias, rank, 1))
     of_filters = aligned_at(w_scale, rank, 1) if tensor_of(w_scale).ndim else w_scale
     factor = multiply(cast(x_scale, "float32"), cast(of_filters, "float32"))
-    return _quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
+    return quantized(multiply(cast(sums, "float32"), factor), scale, zero, tensor_of(zero).dtype)
 
 
 def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_zero: Node | None) -> Node:
@@ -190,5 +192,6 @@ def _padded(node: OnnxNode, x: Node, weight: Node, zero: Node) -> Node:
     before, after = (0, 0, *pads[:rank]), (0, 0, *pads[rank:])
     if isinstance(zero, Constant):
         return pad(x, before, after, value=float(zero.value.ravel()[0]))
-    ones = Constant(np.ones((1, 1, *node.numbers(kind.shape[2:])), bool))
-    return where(cast(pad(cast(ones, "uint8"), before, after), "bool"), pad(x, before, after), zero)
+    one = Constant(np.ones((1,) * kind.ndim, np.uint8))
+    ones = broadcast_to_extents(one, (1, 1, *kind.shape[2:]), node.shapes.inputs)
+    return where(cast(pad(ones, before, after), "bool"), pad(x, before, after), zero)

@@ -1,5 +1,5 @@
 """Converters of onnxruntime's own operators, by family: its optimizer, its quantiser and its exporters write them."""
 
-from . import activations, embedding, normalization, products
+from . import activations, embedding, integer_products, normalization, products, quantized, standard
 
-__all__ = ["activations", "embedding", "normalization", "products"]
+__all__ = ["activations", "embedding", "integer_products", "normalization", "products", "quantized", "standard"]

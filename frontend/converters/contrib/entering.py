@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from ...registry import C, Form, register_foreign
 
+ANY_NUMBER = sys.maxsize
+"""Of inputs."""
 MICROSOFT = "com.microsoft"
 """The domain of most of them."""
 
