@@ -45,6 +45,10 @@ from .families.creation import arange, full, one_hot
 from .families.cumsum import cumprod, cumsum
 from .families.einsum import einsum
 from .families.extern import extern
+from .families.fourier.complex_product import complex_multiply
+from .families.fourier.dft import dft
+from .families.fourier.fft import fft
+from .families.fourier.frames import frames
 from .families.gather import gather_elements, gather_nd, take
 from .families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from .families.grid_sample import grid_sample
@@ -162,6 +166,7 @@ __all__ = [
     "clip",
     "clip_by",
     "col2im",
+    "complex_multiply",
     "concatenate",
     "cond",
     "conv",
@@ -178,6 +183,7 @@ __all__ = [
     "cumsum",
     "dense",
     "depth_to_space",
+    "dft",
     "divide",
     "einsum",
     "elu",
@@ -186,9 +192,11 @@ __all__ = [
     "exp",
     "expand_dims",
     "extern",
+    "fft",
     "flatten",
     "floor",
     "for_loop",
+    "frames",
     "full",
     "gather_elements",
     "gather_nd",

@@ -22,6 +22,7 @@ class OpGroup(StrEnum):
     SHAPES = "shapes"
     PARTS = "parts"
     IMAGES = "images"
+    SIGNALS = "signals"
     TREES = "trees"
     CREATION = "creation"
     CONTROL_FLOW = "control flow"

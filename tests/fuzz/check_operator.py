@@ -13,6 +13,7 @@ import numpy as np
 import operators_detection
 import operators_moving
 import operators_products
+import operators_signals
 import operators_simple
 import operators_trees
 import operators_windows
@@ -36,6 +37,7 @@ DRAWS = (
     | operators_simple.DRAWS
     | operators_moving.DRAWS
     | operators_products.DRAWS
+    | operators_signals.DRAWS
     | operators_trees.DRAWS
     | operators_windows.DRAWS
 )

@@ -24,6 +24,8 @@ from loopwright.ops.families.assume_extent import ASSUME_EXTENT, AssumeExtentAtt
 from loopwright.ops.families.born_extents import known_extents
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.cumsum import cumsum
+from loopwright.ops.families.fourier.fft import FFT, FftAttrs
+from loopwright.ops.families.fourier.plan import root_table
 from loopwright.ops.families.matmul.quarters import Planes
 from loopwright.ops.families.nms import BOX_INDICES, CHOSEN_BOXES, ChosenBoxesAttrs
 from loopwright.ops.families.nonzero import NONZERO
@@ -153,6 +155,15 @@ def chosen(boxes, scores, limit, threshold, least, attrs):
 
 def product_of_bytes(a, b):
     return a.astype(np.int32) @ b
+
+
+def pairs(z):
+    """Complex numbers as a real and an imaginary part each."""
+    return np.stack([z.real, z.imag], axis=-1)
+
+
+def complex_of(x):
+    return x[..., 0] + 1j * x[..., 1]
 
 
 def unpacked_words(panels):
@@ -486,6 +497,31 @@ CASES = {
             np.array([1, 4], "i8"),
         )
         for circular in (False, True)
+    ],
+    "nn.fft": [
+        (
+            lambda x, roots: FFT(x, roots, attrs=FftAttrs(37)),
+            lambda x, roots: pairs(np.fft.fft(x[..., 0])[..., :37]),
+            floats(2, 72, 1),
+            root_table(72, is_packed=True, inverse=False).astype("f4"),
+        ),
+        (
+            lambda x, roots: FFT(x, roots, attrs=FftAttrs(30, inverse=True)),
+            lambda x, roots: pairs(np.fft.ifft(complex_of(x))),
+            floats(3, 2, 30, 2),
+            root_table(30, is_packed=False, inverse=True).astype("f4"),
+        ),
+    ],
+    "nn.frames": [
+        (
+            lambda x: nn.frames(x, 4, 3),
+            lambda x: np.stack([x[:, k : k + 4] for k in (0, 3)], axis=1),
+            floats(2, 9, 1),
+        )
+    ],
+    "complex_multiply": [
+        (nn.complex_multiply, lambda x, y: pairs(complex_of(x) * complex_of(y)), floats(3, 4, 2), floats(4, 2)),
+        (nn.complex_multiply, lambda x, y: x * y, floats(3, 4, 1), floats(4, 2)),
     ],
     "col2im": [
         (

@@ -19,6 +19,7 @@ TARGET = lw.resolve_target("x86-64-v3")
 NEED_NUMBERS = {
     "chosen_boxes": r"boxes must be \[batch, boxes, 4\]",
     "col2im": "axis 1 of x must be known",
+    "complex_multiply": "x must be floats […, n, 1] or pairs […, n, 2]".replace("[", r"\["),
     "gather_nd": "the last axis of indices must be known",
     "grid_sample": "must have a coordinate for each axis",
     "nn.attention": "the size of heads is not known, so give scale",
@@ -29,6 +30,7 @@ NEED_NUMBERS = {
     "nn.conv3d": "known extents",
     "nn.conv3d_transpose": "known extents",
     "nn.depth_to_space": "channels must divide by 4",
+    "nn.fft": "the length of the rows of x must be known",
     "nn.gru_steps": "with known extents",
     "nn.lstm_steps": "with known extents",
     "nn.max_roi_pool": "a matrix with 5 columns",
