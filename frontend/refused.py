@@ -9,21 +9,7 @@ _NO_EXPORTER = "no exporter of models writes it"
 _RESEARCH = "it belongs to an architecture of which no exported model is known"
 _LATER = "it has no converter yet"
 
-_NOT_YET = [
-    "Attention",
-    "DynamicQuantizeLSTM",
-    "GatherBlockQuantized",
-    "GroupQueryAttention",
-    "Inverse",
-    "LinearAttention",
-    "MatMulNBits",
-    "MoE",
-    "MultiHeadAttention",
-    "QAttention",
-    "QMoE",
-    "RotaryEmbedding",
-    "Unique",
-]
+_NOT_YET = ["Inverse", "LinearAttention", "MoE", "QMoE", "Unique"]
 
 _REASONS: dict[str, str] = {
     "BeamSearch": _SEARCH,

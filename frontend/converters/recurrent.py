@@ -29,7 +29,9 @@ X, W, R, BIAS, LENGTHS, STATE, CELL, PEEPHOLES = range(8)
 
 
 @converter("LSTM", 1, 7, 14, 22)
-def _lstm(node: OnnxNode) -> Sequence[Node]:
+def lstm_of(node: OnnxNode) -> Sequence[Node]:
+    """The results of an LSTM."""
+
     def convert(one: Direction) -> Sequence[Node]:
         first, second = one.biases(4)
         peepholes = one.part(PEEPHOLES)

@@ -1,5 +1,31 @@
 """Converters of onnxruntime's own operators, by family: its optimizer, its quantiser and its exporters write them."""
 
-from . import activations, embedding, integer_products, normalization, products, quantized, standard
+from . import (
+    activations,
+    attention,
+    embedding,
+    grouped_query,
+    integer_products,
+    low_bits,
+    normalization,
+    products,
+    quantized,
+    recurrent,
+    rotary,
+    standard,
+)
 
-__all__ = ["activations", "embedding", "integer_products", "normalization", "products", "quantized", "standard"]
+__all__ = [
+    "activations",
+    "attention",
+    "embedding",
+    "grouped_query",
+    "integer_products",
+    "low_bits",
+    "normalization",
+    "products",
+    "quantized",
+    "recurrent",
+    "rotary",
+    "standard",
+]

@@ -29,10 +29,10 @@ BYTE = 255.0
 @contrib("MatMulIntegerToFloat", inputs=7)
 def _matmul_to_float(node: OnnxNode) -> Node:
     a, b, a_scale, b_scale = (node[k] for k in range(4))
-    return _real_product(integer_product(a, b, node.get(4), node.get(5)), a_scale, b_scale, node.get(6))
+    return real_product(integer_product(a, b, node.get(4), node.get(5)), a_scale, b_scale, node.get(6))
 
 
-def _real_product(sums: Node, a_scale: Node, b_scale: Node, bias: Node | None) -> Node:
+def real_product(sums: Node, a_scale: Node, b_scale: Node, bias: Node | None) -> Node:
     """Sums of products of integers as real numbers, in the dtype of the scales; a has one scale or one a row, b one or
     one a column."""
     y = multiply(cast(sums, str(tensor_of(a_scale).dtype)), multiply(of_rows(a_scale), b_scale))
@@ -43,7 +43,7 @@ def _real_product(sums: Node, a_scale: Node, b_scale: Node, bias: Node | None) -
 def _dynamic_matmul(node: OnnxNode) -> Node:
     """The left operand is quantized to unsigned bytes between its smallest and largest number."""
     a, scale, zero = dynamically_quantized(node[0])
-    return _real_product(integer_product(a, node[1], zero, node.get(3)), scale, node[2], node.get(4))
+    return real_product(integer_product(a, node[1], zero, node.get(3)), scale, node[2], node.get(4))
 
 
 def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
@@ -65,7 +65,7 @@ def _qgemm(node: OnnxNode) -> Node:
     sums, bias = integer_product(a, b, node[2], node[5]), node.get(6)
     if bias is not None:
         sums = add(sums, bias)
-    y = _real_product(sums, scaled(node[1], node.real("alpha", 1.0)), node[4], None)
+    y = real_product(sums, scaled(node[1], node.real("alpha", 1.0)), node[4], None)
     scale, zero = node.get(7), node.get(8)
     if scale is None:
         return y

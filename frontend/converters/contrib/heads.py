@@ -1,0 +1,160 @@
+"""What onnxruntime's operators for attention have in common: heads, caches, and what hides keys from queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ....graph.node import Constant, Node, tensor_of
+from ....ir.constants import const_int
+from ....ir.expr import Expr
+from ....ops.families.assume_extent import assume_extent
+from ....ops.families.attention.attention import attention
+from ....ops.families.binary import add, greater, greater_equal, less, less_equal, logical_and
+from ....ops.families.concatenate import concatenate
+from ....ops.families.reshape import expand_dims
+from ....ops.families.select import where
+from ....ops.families.slicing import strided_slice
+from ....ops.families.transpose import transpose
+from ...integers import as_int64
+from ...onnx_node import OnnxNode
+from ...reshaping import reshape_to
+from ..run_time_operands import extent_as_number, numbers_up_to
+
+FILTER = -10000.0
+"""What is added by default to the scores of keys that a mask leaves out."""
+BY_HEADS = (0, 2, 1, 3)
+"""The axes of [batch, sequence, heads, size] in the order [batch, heads, sequence, size], and of that the other way."""
+
+
+def count_of_heads(node: OnnxNode, name: str = "num_heads") -> int:
+    """An attribute that says how many heads there are. Raises ``ModelError`` for none."""
+    heads = node.integer(name)
+    if heads < 1:
+        raise node.unsupported(f"attention of {heads} heads")
+    return heads
+
+
+def known(node: OnnxNode, extent: Expr) -> int:
+    """An extent that has to be a number. Raises ``ModelError`` where it is open."""
+    return node.numbers((extent,))[0]
+
+
+def in_heads(node: OnnxNode, x: Node, heads: int) -> Node:
+    """[batch, sequence, heads · size] as [batch, sequence, heads, size]."""
+    batch, length, width = tensor_of(x).shape
+    size, rest = divmod(known(node, width), heads)
+    if rest:
+        raise node.unsupported(f"a width of {width}, which {heads} heads do not divide,")
+    return reshape_to(x, (batch, length, heads, size), node.shapes.inputs)
+
+
+def by_heads(x: Node) -> Node:
+    """[batch, sequence, heads, size] as [batch, heads, sequence, size], or the other way."""
+    return transpose(x, BY_HEADS)
+
+
+def joined(node: OnnxNode, x: Node) -> Node:
+    """[batch, sequence, heads, size] as [batch, sequence, heads · size]."""
+    batch, length, heads, size = tensor_of(x).shape
+    return reshape_to(x, (batch, length, known(node, heads) * known(node, size)), node.shapes.inputs)
+
+
+def with_past(past: Node | None, x: Node) -> Node:
+    """What a cache has of earlier positions, and those of x behind, both [batch, heads, sequence, size]."""
+    return x if past is None else concatenate([past, x], 2)
+
+
+def scale_of(node: OnnxNode, query: Node) -> float:
+    """The factor of the scores: by default, and for 0, 1 / √size of a head, which is the last axis of the query."""
+    given = node.real("scale", 0.0)
+    return given or 1 / math.sqrt(known(node, tensor_of(query).shape[-1]))
+
+
+def number_like(value: float, x: Node) -> Constant:
+    """A number in the dtype of a tensor, as far as that goes."""
+    kind = tensor_of(x).dtype.to_numpy()
+    return Constant(np.asarray(np.float64(value).clip(*_limits(x))).astype(kind))
+
+
+def _limits(x: Node) -> tuple[float, float]:
+    return (-65504.0, 65504.0) if tensor_of(x).dtype.bits == 16 else (-math.inf, math.inf)
+
+
+def matched(node: OnnxNode, x: Node, axis: int, extent: Expr) -> Node:
+    """A tensor whose extent on an axis is another one's; each run checks that where they are not certainly the same."""
+    own = tensor_of(x).shape[axis]
+    return x if own is extent or const_int(own) == 1 else assume_extent(x, axis, extent, node.shapes.inputs)
+
+
+def key_mask(node: OnnxNode, given: Node | None, like: Node, keys: Expr) -> Node | None:
+    """What a mask adds to the scores, as [batch, 1, 1 or queries, keys] in the dtype of ``like``.
+
+    A mask has a number for each key of each sample, or for each query and key, where what is above 0 counts; or it is a
+    vector: how many keys count in each sample, and behind these, if there are twice as many, which is the first.
+    """
+    if given is None:
+        return None
+    kind = tensor_of(given)
+    if kind.ndim == 1:
+        counted = _between(node, given, tensor_of(like).shape[0], keys)
+    elif kind.ndim in (2, 3):
+        counted = greater(matched(node, given, kind.ndim - 1, keys), Constant(np.zeros((), kind.dtype.to_numpy())))
+        counted = expand_dims(counted, (1, 2) if kind.ndim == 2 else (1,))
+    else:
+        raise node.unsupported(f"a mask that is {kind}")
+    return where(counted, number_like(0.0, like), number_like(node.real("mask_filter_value", FILTER), like))
+
+
+def _between(node: OnnxNode, bounds: Node, batch: Expr, keys: Expr) -> Node:
+    """Which keys are before the end of each sample, and not before its beginning, as [batch, 1, 1, keys]."""
+    places, extent = numbers_up_to(node, keys), tensor_of(bounds).shape[0]
+
+    def column(x: Node) -> Node:
+        return expand_dims(as_int64(x), (1, 2, 3))
+
+    if extent is batch:
+        return less(places, column(bounds))
+    samples, count = const_int(batch), const_int(extent)
+    if samples is None or count != 2 * samples:
+        raise node.unsupported(f"a mask of {extent} numbers for {batch} samples")
+    ends, begins = (strided_slice(bounds, [start], [start + samples], [0]) for start in (0, samples))
+    return logical_and(less(places, column(ends)), greater_equal(places, column(begins)))
+
+
+def causal_mask(node: OnnxNode, queries: Expr, keys: Expr) -> Node:
+    """Which keys are not after a query, as [queries, keys]: the last query is where the last key is."""
+    first = extent_as_number(node, keys - queries)
+    places = add(numbers_up_to(node, queries), first)
+    return less_equal(numbers_up_to(node, keys), expand_dims(places, (1,)))
+
+
+def attend(
+    node: OnnxNode, heads: Sequence[Node], masks: Sequence[Node | None], causal: bool, layout: str, scale: float
+) -> Node:
+    """Attention of query, key and value, with all masks of numbers added to the scores; ``causal`` hides the keys after
+    a query, the last of which is where the last key is."""
+    query, key, value = heads
+    axis = layout.index("S")
+    queries, keys = (tensor_of(x).shape[axis] for x in (query, key))
+    given = [mask for mask in masks if mask is not None]
+    added: Node | None = None
+    for mask in given:
+        added = mask if added is None else add(added, mask)
+    if causal and queries is not keys:
+        allowed, causal = causal_mask(node, queries, keys), False
+        added = allowed if added is None else where(allowed, added, number_like(-math.inf, query))
+    if added is not None:
+        added = _whole(node, added, query, queries, keys, layout)
+    return attention(query, key, value, added, scale, causal, layout)
+
+
+def _whole(node: OnnxNode, mask: Node, query: Node, queries: Expr, keys: Expr, layout: str) -> Node:
+    """A mask with the extents that the scores have."""
+    rank = tensor_of(mask).ndim
+    wanted = (tensor_of(query).shape[0], tensor_of(query).shape[layout.index("H")], queries, keys)
+    for axis, extent in enumerate(wanted[4 - rank :]):
+        mask = matched(node, mask, axis, extent)
+    return mask

@@ -1,0 +1,100 @@
+"""onnxruntime's operators on weights of few bits, and its LSTM of bytes, against onnxruntime."""
+
+import numpy as np
+import pytest
+from contrib_cases import check_contrib, contrib_case, contrib_model
+from onnx_cases import floats, integers, ints
+
+import loopwright as lw
+
+ROWS, COLUMNS, BLOCK = 12, 80, 32
+BLOCKS = -(-COLUMNS // BLOCK)
+SIZES = {"K": COLUMNS, "N": ROWS, "block_size": BLOCK}
+X, BIAS = floats(2, 5, COLUMNS), floats(ROWS)
+
+
+def packed(*shape, seed=0):
+    return integers(*shape, seed=seed, low=0, high=256, kind=np.uint8)
+
+
+def product(bits, *inputs, label="", **options):
+    weights = packed(ROWS, BLOCKS, BLOCK * bits // 8), floats(ROWS, BLOCKS, low=0.01, high=0.1)
+    options = {
+        "K": COLUMNS,
+        "N": ROWS,
+        "block_size": BLOCK,
+        "bits": bits,
+        "const": (1, 2),
+        "opened": {0: "BS."},
+    } | options
+    return contrib_case("MatMulNBits", X, *weights, *inputs, label=label, tolerance=1e-3, **options)
+
+
+ZEROS = packed(ROWS, -(-BLOCKS * 4 // 8), seed=1)
+HALVES = X.astype(np.float16), packed(ROWS, BLOCKS, 16), floats(ROWS, BLOCKS, low=0.01, high=0.1, kind=np.float16)
+PRODUCTS = [
+    product(4, label="4 bits"),
+    product(4, ZEROS, label="zero points", const=(1, 2, 3)),
+    product(4, floats(ROWS, BLOCKS, low=6, high=9), label="real zero points", const=(1, 2, 3)),
+    product(4, None, None, BIAS, label="bias", const=(1, 2, 5)),
+    product(8, label="8 bits"),
+    product(2, label="2 bits"),
+    contrib_case("MatMulNBits", *HALVES, **SIZES, const=(1, 2), label="half", tolerance=3e-2),
+]
+TABLE, SCALES = packed(20, 32), floats(20, 2, low=0.01, high=0.1)
+TABLES = [
+    contrib_case("GatherBlockQuantized", TABLE, ints([3, 0], [19, 7]), SCALES, block_size=32, opened={1: "BS"}),
+    contrib_case("GatherBlockQuantized", TABLE, ints(3, 19), SCALES, packed(20, 1), block_size=32, label="zero points"),
+    contrib_case("GatherBlockQuantized", packed(20, 64), ints(3, 19), SCALES, bits=8, block_size=32, label="8 bits"),
+]
+HIDDEN = 6
+SEQUENCE = floats(7, 2, 5)
+
+
+def weights(directions):
+    columns, zeros = 4 * HIDDEN, np.zeros(directions, np.int8)
+    made = [integers(directions, n, columns, seed=n, low=-99, high=99, kind=np.int8) for n in (5, HIDDEN)]
+    return (*made, floats(directions, 2 * columns)), (np.full(directions, 0.004, np.float32), zeros) * 2
+
+
+def lstm(directions, *states, label="", **options):
+    """Tolerances are those of onnxruntime's rounding of inputs and states to bytes."""
+    (w, r, bias), scales = weights(directions)
+    inputs = SEQUENCE, w, r, bias, *states, *(None,) * (4 - len(states)), *scales
+    options = {"hidden_size": HIDDEN, "const": (1, 2, 3, 8, 9, 10, 11), "wanted": 3} | options
+    return contrib_case("DynamicQuantizeLSTM", *inputs, label=label, tolerance=3e-2, **options)
+
+
+RECURRENT = [
+    lstm(1, opened={0: "SB."}),
+    lstm(2, direction="bidirectional", label="both directions"),
+    lstm(1, np.array([7, 4], np.int32), floats(1, 2, HIDDEN), floats(1, 2, HIDDEN, seed=1), label="states"),
+]
+CASES = [*PRODUCTS, *TABLES, *RECURRENT]
+
+
+def each(cases):
+    return pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.op}-{c.label}") for c in cases])
+
+
+@each(CASES)
+def test_an_operator_gives_what_onnxruntime_gives(case):
+    check_contrib(case)
+
+
+@each([c for c in CASES if c.opened])
+def test_extents_may_be_open(case):
+    check_contrib(case, opened=True)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (product(5), "weights of 5 bits"),
+        (product(4, weight_prepacked=1), "packed for one processor"),
+        (contrib_case("GatherBlockQuantized", TABLE, ints(1), SCALES, quantize_axis=0, block_size=32), "another axis"),
+    ],
+)
+def test_what_has_no_conversion_is_told(case, message):
+    with pytest.raises(lw.ModelError, match=message):
+        lw.from_onnx(contrib_model(case))
