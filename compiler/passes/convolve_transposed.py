@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
-from ...graph.types import TensorType
 from ...graph.visit import inputs, post_order, with_inputs
+from ...ir.constants import const_int
+from ...ir.simplify import simplify
 from ...ops.families.conv.conv import conv
 from ...ops.families.conv.transpose import CONV_TRANSPOSES, ConvTransposeAttrs
-from ...ops.families.slicing import strided_slice
+from ...ops.families.slicing import END, strided_slice
 from ...ops.families.space_depth import depth_to_space
 
 OPS = tuple(CONV_TRANSPOSES.values())
 
 
 def convolve_transposed(function: Function) -> Function:
-    """The function with convolutions for the transposed ones of known images that these can stand for."""
+    """The function with convolutions for the transposed ones that these can stand for."""
     done: dict[Node, Node] = {}
     for node in post_order(function.body):
         rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
@@ -37,16 +38,17 @@ def convolve_transposed(function: Function) -> Function:
 def _convolved(call: Call, x: Node, weight: Constant) -> Node:
     """What stands for a call; the call itself, if its window, strides or padding do not allow it."""
     attrs: ConvTransposeAttrs = call.attrs
-    kinds = (tensor_of(x), tensor_of(call))
-    extents, outputs = (TensorType(kind.shape[2:], kind.dtype).static_shape for kind in kinds)  # N may be open
     stride = attrs.strides[0]
     flat = stride == 1 or (len(attrs.strides) == 2 and attrs.groups == 1)  # what depth_to_space takes
-    if not extents or not outputs or 0 in (*extents, *outputs) or set(attrs.strides) != {stride} or not flat:
+    if set(attrs.strides) != {stride} or not flat:
         return call
-    axes = [
-        _Axis(n, o, w, stride, d, p)
-        for n, o, w, d, p in zip(extents, outputs, weight.value.shape[2:], attrs.dilation, attrs.padding, strict=False)
-    ]
+    axes = []
+    each = zip(tensor_of(x).shape[2:], tensor_of(call).shape[2:], weight.value.shape[2:], strict=True)
+    for (extent, outputs, window), dilation, before in zip(each, attrs.dilation, attrs.padding, strict=False):
+        surplus = const_int(simplify(outputs - extent * stride))
+        if 0 in (const_int(extent), const_int(outputs)) or surplus is None:
+            return call
+        axes.append(_Axis(window, stride, dilation, before, surplus))
     if not all(axis.suits for axis in axes):
         return call
     padding = [axis.before for axis in axes] + [axis.after for axis in axes]
@@ -54,23 +56,23 @@ def _convolved(call: Call, x: Node, weight: Constant) -> Node:
     made = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
     if stride > 1:
         made = depth_to_space(replace(made, origin=call.origin), stride)
-        first = [axis.padding % stride for axis in axes]
-        ends = [begin + axis.outputs for begin, axis in zip(first, axes, strict=True)]
-        if made.type is not call.type:
+        first, unused = [axis.padding % stride for axis in axes], [axis.unused for axis in axes]
+        if any((*first, *unused)):
+            ends = [-count if count else END for count in unused]
             made = strided_slice(replace(made, origin=call.origin), first, ends, axes=range(2, 2 + len(axes)))
     return replace(made, origin=call.origin, value=call.value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A spatial axis of a transposed convolution, whose outputs 0 and up are at m from ``first`` up."""
+    """A spatial axis of a transposed convolution, whose outputs 0 and up are at m from ``padding // stride`` up. There
+    are ``surplus`` more of them than ``stride`` times the inputs, of which any number may be."""
 
-    extent: int
-    outputs: int
     window: int
     stride: int
     dilation: int
     padding: int
+    surplus: int
 
     @property
     def suits(self) -> bool:
@@ -89,9 +91,19 @@ class _Axis:
         return self.reach - self.padding // self.stride
 
     @property
+    def more(self) -> int:
+        """How many more m there are than inputs."""
+        return (self.padding + self.surplus - 1) // self.stride - self.padding // self.stride + 1
+
+    @property
     def after(self) -> int:
-        count = (self.padding + self.outputs - 1) // self.stride - self.padding // self.stride + 1
-        return count - self.extent + self.reach - self.before
+        """The padding of the convolution at the end."""
+        return self.more + self.reach - self.before
+
+    @property
+    def unused(self) -> int:
+        """How many elements the phases have behind the last output."""
+        return self.more * self.stride - self.padding % self.stride - self.surplus
 
 
 def _filters(weight: Constant, stride: int, groups: int) -> Constant:

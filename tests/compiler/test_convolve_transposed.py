@@ -79,11 +79,17 @@ def test_other_transposed_convolutions_stay(x, w, attributes):
     assert convolve_transposed(function) is function
 
 
-def test_the_batch_may_be_open():
-    call, _ = transposed((lw.te.var("N"), 2, 3, 3), (2, 2, 4, 4), {"strides": 2, "padding": 1})
-    made = convolve_transposed(Function((call.args[0],), call))
-    assert operators(made) == ["nn.conv2d", "nn.depth_to_space", "strided_slice"]
-    assert made.body.type is call.type
+@pytest.mark.parametrize("case", [case for case in CASES.values() if len(case[0]) == 4])
+def test_batch_and_images_may_be_open(case):
+    (_, channels, *_), w, attributes = case
+    call, w = transposed((lw.te.var("N"), channels, lw.te.var("h"), lw.te.var("w")), w, attributes)
+    function = Function((call.args[0],), call)
+    assert operators(convolve_transposed(function))[0] == "nn.conv2d"
+    engine = lw.Engine(lw.compile(function, target="x86-64-v3", jobs=1))
+    for shape in ((2, channels, 5, 3), (1, channels, 4, 9)):
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        got = np.asarray(engine([x])[0])
+        np.testing.assert_allclose(got, scattered(x, w, call.attrs, got.shape), rtol=1e-4, atol=1e-5)
 
 
 def test_a_convolution_stands_for_it_at_its_origin():
