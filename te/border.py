@@ -7,8 +7,10 @@ asked for, from its borders, so that what reads through them has neither a gathe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, TypeGuard
 
 from ..base.choices import is_count
+from ..base.dtype import INDEX
 from ..base.errors import ExpressionError
 from ..ir.constants import ZERO, const_int
 from ..ir.expr import Axis, Expr, ExprLike
@@ -18,6 +20,8 @@ from .compute import compute
 from .math import const, if_then_else
 from .tensor import Tensor
 
+Count: TypeAlias = int | Expr
+"""How many elements: a number, or an expression over symbolic extents."""
 PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
@@ -31,18 +35,19 @@ def clamp(x: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
 
 def pad(
     x: Tensor,
-    before: int | Sequence[int],
-    after: int | Sequence[int] | None = None,
+    before: Count | Sequence[Count],
+    after: Count | Sequence[Count] | None = None,
     mode: str = "constant",
     value: bool | int | float = 0,
     name: str = "pad",
 ) -> Tensor:
     """``x`` with elements added before and after each axis: a tensor with extents ``before + extent + after``.
 
-    ``before`` and ``after`` are counts, one an axis or one for all; without ``after`` it is as ``before``. What is
-    added: ``"constant"`` the ``value``, ``"edge"`` the nearest element, ``"reflect"`` a mirror image without the edge
-    itself, ``"wrap"`` the tensor again; as ``numpy.pad`` does. The result is a compute, of the same dtype: inline it
-    into a stencil, or compute it where a tile is.
+    ``before`` and ``after`` are counts, one an axis or one for all; without ``after`` it is as ``before``. A count may
+    be an expression over symbolic extents; where that comes out negative, elements are taken away. What is added:
+    ``"constant"`` the ``value``, ``"edge"`` the nearest element, ``"reflect"`` a mirror image without the edge itself,
+    ``"wrap"`` the tensor again; as ``numpy.pad`` does. The result is a compute, of the same dtype: inline it into a
+    stencil, or compute it where a tile is.
 
     Raises ``ExpressionError`` for a negative count, another number of counts than axes, an unknown mode, and where an
     empty axis is to be padded with its own elements.
@@ -53,7 +58,7 @@ def pad(
     if str(mode) not in PAD_MODES:
         raise ExpressionError(f"pad of {x.name}: mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
     for axis, extent in enumerate(x.shape):
-        if mode != "constant" and const_int(extent) == 0 and begins[axis] + ends[axis] > 0:
+        if mode != "constant" and const_int(extent) == 0 and (_may_be_any(begins[axis]) or _may_be_any(ends[axis])):
             raise ExpressionError(
                 f"pad of {x.name}: axis {axis} is empty, there is nothing to pad it with by {mode!r}: "
                 f'use mode="constant"'
@@ -63,9 +68,9 @@ def pad(
     return compute(shape, element, name=name)
 
 
-def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
+def _counts(x: Tensor, given: object, what: str) -> tuple[Count, ...]:
     counts: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
-    whole = [int(count) for count in counts if is_count(count)]
+    whole = [count if isinstance(count, Expr) else int(count) for count in counts if _is_count(count)]
     if not len(counts) == len(whole) == x.ndim:
         raise ExpressionError(
             f"pad of {x.name}: {what} is a count that is not negative, or one for each of {x.ndim} axes, not {given!r}"
@@ -73,13 +78,24 @@ def _counts(x: Tensor, given: object, what: str) -> tuple[int, ...]:
     return tuple(whole)
 
 
-def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: bool | int | float) -> Callable[..., Expr]:
+def _is_count(value: object) -> TypeGuard[Count]:
+    return is_count(value) or (isinstance(value, Expr) and value.dtype is INDEX)
+
+
+def _may_be_any(count: Count) -> bool:
+    """Whether a count is not known to be 0."""
+    return isinstance(count, Expr) or count > 0
+
+
+def _constant(
+    x: Tensor, before: Sequence[Count], after: Sequence[Count], value: bool | int | float
+) -> Callable[..., Expr]:
     def element(*axes: Axis) -> Expr:
         inside: list[Expr] = []
         for axis, extent, b, a in zip(axes, x.shape, before, after, strict=True):
-            if b:
+            if _may_be_any(b):
                 inside.append(axis >= b)
-            if a:
+            if _may_be_any(a):
                 inside.append(axis < extent + b)
         read = x[tuple(axis - b for axis, b in zip(axes, before, strict=True))]
         return if_then_else(logical_and(inside), read, const(value, x.dtype)) if inside else read
@@ -88,12 +104,12 @@ def _constant(x: Tensor, before: Sequence[int], after: Sequence[int], value: boo
 
 
 def _from_itself(
-    x: Tensor, before: Sequence[int], after: Sequence[int], source: Callable[[Expr, Expr, int, int], Expr]
+    x: Tensor, before: Sequence[Count], after: Sequence[Count], source: Callable[[Expr, Expr, Count, Count], Expr]
 ) -> Callable[..., Expr]:
     def element(*axes: Axis) -> Expr:
         return x[
             tuple(
-                source(axis - b, extent, b, a) if a or b else axis
+                source(axis - b, extent, b, a) if _may_be_any(a) or _may_be_any(b) else axis
                 for axis, extent, b, a in zip(axes, x.shape, before, after, strict=True)
             )
         ]
@@ -101,27 +117,29 @@ def _from_itself(
     return element
 
 
-def _nearest(index: Expr, extent: Expr, before: int, after: int) -> Expr:
-    index = minimum(index, extent - 1) if after else index
-    return maximum(index, ZERO) if before else index
+def _nearest(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
+    index = minimum(index, extent - 1) if _may_be_any(after) else index
+    return maximum(index, ZERO) if _may_be_any(before) else index
 
 
-def _mirrored(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+def _mirrored(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
     last, known = extent - 1, const_int(extent)
     if known == 1:
         return ZERO
-    if known is None or max(before, after) >= known:  # mirrored again and again
+    if (
+        known is None or isinstance(before, Expr) or isinstance(after, Expr) or max(before, after) >= known
+    ):  # mirrored again and again
         folded = index % maximum(last * 2, 1)
         return minimum(folded, last * 2 - folded)
     folded = maximum(index, -index) if before else index
     return minimum(folded, last * 2 - folded) if after else folded
 
 
-def _wrapped(index: Expr, extent: Expr, before: int, after: int) -> Expr:
+def _wrapped(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
     return index % extent
 
 
-_INDICES: dict[str, Callable[[Expr, Expr, int, int], Expr]] = {
+_INDICES: dict[str, Callable[[Expr, Expr, Count, Count], Expr]] = {
     "edge": _nearest,
     "reflect": _mirrored,
     "wrap": _wrapped,

@@ -41,7 +41,7 @@ def _reshape(node: OnnxNode) -> Node:
         return run_time_operands.reshaped(node)
     shape = node.extents(1, "the shape")
     numbers = [extent for extent in shape if isinstance(extent, int)]
-    if len(numbers) == len(shape):
+    if len(numbers) == len(shape) and node.type().static_shape is not None:
         return reshape.reshape(node[0], numbers, node.flag("allowzero"))
     own = node.type().shape
     kept = [
@@ -199,10 +199,9 @@ def _pad_2(node: OnnxNode) -> Node:
 
 @converter("Pad", 11, 13, 18, 19, 21, 23, 24, 25)
 def _pad_11(node: OnnxNode) -> Node:
-    mode = node.string("mode", "constant")
-    if not all(value is None or isinstance(value, Constant) for value in (node.get(k) for k in (1, 2, 3))):
-        return run_time_operands.padded(node, mode)
-    pads: Sequence[int] = node.required_constant(1, "pads")
+    if not node.is_known(1) or not all(isinstance(node.get(k), (Constant, NoneType)) for k in (2, 3)):
+        return run_time_operands.padded(node, node.string("mode", "constant"))
+    pads: Sequence[int | Expr] = node.extents(1, "pads")
     axes = node.constant_ints(3, "axes")
     if axes is not None:
         pads = _spread(node, pads, axes)
@@ -210,21 +209,23 @@ def _pad_11(node: OnnxNode) -> Node:
     return _pad(node, pads, value.reshape(-1)[0].item() if value is not None and value.size else 0)
 
 
-def _spread(node: OnnxNode, pads: Sequence[int], axes: Sequence[int]) -> list[int]:
+def _spread(node: OnnxNode, pads: Sequence[int | Expr], axes: Sequence[int]) -> list[int | Expr]:
     """Pads of some axes as pads of all."""
     if len(pads) != 2 * len(axes):
         raise ModelError(f"{node}: {len(axes)} axes need {2 * len(axes)} pads, found {len(pads)}")
-    spread = [0] * (2 * node.rank)
+    spread: list[int | Expr] = [0] * (2 * node.rank)
     for k, axis in enumerate(axes):
         at = normalize_axis(axis, node.rank)
         spread[at], spread[at + node.rank] = pads[k], pads[k + len(axes)]
     return spread
 
 
-def _pad(node: OnnxNode, pads: Sequence[int], value: float) -> Node:
+def _pad(node: OnnxNode, pads: Sequence[int | Expr], value: float) -> Node:
     """Pads are all begins, then all ends."""
-    half = len(pads) // 2
-    return padding.pad(node[0], pads[:half], pads[half:], node.string("mode", "constant"), value)
+    if len(pads) != 2 * node.rank:
+        raise ModelError(f"{node}: {node.rank} axes need {2 * node.rank} pads, found {len(pads)}")
+    before, after = pads[: node.rank], pads[node.rank :]
+    return padding.pad_by_extents(node[0], before, after, node.shapes.inputs, node.string("mode", "constant"), value)
 
 
 @converter("Tile", 1)

@@ -21,10 +21,16 @@ from ...ir.makers import as_index
 from ...ir.operand import Operand
 from ...ir.visit import free_vars, substitute
 from ...te.tensor import Tensor
+from .attrs import all_non_negative
 
 OF = ("x", "tensors whose extents formulas are over; their elements are not read")
 """The argument of operators that read nothing else of their arguments."""
 FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
+
+
+def no_number_negative(extents: tuple[int | str, ...]) -> str | None:
+    """A check of a field, for ``attr``: those of its values that are numbers are 0 or more."""
+    return all_non_negative(tuple(e for e in extents if isinstance(e, int)))
 
 
 def extent_of_x(axis: int) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ... import te
 from ...base.errors import TypeInferenceError
-from ...graph.node import Node, tensor_of
+from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming
-from ..definition.attrs import Attrs, all_non_negative, attr, one_of
+from ..definition.attrs import Attrs, attr, one_of
+from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -26,8 +28,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class PadAttrs(Attrs):
-    before: tuple[int, ...] = attr("elements added before each axis", check=all_non_negative)
-    after: tuple[int, ...] = attr("elements added after each axis", check=all_non_negative)
+    before: tuple[int | str, ...] = attr(f"elements added before each axis: {FORMULAS}", check=no_number_negative)
+    after: tuple[int | str, ...] = attr(f"elements added after each axis: {FORMULAS}", check=no_number_negative)
     mode: str = attr(
         "what is added: a constant, the nearest element, a mirror image without its edge, or x again",
         "constant",
@@ -36,29 +38,47 @@ class PadAttrs(Attrs):
     value: float | bool = attr("the constant", 0.0)
 
 
+def _counts(attrs: PadAttrs, arguments: Sequence[Type | te.Tensor]) -> tuple[list[int | Expr], list[int | Expr]]:
+    """What is added before and after each axis."""
+
+    def count(formula: int | str) -> int | Expr:
+        extent = extent_of_formula(formula, arguments)
+        number = const_int(extent)
+        return extent if number is None else number
+
+    return list(map(count, attrs.before)), list(map(count, attrs.after))
+
+
 def _relation(types: Sequence[Type], attrs: PadAttrs) -> Type:
     x = tensor_argument(types[0], "x")
     if not len(attrs.before) == len(attrs.after) == x.ndim:
         raise TypeInferenceError(f"padding is given for {len(attrs.before)} and {len(attrs.after)} of {x.ndim} axes")
-    for axis, (extent, b, a) in enumerate(zip(x.shape, attrs.before, attrs.after, strict=True)):
-        if attrs.mode != "constant" and const_int(extent) == 0 and b + a > 0:
+    extents = []
+    for axis, (extent, b, a) in enumerate(zip(x.shape, *_counts(attrs, types), strict=True)):
+        if attrs.mode != "constant" and const_int(extent) == 0 and (b, a) != (0, 0):
             raise TypeInferenceError(f"axis {axis} is empty: there is nothing to pad it with by {attrs.mode!r}")
-    extents = (simplify(e + (b + a)) for e, b, a in zip(x.shape, attrs.before, attrs.after, strict=True))
+        extents.append(simplify(extent + b + a))
     return TensorType(tuple(extents), x.dtype)
 
 
 def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    return te.pad(inputs[0], attrs.before, attrs.after, attrs.mode, attrs.value)
+    return te.pad(inputs[0], *_counts(attrs, inputs), attrs.mode, attrs.value)
+
+
+def _asked_of_extents(call: Call) -> Sequence[Expr]:
+    """What is left of an axis that open counts take elements from."""
+    return [e for e in tensor_of(call).shape if const_int(e) is None] if len(call.args) > 1 else []
 
 
 def _in_layout(attrs: PadAttrs, given: ValueLayout) -> PadAttrs | None:
     """What is added to axes that are not cut into blocks goes with them."""
-    before, after = [0] * given.layout.ndim, [0] * given.layout.ndim
+    before: list[int | str] = [0] * given.layout.ndim
+    after: list[int | str] = [0] * given.layout.ndim
     for axis, added in enumerate(zip(attrs.before, attrs.after, strict=True)):
         place = given.moved_axis(axis)
         if place is not None:
             before[place], after[place] = added
-        elif any(added):
+        elif added != (0, 0):
             return None
     return replace(attrs, before=tuple(before), after=tuple(after))
 
@@ -66,12 +86,14 @@ def _in_layout(attrs: PadAttrs, given: ValueLayout) -> PadAttrs | None:
 PAD = register_op(
     "pad",
     "elements added around a tensor",
-    [("x", "any shape")],
+    [("x", "any shape; behind it tensors that open counts are computed from, whose elements are not read")],
     _relation,
     OpPattern.INJECTIVE,
     PadAttrs,
+    variadic=True,
     support_level=2,
     layout_rule=follow_axes(_in_layout),
+    extent_rule=_asked_of_extents,
 )
 register_compute(PAD, _compute)
 
@@ -85,7 +107,23 @@ def pad(
         begins, ends = integer_list(before, "before"), integer_list(after, "after")
         if not len(begins) == len(ends) == rank:
             raise TypeInferenceError(f"padding is given for {len(begins)} and {len(ends)} axes")
-    if min([*begins, *ends], default=0) < 0:
-        x = strided_slice(x, [max(-b, 0) for b in begins], [a if a < 0 else END for a in ends])
-    attrs = PadAttrs(tuple(max(b, 0) for b in begins), tuple(max(a, 0) for a in ends), mode, value)
-    return PAD(x, attrs=attrs)
+    return pad_by_extents(x, begins, ends, (), mode, value)
+
+
+def pad_by_extents(
+    x: Node,
+    before: Sequence[int | Expr],
+    after: Sequence[int | Expr],
+    of: Iterable[Node],
+    mode: str = "constant",
+    value: float | bool = 0.0,
+) -> Node:
+    """x with elements added before and after each axis: as many as numbers say, or formulas over dimensions that
+    tensors among ``of`` have by themselves. A negative count takes elements away; each run checks that there are."""
+    begins, ends = ([e if isinstance(e, int) else const_int(e) for e in counts] for counts in (before, after))
+    taken = [min(n, 0) if n is not None else 0 for n in (*begins, *ends)]
+    rank = len(begins)
+    if any(taken):
+        x = strided_slice(x, [-n for n in taken[:rank]], [n or END for n in taken[rank:]])
+    formulas, used = as_formulas([0 if n else e for e, n in zip((*before, *after), taken, strict=True)], of)
+    return PAD(x, *used, attrs=PadAttrs(formulas[:rank], formulas[rank:], mode, value))

@@ -14,8 +14,8 @@ from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list
-from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula
+from ..definition.attrs import Attrs, attr
+from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -25,19 +25,15 @@ from ..definition.strategy import register_compute
 GROUP = OpGroup.SHAPES
 
 
-def _no_number_negative(extents: tuple[int | str, ...]) -> str | None:
-    return all_non_negative(tuple(e for e in extents if isinstance(e, int)))
-
-
 @dataclass(frozen=True)
 class BroadcastToAttrs(Attrs):
-    shape: tuple[int | str, ...] = attr(f"the shape that x is broadcast with: {FORMULAS}", check=_no_number_negative)
+    shape: tuple[int | str, ...] = attr(f"the shape that x is broadcast with: {FORMULAS}", check=no_number_negative)
 
 
 @dataclass(frozen=True)
 class TileAttrs(Attrs):
     repeats: tuple[int | str, ...] = attr(
-        f"how often x is repeated along each axis: {FORMULAS}", check=_no_number_negative
+        f"how often x is repeated along each axis: {FORMULAS}", check=no_number_negative
     )
 
 

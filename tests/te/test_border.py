@@ -32,6 +32,28 @@ def test_pad_adds_what_numpy_does(mode, before, after, symbolic):
         np.testing.assert_array_equal(evaluate(padded, [x], [value], expected.shape), expected)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_counts_may_be_expressions(mode):
+    """As many elements as make the extent a multiple of 4, behind twice as many as there are."""
+    n = te.var("n")
+    x = te.placeholder((n, 3), name="x")
+    padded = te.pad(x, (n * 2, 0), ((4 - n * 3 % 4) % 4, 0), mode, 7)
+    for extent in (1, 2, 5):
+        value = np.arange(extent * 3, dtype=np.float32).reshape(extent, 3)
+        options = {"constant_values": 7} if mode == "constant" else {}
+        expected = np.pad(value, [(2 * extent, -3 * extent % 4), (0, 0)], mode, **options)
+        np.testing.assert_array_equal(evaluate(padded, [x], [value], expected.shape), expected)
+
+
+def test_an_expression_that_comes_out_negative_takes_elements_away():
+    n = te.var("n")
+    x = te.placeholder((n,), name="x")
+    for mode in MODES:
+        value = np.arange(6, dtype=np.float32)
+        found = evaluate(te.pad(x, 2 - n, 0, mode), [x], [value], (2,))
+        np.testing.assert_array_equal(found, value[4:])
+
+
 def test_one_count_serves_all_axes_and_both_sides():
     x = te.placeholder((3, 4), "int32", name="x")
     padded = te.pad(x, 2, value=-1)
