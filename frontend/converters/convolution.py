@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...graph.node import Node, TupleGet, tensor_of
+from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.simplify import simplify
+from ...ops.definition.arguments import per_axis
 from ...ops.families import global_pool, pool
-from ...ops.families.binary import add
+from ...ops.families.binary import add, divide
 from ...ops.families.col2im import col2im
 from ...ops.families.conv import conv
 from ...ops.families.conv import transpose as conv_transpose
-from ...ops.families.window import known_window
+from ...ops.families.creation import full
+from ...ops.families.pad import pad_by_extents
+from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.window import known_window, same_padding
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
@@ -27,6 +36,23 @@ def window_of(node: OnnxNode) -> dict[str, Any]:
         "dilation": node.ints("dilations") or 1,
         "auto_pad": auto_pad or "NOTSET",
     }
+
+
+def same_padded(node: OnnxNode, x: Node, window: Sequence[int], fill: float) -> tuple[Node, dict[str, Any]]:
+    """x, and the attributes of a node's windows over it. Where ``auto_pad`` adds as much as open extents ask for, which
+    no number says, x has it already, as ``fill``."""
+    options = window_of(node)
+    rank = len(window)
+    strides, dilation = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
+    spatial = tensor_of(x).shape[2:]
+    totals = [same_padding(*each) for each in zip(spatial, window, strides, dilation, strict=True)]
+    if not options["auto_pad"].startswith("SAME") or all(const_int(total) is not None for total in totals):
+        return x, options
+    small = [simplify(total // 2) for total in totals]
+    large = [simplify(total - half) for total, half in zip(totals, small, strict=True)]
+    before, after = (small, large) if options["auto_pad"] == "SAME_UPPER" else (large, small)
+    padded = pad_by_extents(x, [0, 0, *before], [0, 0, *after], node.shapes.inputs, value=fill)
+    return padded, options | {"padding": 0, "auto_pad": "VALID"}
 
 
 def check_kernel_shape(node: OnnxNode, window: Sequence[Expr] | None = None) -> None:
@@ -47,7 +73,8 @@ def _with_bias(node: OnnxNode, result: Node) -> Node:
 def convolution(node: OnnxNode) -> Node:
     """A convolution and its bias, if it has one."""
     check_kernel_shape(node)
-    return _with_bias(node, conv.conv(node[0], node[1], groups=node.integer("group", 1), **window_of(node)))
+    x, options = same_padded(node, node[0], known_window(node.type(1).shape[2:]), 0.0)
+    return _with_bias(node, conv.conv(x, node[1], groups=node.integer("group", 1), **options))
 
 
 @converter("ConvTranspose", 1, 11, 22)
@@ -70,7 +97,10 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
     window = node.required_ints("kernel_shape")
     ceil_mode = node.flag("ceil_mode")
     if not node.wants(1):
-        return (pool.max_pool(node[0], window, ceil_mode=ceil_mode, **window_of(node)),)
+        kind = node.type().dtype.to_numpy()
+        least = -math.inf if np.issubdtype(kind, np.floating) else int(np.iinfo(kind).min)
+        x, options = same_padded(node, node[0], window, least)
+        return (pool.max_pool(x, window, ceil_mode=ceil_mode, **options),)
     both = pool.max_pool_with_indices(
         node[0], window, ceil_mode=ceil_mode, storage_order=node.integer("storage_order", 0), **window_of(node)
     )
@@ -81,20 +111,32 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
 def _average_pool(node: OnnxNode) -> Node:
     window = node.required_ints("kernel_shape")
     include = node.flag("count_include_pad")
-    return pool.avg_pool(
-        node[0], window, ceil_mode=node.flag("ceil_mode"), count_include_pad=include, **window_of(node)
-    )
+    x, options = same_padded(node, node[0], window, 0.0)
+
+    def average(x: Node, include: bool) -> Node:
+        return pool.avg_pool(x, window, ceil_mode=node.flag("ceil_mode"), count_include_pad=include, **options)
+
+    if x is node[0] or include:
+        return average(x, include)
+    kind = node.type()
+    one = full((1,) * kind.ndim, 1.0, kind.dtype)
+    ones = broadcast_to_extents(one, (1, 1, *kind.shape[2:]), node.shapes.inputs)
+    counted, _ = same_padded(node, ones, window, 0.0)
+    return divide(average(x, True), average(counted, True))
 
 
 @converter("LpPool", 1)
 def _lp_pool_1(node: OnnxNode) -> Node:
-    return pool.lp_pool(node[0], node.required_ints("kernel_shape"), p=_whole(node, 2.0), **window_of(node))
+    window = node.required_ints("kernel_shape")
+    x, options = same_padded(node, node[0], window, 0.0)
+    return pool.lp_pool(x, window, p=_whole(node, 2.0), **options)
 
 
 @converter("LpPool", 2, 11, 18, 22)
 def _lp_pool(node: OnnxNode) -> Node:
     window = node.required_ints("kernel_shape")
-    return pool.lp_pool(node[0], window, ceil_mode=node.flag("ceil_mode"), p=node.integer("p", 2), **window_of(node))
+    x, options = same_padded(node, node[0], window, 0.0)
+    return pool.lp_pool(x, window, ceil_mode=node.flag("ceil_mode"), p=node.integer("p", 2), **options)
 
 
 @converter("GlobalLpPool", 1)

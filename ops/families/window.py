@@ -15,7 +15,7 @@ from ...graph.layout import Layout
 from ...graph.types import TensorType
 from ...ir.constants import const, const_int
 from ...ir.expr import Axis, Expr
-from ...ir.makers import as_index
+from ...ir.makers import as_index, maximum
 from ...ir.simplify import simplify
 from ..definition.arguments import PerAxis, integers, per_axis
 
@@ -124,13 +124,20 @@ def resolve_padding(
 
 
 def _same_total(extent: Expr, window: int, stride: int, dilation: int) -> int:
+    total = const_int(same_padding(extent, window, stride, dilation))
+    if total is None:
+        raise TypeInferenceError(f"auto_pad SAME with a stride needs a known extent, found {extent}")
+    return total
+
+
+def same_padding(extent: Expr, window: int, stride: int, dilation: int) -> Expr:
+    """How many elements ``auto_pad`` SAME adds to an axis of this extent: as many as ceil(extent / stride) windows
+    need."""
     reach = (window - 1) * dilation + 1
     if stride == 1:
-        return reach - 1
-    number = const_int(extent)
-    if number is None:
-        raise TypeInferenceError(f"auto_pad SAME with a stride needs a known extent, found {extent}")
-    return max((-(-number // stride) - 1) * stride + reach - number, 0)
+        return as_index(reach - 1)
+    total = ((extent + (stride - 1)) // stride - 1) * stride + reach - extent
+    return simplify(total if reach >= stride else maximum(total, 0))
 
 
 def windows(extent: Expr, window: int, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool) -> Expr:
