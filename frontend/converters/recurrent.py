@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from ...graph.node import Node, tensor_of
 from ...ir.constants import const_int
+from ...ir.makers import as_index
+from ...ops.families.assume_extent import assume_extent
 from ...ops.families.binary import add
 from ...ops.families.concatenate import concatenate
 from ...ops.families.creation import full
@@ -105,6 +107,7 @@ class Direction:
     node: OnnxNode
     x: Node
     number: int
+    count: int
     reverse: bool
 
     def part(self, index: int, axis: int = 0) -> Node | None:
@@ -112,6 +115,8 @@ class Direction:
         given = self.node.get(index)
         if given is None:
             return None
+        if const_int(tensor_of(given).shape[axis]) is None:
+            given = assume_extent(given, axis, as_index(self.count), ())
         return squeeze(strided_slice(given, [self.number], [self.number + 1], [axis]), [axis])
 
     def required(self, index: int) -> Node:
@@ -179,12 +184,22 @@ def _all_directions(node: OnnxNode, convert: Callable[[Direction], Sequence[Node
         raise node.unsupported(f"the direction {direction!r}")
     if node.rank != 3 or const_int(node.type(W).shape[0]) != len(kinds[direction]):
         raise node.unsupported(f"the direction {direction} of {node.type()} with weights {node.type(W)}")
-    axis = _directions_axis(node)
-    x = transpose(node[X], (1, 0, 2)) if axis == 2 else node[X]
-    found = [convert(Direction(node, x, k, reverse)) for k, reverse in enumerate(kinds[direction])]
+    axis, count = _directions_axis(node), len(kinds[direction])
+    x = _as_many_as_states(node, transpose(node[X], (1, 0, 2)) if axis == 2 else node[X])
+    found = [convert(Direction(node, x, k, count, reverse)) for k, reverse in enumerate(kinds[direction])]
     steps, *states = (list(results) for results in zip(*found, strict=True))
     ordered = [transpose(y, (1, 0, 2)) for y in steps] if axis == 2 else steps
     return [_side_by_side(ordered, axis), *(_side_by_side(each, axis - 1) for each in states)]
+
+
+def _as_many_as_states(node: OnnxNode, x: Node) -> Node:
+    """x [time, batch, inputs]. Where its batch is open, it is the known one of a first state."""
+    batch_axis = 0 if node.integer("layout", 0) else 1
+    states = (node.get(index) for index in (STATE, CELL))
+    known = [n for s in states if s is not None and (n := const_int(tensor_of(s).shape[batch_axis])) is not None]
+    if not known or const_int(tensor_of(x).shape[1]) is not None:
+        return x
+    return assume_extent(x, 1, as_index(known[0]), ())
 
 
 def _side_by_side(results: Sequence[Node], axis: int) -> Node:

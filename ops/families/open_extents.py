@@ -16,7 +16,7 @@ from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.extent_formulas import FORMULAS, OF, as_formulas, element_of, extent_of_formula
+from ..definition.extent_formulas import FORMULAS, OF, as_formulas, element_of, extent_of_formula, extent_of_x
 from ..definition.memory_view import RunOfArgument, part_of_axis
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
@@ -155,3 +155,8 @@ def open_slice(x: Node, axis: int, begin: int | Expr, extent: int | Expr, of: It
     themselves. Each run checks that the part lies within the axis."""
     formulas, used = as_formulas([begin, extent], of)
     return OPEN_SLICE(x, *used, attrs=OpenSliceAttrs(axis, *formulas))
+
+
+def last_of_axis(x: Node, axis: int) -> Call:
+    """``x[-1:]`` of an axis, whose extent may be open. Each run checks that it is not 0."""
+    return OPEN_SLICE(x, attrs=OpenSliceAttrs(axis, f"{extent_of_x(axis)} - 1", 1))

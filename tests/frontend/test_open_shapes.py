@@ -384,3 +384,120 @@ def test_functions_keep_what_their_calls_need_to_know_of_extents():
     made = lw.Function([x, rows], lw.nn.reshape(lw.nn.relu(x), (-1, 4)) + 1)
     a = floats(24)
     same(lw.Engine(lw.compile(made, target="x86-64-v3", jobs=1))([a, floats(5)]), [np.maximum(a, 0).reshape(6, 4) + 1])
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_widths_of_padding_follow_from_open_extents(mode):
+    """To a multiple of 4, as windows of an image ask for, and by a number in front."""
+    made = model(
+        [
+            node("Shape", "x", "n", start=1, end=2),
+            node("Neg", "n", "less"),
+            node("Mod", "less four", "behind"),
+            node("Concat", "none one none behind", "pads", axis=0),
+            node("Pad", "x pads", "z", mode=mode),
+        ],
+        {"x": (FLOAT, [2, "n"])},
+        ["z"],
+        {name: np.array([number]) for name, number in [("four", 4), ("none", 0), ("one", 1)]},
+    )
+    agrees(made, *({"x": floats(2, n)} for n in (2, 4, 5, 11)))
+
+
+def test_a_width_of_padding_that_comes_out_negative_takes_elements_away():
+    made = model(
+        [
+            node("Shape", "x", "n", start=0, end=1),
+            node("Sub", "wanted n", "behind"),
+            node("Concat", "none behind", "pads", axis=0),
+            node("Pad", "x pads", "z"),
+        ],
+        {"x": (FLOAT, ["n"])},
+        ["z"],
+        {"wanted": np.array([8]), "none": np.array([0])},
+    )
+    compiled = engine(made)
+    for n in (0, 3, 8, 13):  # onnx's evaluator has no negative widths
+        x = floats(n)
+        same(compiled({"x": x}), [np.pad(x[:8], (0, max(8 - n, 0)))])
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("MaxPool", {"kernel_shape": [2, 3], "strides": [2, 2]}),
+        ("MaxPool", {"kernel_shape": [1, 2], "strides": [2, 3]}),
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2]}),
+        ("AveragePool", {"kernel_shape": [3, 2], "strides": [2, 3], "count_include_pad": 1}),
+        ("LpPool", {"kernel_shape": [3, 3], "strides": [2, 2]}),
+        ("Conv", {"strides": [2, 3]}),
+        ("Conv", {"strides": [1, 1], "dilations": [2, 1]}),
+    ],
+)
+def test_windows_of_open_images_are_padded_to_the_same_size(kind, attributes, auto_pad):
+    weights = {"w": floats(3, 2, 3, 2)} if kind == "Conv" else {}
+    made = model(
+        [node(kind, "x w" if weights else "x", "z", auto_pad=auto_pad, **attributes)],
+        {"x": (FLOAT, [1, 2, "h", "w"])},
+        ["z"],
+        weights,
+    )
+    compiled = engine(made)
+    for height, width in [(5, 6), (8, 7), (1, 9), (10, 3)]:
+        x = floats(1, 2, height, width)
+        fixed = engine(model(made.graph.node, {"x": (FLOAT, [1, 2, height, width])}, ["z"], weights))
+        same(compiled({"x": x}), fixed({"x": x}), 1e-4)  # onnx's evaluator takes SAME for something else in some
+
+
+def test_elements_fill_a_shape_that_no_formula_divides():
+    """Whole frames of a signal that is padded to them."""
+    made = model(
+        [
+            node("Shape", "x", "n", start=0, end=1),
+            node("Neg", "n", "less"),
+            node("Mod", "less eight", "behind"),
+            node("Concat", "none behind", "pads", axis=0),
+            node("Pad", "x pads", "padded"),
+            node("Reshape", "padded frames", "z"),
+        ],
+        {"x": (FLOAT, ["n"])},
+        ["z"],
+        {"eight": np.array([8]), "none": np.array([0]), "frames": np.array([-1, 8])},
+    )
+    agrees(made, *({"x": floats(n)} for n in (1, 8, 21)))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_the_batch_of_a_known_first_state_is_that_of_the_steps(kind):
+    """A Squeeze without axes behind it knows so, too."""
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    made = model(
+        [
+            node(kind, "x w r", "y", hidden_size=5),
+            node("Squeeze", "y", "z"),
+        ],
+        {"x": (FLOAT, ["time", "batch", 3])},
+        ["z"],
+        {"w": floats(1, gates * 5, 3), "r": floats(1, gates * 5, 5), "h": floats(1, 1, 5)},
+    )
+    made.graph.node[0].input.extend(["", "", "h"])
+    compiled = agrees(made, *({"x": floats(time, 1, 3)} for time in (4, 9)))
+    with pytest.raises(lw.RuntimeArgumentError, match="should"):
+        compiled({"x": floats(4, 2, 3)})
+
+
+def test_a_first_state_of_open_directions_has_one():
+    made = model(
+        [
+            node("Slice", "states first last", "h"),
+            node("GRU", "x w r", "y last_state", hidden_size=5),
+        ],
+        {"x": (FLOAT, ["time", "batch", 3]), "states": (FLOAT, ["layers", "batch", 5])},
+        ["y", "last_state"],
+        {"w": floats(1, 15, 3), "r": floats(1, 15, 5), "first": np.array([2]), "last": np.array([3])},
+    )
+    made.graph.node[1].input.extend(["", "", "h"])
+    compiled = agrees(made, *({"x": floats(4, n, 3), "states": floats(k, n, 5)} for n, k in [(1, 3), (2, 7)]))
+    with pytest.raises(lw.RuntimeArgumentError, match="should"):
+        compiled({"x": floats(4, 1, 3), "states": floats(2, 1, 5)})

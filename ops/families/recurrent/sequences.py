@@ -14,7 +14,7 @@ from ..binary import add, less
 from ..creation import arange, full
 from ..gather import gather_nd
 from ..matmul.matmul import matmul
-from ..open_extents import positions
+from ..open_extents import last_of_axis, positions
 from ..reshape import expand_dims, reshape, squeeze
 from ..reverse_sequence import reverse_sequence
 from ..select import where
@@ -93,5 +93,5 @@ class Sequences:
     def last(self, states: Node) -> Node:
         """The state after the last step of each sequence, [batch, hidden]."""
         if self.lengths is None:
-            return squeeze(strided_slice(states, [-1], [END], [TIME]), [TIME])
+            return squeeze(last_of_axis(states, TIME), [TIME])
         return gather_nd(transpose(states, (1, 0, 2)), expand_dims(self.lengths, [1]), batch_dims=1)
