@@ -7,7 +7,7 @@ asked for, from its borders, so that what reads through them has neither a gathe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, cast
 
 from ..base.choices import is_count
 from ..base.dtype import INDEX
@@ -69,7 +69,8 @@ def pad(
 
 
 def _counts(x: Tensor, given: object, what: str) -> tuple[Count, ...]:
-    counts: tuple[object, ...] = tuple(given) if isinstance(given, Iterable) else (given,) * x.ndim
+    several = isinstance(given, Iterable) and not isinstance(given, Expr)
+    counts: tuple[object, ...] = tuple(cast(Iterable[object], given)) if several else (given,) * x.ndim
     whole = [count if isinstance(count, Expr) else int(count) for count in counts if _is_count(count)]
     if not len(counts) == len(whole) == x.ndim:
         raise ExpressionError(
