@@ -82,7 +82,7 @@ def _heads(node: OnnxNode) -> tuple[Node, Node, Node]:
     return query, key, value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """Where the queries of each sample are. ``past``, [batch], is how many positions come before them; ``positions``
     are theirs, [batch, queries]; ``total`` is the number of positions of the longest sample."""

@@ -20,7 +20,7 @@ from ....ir.expr import Expr
 EXACT = {0.0, 1.0, -1.0}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Complex:
     """A complex number whose parts are expressions."""
 
