@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import ModelError
-from ...graph.node import Node
+from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.facts import nonnegative
@@ -22,6 +23,7 @@ from ...ops.families.resize import Resized, resize_axes
 from ...ops.families.resize_math import Interpolation
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from . import run_time_resize
 
 MOST_PARTS = 64
 """A scale of an open extent is a fraction with at most this denominator."""
@@ -40,26 +42,32 @@ def _upsample_7(node: OnnxNode) -> Node:
 
 @converter("Upsample", 9)
 def _upsample_9(node: OnnxNode) -> Node:
+    if not isinstance(node[1], Constant):
+        return run_time_resize.resized(node, _as_upsample(node), range(node.rank), node[1], None)
     return _upsample(node, _floats(node, 1, "scales") or ())
 
 
 def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
+    return resize_axes(node[0], _scaled(node, range(node.rank), scales), _as_upsample(node), node.shapes.inputs)
+
+
+def _as_upsample(node: OnnxNode) -> Interpolation:
     mode: Any = node.string("mode", "nearest")
-    how = Interpolation("linear" if mode == "bilinear" else mode, "asymmetric", "floor")
-    return resize_axes(node[0], _scaled(node, range(node.rank), scales), how, node.shapes.inputs)
+    return Interpolation("linear" if mode == "bilinear" else mode, "asymmetric", "floor")
 
 
 @converter("Resize", 10)
 def _resize_10(node: OnnxNode) -> Node:
     """Resize as version 10 has it: Upsample that may also shrink, and then takes the element above as the nearest, as
     other implementations do."""
-    scales = _floats(node, 1, "scales") or ()
-    axes = _scaled(node, range(node.rank), scales)
-    mode: Any = node.string("mode", "nearest")
+    how = _as_upsample(node)
+    if not isinstance(node[1], Constant):
+        axes = range(node.rank)
+        return run_time_resize.resized(node, how, axes, node[1], None, ceil_where_it_shrinks=True)
     made = node[0]
-    for change in axes:
-        how = Interpolation(mode, "asymmetric", "ceil" if change.scale and change.scale < 1 else "floor")
-        made = resize_axes(made, [change], how, node.shapes.inputs)
+    for change in _scaled(node, range(node.rank), _floats(node, 1, "scales") or ()):
+        nearest = replace(how, nearest="ceil" if change.scale and change.scale < 1 else "floor")
+        made = resize_axes(made, [change], nearest, node.shapes.inputs)
     return made
 
 
@@ -78,10 +86,12 @@ def _resize(node: OnnxNode) -> Node:
         extrapolation_value=node.real("extrapolation_value", 0.0),
     )
     axes = [normalize_axis(a, node.rank) for a in node.ints("axes") or range(node.rank)]
+    crop = how.coordinates == "tf_crop_and_resize"
+    if not node.is_known(*([1, 2, 3] if crop else [2, 3])):
+        return _resized_at_run_time(node, how, axes, crop)
     scales, sizes = _floats(node, 2, "scales"), node.extents(3, "sizes") if node.get(3) is not None else ()
     if bool(scales) == bool(sizes):
         raise ModelError(f"{node}: either scales or sizes must be given")
-    crop = how.coordinates == "tf_crop_and_resize"
     changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes, keep=crop)
     if not crop:
         return resize_axes(node[0], changes, how, node.shapes.inputs)
@@ -90,6 +100,23 @@ def _resize(node: OnnxNode) -> Node:
         raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {len(region)}")
     parts = zip(changes, region[: len(axes)], region[len(axes) :], strict=True)
     return resize_axes(node[0], [Resized(c.axis, c.extent, c.scale, (b, e)) for c, b, e in parts], how)
+
+
+def _resized_at_run_time(node: OnnxNode, how: Interpolation, axes: Sequence[int], crop: bool) -> Node:
+    given = [None if (found := node.get(k)) is None or _length(found) == 0 else found for k in (2, 3)]
+    if (given[0] is None) == (given[1] is None):
+        raise ModelError(f"{node}: either scales or sizes must be given")
+    for name, values in zip(("scales", "sizes"), given, strict=True):
+        if values is not None and _length(values) != len(axes):
+            raise ModelError(f"{node}: {name} must have {len(axes)} numbers, found {values.type}")
+    if crop and _length(node[1]) != 2 * len(axes):
+        raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {node[1].type}")
+    return run_time_resize.resized(node, how, axes, given[0], given[1], node[1] if crop else None)
+
+
+def _length(values: Node) -> int | None:
+    shape = tensor_of(values).static_shape
+    return None if shape is None or len(shape) != 1 else shape[0]
 
 
 def _floats(node: OnnxNode, index: int, meaning: str) -> tuple[float, ...] | None:

@@ -1,5 +1,5 @@
 """Where resizing reads, and with which weights, as ONNX's Resize has it: for numpy's arrays, when extents are known,
-and for expressions of a compute, when they are open."""
+for expressions of a compute, when they are open, and for nodes of a graph, when a run computes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Coordinates: TypeAlias = Literal[
 ]
 Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 Number: TypeAlias = Any
-"""A float64: a Python number, a numpy array, or an expression."""
+"""A float64: a Python number, a numpy array, an expression, or a node of a graph."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Functions(Protocol):
 
     def floor(self, x: Number) -> Number: ...
     def ceil(self, x: Number) -> Number: ...
+    def equal(self, a: Number, b: Number) -> Number: ...
     def where(self, condition: Number, a: Number, b: Number) -> Number: ...
 
 
@@ -54,6 +55,9 @@ class OfArrays:
 
     def ceil(self, x: Number) -> Number:
         return np.ceil(x)
+
+    def equal(self, a: Number, b: Number) -> Number:
+        return a == b
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
         return np.where(condition, a, b)
@@ -68,6 +72,9 @@ class OfExpressions:
     def ceil(self, x: Number) -> Number:
         return te.ceil(x)
 
+    def equal(self, a: Number, b: Number) -> Number:
+        return a == b
+
     def where(self, condition: Number, a: Number, b: Number) -> Number:
         return te.select(condition, *(te.const(v, "float64") if isinstance(v, (int, float)) else v for v in (a, b)))
 
@@ -80,7 +87,7 @@ class ResizedAxis:
     extent: Number
     resized: Number
     scale: Number
-    region: tuple[float, float] = (0.0, 1.0)
+    region: tuple[Number, Number] = (0.0, 1.0)
 
 
 def source_of(i: Number, axis: ResizedAxis, mode: Coordinates, f: Functions) -> Number:
@@ -93,15 +100,15 @@ def source_of(i: Number, axis: ResizedAxis, mode: Coordinates, f: Functions) -> 
         case "half_pixel_symmetric":
             return extent / 2 * (1 - axis.resized / scaled) + (i + 0.5) / scale - 0.5
         case "pytorch_half_pixel":
-            return f.where(scaled == 1, -0.5, (i + 0.5) / scale - 0.5)
+            return f.where(f.equal(scaled, 1), -0.5, (i + 0.5) / scale - 0.5)
         case "align_corners":
-            return f.where(scaled == 1, 0.0, i * (extent - 1) / f.where(scaled == 1, 1.0, scaled - 1))
+            return f.where(f.equal(scaled, 1), 0.0, i * (extent - 1) / f.where(f.equal(scaled, 1), 1.0, scaled - 1))
         case "asymmetric":
             return i / scale
         case "tf_crop_and_resize":
             begin, end = axis.region
             part = (end - begin) * (extent - 1)
-            inside = f.where(scaled == 1, part / 2, i * part / f.where(scaled == 1, 1.0, scaled - 1))
+            inside = f.where(f.equal(scaled, 1), part / 2, i * part / f.where(f.equal(scaled, 1), 1.0, scaled - 1))
             return inside + begin * (extent - 1)
         case _:
             raise TypeInferenceError(f"resize: there is no coordinate transformation {mode!r}")
@@ -124,11 +131,16 @@ def nearest_of(source: Number, rounding: Nearest, f: Functions) -> Number:
 
 def taps_of(scale: float, how: Interpolation) -> range:
     """How far the elements that are summed lie from the last one before a place."""
+    first = int(np.floor(-reach_of(how) / _shrink(scale, how))) + 1
+    return range(first, 2 - first)
+
+
+def reach_of(how: Interpolation) -> int:
+    """How far from a place elements have a weight, where an axis does not shrink."""
     reach = {"linear": 1, "cubic": 2}.get(how.mode)
     if reach is None:
         raise TypeInferenceError(f"resize: there is no mode {how.mode!r}")
-    first = int(np.floor(-reach / _shrink(scale, how))) + 1
-    return range(first, 2 - first)
+    return reach
 
 
 def weight_of(distance: Number, scale: float, how: Interpolation, f: Functions) -> Number:
