@@ -64,16 +64,19 @@ def _argmin(node: OnnxNode) -> Node:
 
 @converter("CumSum", 11, 14)
 def _cumsum(node: OnnxNode) -> Node:
-    if not isinstance(node[1], Constant):
-        return run_time_axes.summed_up(node)
-    axis = node.constant_int(1, "axis")
-    return cumsum(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))
+    return _accumulated(node, cumsum)
 
 
 @converter("CumProd", 26)
 def _cumprod(node: OnnxNode) -> Node:
+    return _accumulated(node, cumprod)
+
+
+def _accumulated(node: OnnxNode, make: Callable[[Node, int, bool, bool], Node]) -> Node:
+    if not isinstance(node[1], Constant):
+        return run_time_axes.accumulated(node, make)
     axis = node.constant_int(1, "axis")
-    return cumprod(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))
+    return make(node[0], 0 if axis is None else axis, node.flag("exclusive"), node.flag("reverse"))
 
 
 @converter("TopK", 1)
@@ -85,5 +88,5 @@ def _topk_1(node: OnnxNode) -> Sequence[Node]:
 @converter("TopK", 10, 11, 24)
 def _topk(node: OnnxNode) -> Sequence[Node]:
     """They come in order whatever ``sorted`` says, which then allows any."""
-    (k,) = node.required_constant(1, "k")
-    return topk(node[0], k, node.integer("axis", -1), node.flag("largest", True))
+    (k,) = node.extents_of(node[1], "k")
+    return topk(node[0], k, node.integer("axis", -1), node.flag("largest", True), node.shapes.inputs)

@@ -51,8 +51,8 @@ def unsqueezed(node: OnnxNode) -> Node:
     return reshape_to(node[0], node.extents_of(shape, "the shape"), node.shapes.inputs)
 
 
-def summed_up(node: OnnxNode) -> Node:
-    """A CumSum along an axis that a run computes: the middle one of three."""
+def accumulated(node: OnnxNode, make: Callable[[Node, int, bool, bool], Node]) -> Node:
+    """A CumSum or CumProd along an axis that a run computes: the middle one of three."""
     rank, own = node.rank, node.shapes.stand_for(node.type().shape)
     axis = from_the_end(as_vector(node[1]), integers(rank))
     places = integers(range(rank))
@@ -61,7 +61,7 @@ def summed_up(node: OnnxNode) -> Node:
     products = [reshape(product_of(where(side, own, one)), (1,)) for side in sides]
     extents = node.extents_of(concatenate(products, 0), "an extent of the axes")
     x = reshape_to(node[0], extents, node.shapes.inputs)
-    made = cumsum(x, 1, node.flag("exclusive"), node.flag("reverse"))
+    made = make(x, 1, node.flag("exclusive"), node.flag("reverse"))
     return reshape_to(made, node.type().shape, node.shapes.inputs)
 
 

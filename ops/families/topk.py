@@ -8,7 +8,7 @@ O(n log k) at worst. Rows run in parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ... import te
@@ -22,12 +22,14 @@ from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.row_major import unravel_index
+from ...ir.simplify import simplify
 from ...ir.stmt import Stmt
 from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
 from ..definition.accumulate import widened
 from ..definition.arguments import axis_of, flag, integer
 from ..definition.attrs import Attrs, attr
+from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
@@ -39,7 +41,10 @@ GROUP = OpGroup.REDUCTIONS
 
 @dataclass(frozen=True)
 class TopkAttrs(Attrs):
-    k: int = attr("how many elements are found", check=lambda v: None if v >= 0 else "must be 0 or more")
+    k: int | str = attr(
+        f"how many elements are found: {FORMULAS}",
+        check=lambda v: None if isinstance(v, str) or v >= 0 else "must be 0 or more",
+    )
     axis: int = attr("the axis that is searched, 0 or more", -1)
     largest: bool = attr("whether the largest are found, else the smallest", True)
 
@@ -50,37 +55,37 @@ def _relation(types: Sequence[Type], attrs: TopkAttrs) -> Type:
         raise TypeInferenceError(f"x must be of {', '.join(NUMBER_KINDS)}, found {x.dtype}")
     axis = normalize_axis(attrs.axis, x.ndim)
     extent = const_int(x.shape[axis])
-    if extent is not None and attrs.k > extent:
+    if extent is not None and isinstance(attrs.k, int) and attrs.k > extent:
         raise TypeInferenceError(f"k is {attrs.k}, but axis {axis} of {x} has only {extent} elements")
-    shape = (*x.shape[:axis], as_index(attrs.k), *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], extent_of_formula(attrs.k, types), *x.shape[axis + 1 :])
     return TupleType((TensorType(shape, x.dtype), TensorType(shape, INT64)))
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:
     """There are k elements."""
-    return (tensor_of(call.args[0]).shape[call.attrs.axis] - call.attrs.k,)
+    k = extent_of_formula(call.attrs.k, [a.type for a in call.args])
+    return (simplify(tensor_of(call.args[0]).shape[call.attrs.axis] - k),)
 
 
 def _compute(attrs: TopkAttrs, inputs: Tensors, result: Type) -> Tensors:
-    (x,) = inputs
-    axis, k = attrs.axis, attrs.k
+    x, axis, k = inputs[0], attrs.axis, extent_of_formula(attrs.k, inputs)
 
     def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         ib = IRBuilder()
         source, values, places = ib.buffer_ptr(ins[0]), *map(ib.buffer_ptr, outs)
         before, after = source.shape[:axis], source.shape[axis + 1 :]
-        if k == 0:
+        if const_int(k) == 0:
             return ib.get()
-        with ib.for_range(0, extent_of((*before, *after)), name="row", kind="parallel") as row:
+        with ib.for_range(0, extent_of((*before, *after)), name="row", kind="parallel") as row, ib.if_scope(k > 0):
             place = unravel_index(row, (*before, *after))
             _search_row(Heap(ib, values, places, place[:axis], place[axis:], attrs.largest), source, axis, k)
         return ib.get()
 
-    shape = (*x.shape[:axis], as_index(k), *x.shape[axis + 1 :])
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return te.extern([shape, shape], [x], body, name="topk", dtype=[x.dtype, INT64])
 
 
-def _search_row(heap: Heap, source: BufferPtr, axis: int, k: int) -> None:
+def _search_row(heap: Heap, source: BufferPtr, axis: int, k: Expr) -> None:
     ib = heap.builder
 
     def element(at: Expr) -> Item:
@@ -88,8 +93,8 @@ def _search_row(heap: Heap, source: BufferPtr, axis: int, k: int) -> None:
 
     with ib.for_range(0, k, name="first") as first:
         heap.put(first.as_expr(), element(first.as_expr()))
-    heap.build(as_index(k))
-    scanned = as_index(k)
+    heap.build(k)
+    scanned = k
     if all(const_int(extent) == 1 for extent in source.shape[axis + 1 :]):
         scanned = _scan_blocks(heap, element, k, source.shape[axis])
     with ib.for_range(scanned, source.shape[axis], name="next") as number:
@@ -98,7 +103,7 @@ def _search_row(heap: Heap, source: BufferPtr, axis: int, k: int) -> None:
         heap.move_root(ib.let("last", k - 1 - number))
 
 
-def _offer(heap: Heap, item: Item, k: int) -> None:
+def _offer(heap: Heap, item: Item, k: Expr) -> None:
     """Take an item that comes later than those in the heap of k in place of the root, if it is better."""
     root = as_index(0)
     new, worst = widened(item.value), widened(heap.item(root).value)
@@ -106,10 +111,10 @@ def _offer(heap: Heap, item: Item, k: int) -> None:
     if new.dtype.is_float:
         better = better & ~te.isnan(worst if heap.largest else new)
     with heap.builder.if_scope(better):
-        heap.sift(root, item, as_index(k))
+        heap.sift(root, item, k)
 
 
-def _scan_blocks(heap: Heap, element: Callable[[Expr], Item], k: int, extent: Expr) -> Expr:
+def _scan_blocks(heap: Heap, element: Callable[[Expr], Item], k: Expr, extent: Expr) -> Expr:
     """Go through the blocks of elements from number k on, and into those whose best is better than the root; gives the
     number of the first element behind them."""
     ib = heap.builder
@@ -129,18 +134,21 @@ def _scan_blocks(heap: Heap, element: Callable[[Expr], Item], k: int, extent: Ex
 TOPK = register_op(
     "topk",
     "the k largest elements along an axis, or the smallest, in order; and their positions, as int64",
-    [("x", "numbers; NaN is larger than all others, and of equals the first is found first")],
+    [("x", "numbers, NaN the largest, of equals the first comes first; behind it tensors that tell k, not read")],
     _relation,
     OpPattern.OPAQUE,
     TopkAttrs,
+    variadic=True,
     support_level=4,
     extent_rule=_asked_of_extents,
 )
 register_compute(TOPK, _compute)
 
 
-def topk(x: Node, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, Node]:
+def topk(x: Node, k: int | Expr, axis: int = -1, largest: bool = True, of: Iterable[Node] = ()) -> tuple[Node, Node]:
     """The ``k`` largest elements along ``axis``, or the smallest, best first, and their positions, as int64. NaN is
-    larger than all numbers; of equals the first is found first."""
-    found = TOPK(x, attrs=TopkAttrs(integer(k, "k"), axis_of("topk", x, axis), flag(largest, "largest")))
+    larger than all numbers; of equals the first is found first. ``k`` may be a formula over dimensions that tensors
+    among ``of`` have by themselves."""
+    wanted, used = as_formulas([k if isinstance(k, Expr) else integer(k, "k")], of)
+    found = TOPK(x, *used, attrs=TopkAttrs(wanted[0], axis_of("topk", x, axis), flag(largest, "largest")))
     return TupleGet(found, 0), TupleGet(found, 1)

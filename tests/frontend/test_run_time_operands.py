@@ -157,9 +157,26 @@ def test_reductions_over_axes_of_the_run(op, keepdims):
     check(op, [[x, [0, 2]], [x, [1, -1]]], opset=18, keepdims=keepdims)
 
 
-def test_sums_up_to_each_element_along_an_axis_of_the_run():
+@pytest.mark.parametrize("op", ["CumSum", "CumProd"])
+def test_folds_of_all_elements_up_to_each_along_an_axis_of_the_run(op):
     x = floats(3, 4, 5)
-    check("CumSum", [[x, np.int64(axis)] for axis in (0, 1, 2, -1)], reverse=1)
+    check(op, [[x, np.int64(axis)] for axis in (0, 1, 2, -1)], reverse=1, opset=26)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_topk(axis):
+    x = floats(40, 35)
+    engine = check("TopK", [[x, [k]] for k in (1, 5, 0, 35, 2)], outputs=2, axis=axis)
+    with pytest.raises(lw.RuntimeArgumentError, match="the_node should not be negative, found the_node = 41"):
+        engine([x, np.array([41])])
+    with pytest.raises(lw.RuntimeArgumentError, match=r"k \(node the_node\) should be 0 or more"):
+        engine([x, np.array([-1])])
+
+
+def test_topk_of_open_extents():
+    check(
+        "TopK", [[floats(n, 3), [k]] for n, k in ((4, 2), (9, 9), (5, 0))], outputs=2, axis=0, largest=0, open_axes=[0]
+    )
 
 
 def test_axes_of_extent_1_at_places_of_the_run():
