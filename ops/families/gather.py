@@ -6,19 +6,22 @@ is never read outside a tensor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ... import te
 from ...base.errors import TypeInferenceError
-from ...graph.node import Call, Node
+from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.constants import const_int
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
-from ...ir.makers import as_index
+from ...ir.makers import as_index, minimum
+from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr
+from ..definition.extent_formulas import element_of
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
@@ -56,15 +59,20 @@ def in_bounds(index: Expr, extent: Expr) -> Expr:
     return te.maximum(te.minimum(at, extent - 1), 0)
 
 
-def _check_not_empty(data: TensorType, axis: int, indices: TensorType) -> None:
-    if const_int(data.shape[axis]) == 0 and all(const_int(e) != 0 for e in indices.shape):
-        raise TypeInferenceError(f"axis {axis} of {data} is empty: there is nothing to read")
+def _asked_of_extents(call: Call) -> Sequence[Expr]:
+    """Where there are indices, there is something to read."""
+    data, indices = _arguments([a.type for a in call.args])
+    axis = normalize_axis(call.attrs.axis, data.ndim)
+    known = const_int(data.shape[axis])
+    if known is not None and known > 0:
+        return ()
+    count = math.prod(indices.shape, start=ONE)
+    return (simplify(data.shape[axis] - minimum(count, 1)),)
 
 
 def _take_relation(types: Sequence[Type], attrs: TakeAttrs) -> Type:
     data, indices = _arguments(types)
     axis = normalize_axis(attrs.axis, data.ndim)
-    _check_not_empty(data, axis, indices)
     return TensorType((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
 
 
@@ -74,7 +82,7 @@ def _take_compute(attrs: TakeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
     def element(*i: te.Axis) -> Expr:
         at = in_bounds(indices[i[axis:end]], data.shape[axis])
-        return data[(*i[:axis], at, *i[end:])]
+        return element_of(data, (*i[:axis], at, *i[end:]))
 
     return te.compute(tensor_argument(result, "result").shape, element, name="take")
 
@@ -84,7 +92,6 @@ def _gather_elements_relation(types: Sequence[Type], attrs: GatherElementsAttrs)
     if data.ndim != indices.ndim:
         raise TypeInferenceError(f"data of rank {data.ndim} needs indices of that rank, found {indices.ndim}")
     axis = normalize_axis(attrs.axis, data.ndim)
-    _check_not_empty(data, axis, indices)
     for k, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
         has, needs = const_int(extent), const_int(wanted)
         if k != axis and has is not None and needs is not None and needs > has:
@@ -97,7 +104,7 @@ def _gather_elements_compute(attrs: GatherElementsAttrs, inputs: Tensors, result
     axis = attrs.axis
 
     def element(*i: te.Axis) -> Expr:
-        return data[(*i[:axis], in_bounds(indices[i], data.shape[axis]), *i[axis + 1 :])]
+        return element_of(data, (*i[:axis], in_bounds(indices[i], data.shape[axis]), *i[axis + 1 :]))
 
     return te.compute(indices.shape, element, name="gather_elements")
 
@@ -138,6 +145,7 @@ TAKE = register_op(
     OpPattern.INJECTIVE,
     TakeAttrs,
     support_level=3,
+    extent_rule=_asked_of_extents,
 )
 GATHER_ELEMENTS = register_op(
     "gather_elements",
@@ -147,6 +155,7 @@ GATHER_ELEMENTS = register_op(
     OpPattern.INJECTIVE,
     GatherElementsAttrs,
     support_level=3,
+    extent_rule=_asked_of_extents,
 )
 GATHER_ND = register_op(
     "gather_nd",
@@ -164,12 +173,23 @@ register_compute(GATHER_ND, _gather_nd_compute)
 
 def take(data: Node, indices: Node, axis: int = 0) -> Call:
     """``numpy.take``: ``data[..., indices, ...]`` on one axis."""
-    return TAKE(data, indices, attrs=TakeAttrs(axis_of("take", data, axis, "data")))
+    axis = axis_of("take", data, axis, "data")
+    return _not_of_nothing(TAKE(data, indices, attrs=TakeAttrs(axis)), axis)
 
 
 def gather_elements(data: Node, indices: Node, axis: int = 0) -> Call:
     """``numpy.take_along_axis``, but indices may be shorter than data on the other axes."""
-    return GATHER_ELEMENTS(data, indices, attrs=GatherElementsAttrs(axis_of("gather_elements", data, axis, "data")))
+    axis = axis_of("gather_elements", data, axis, "data")
+    return _not_of_nothing(GATHER_ELEMENTS(data, indices, attrs=GatherElementsAttrs(axis)), axis)
+
+
+def _not_of_nothing(call: Call, axis: int) -> Call:
+    """The call, unless there is nothing to read for indices that there are. Where extents are open, runs check it."""
+    data, indices = (tensor_of(a) for a in call.args)
+    wanted = indices.static_shape
+    if const_int(data.shape[axis]) == 0 and wanted is not None and 0 not in wanted:
+        raise TypeInferenceError(f"{call.op}: axis {axis} of {data} is empty: there is nothing to read")
+    return call
 
 
 def gather_nd(data: Node, indices: Node, batch_dims: int = 0) -> Call:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ... import te
 from ...base.dtype import INT64
 from ...base.errors import TypeInferenceError
-from ...graph.node import Call, Constant, Node, TupleGet, tensor_of
+from ...graph.node import Call, Node, TupleGet, tensor_of
 from ...graph.types import TensorType, TupleType, Type
 from ...ir.buffer import Buffer
 from ...ir.builder import BufferPtr, IRBuilder
-from ...ir.constants import ONE, const_int
+from ...ir.constants import ONE
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.stmt import Stmt
@@ -189,14 +187,10 @@ register_compute(UNIQUE_ROWS, _compute)
 def unique(x: Node, axis: int | None = None, ascending: bool = True) -> tuple[Node, Node, Node, Node]:
     """The different elements of x as a vector, or its different parts along ``axis``; and as int64 where each is first,
     which of them each element or part of x is, and how often each occurs. As ``numpy.unique``, but without
-    ``ascending`` they come in the order in which they are met. How many there are each run counts; an open axis must
-    not be empty."""
+    ``ascending`` they come in the order in which they are met. How many there are each run counts."""
     items: Node = reshape(x, (-1,)) if axis is None else x
     along = 0 if axis is None else axis_of("unique", x, axis)
     rank = tensor_of(items).ndim
-    if const_int(tensor_of(items).shape[along]) == 0:
-        nothing = Constant(np.zeros(0, np.int64))
-        return items, nothing, nothing, nothing
     turned = transpose(items, (along, *(k for k in range(rank) if k != along))) if along else items
     rows = flatten(turned)
     if tensor_of(rows).dtype.is_bool:
