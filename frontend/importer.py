@@ -16,6 +16,7 @@ from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..graph.node import Call, Function, ImportedValue, Node, Tuple, Var
 from ..graph.types import GivenShape, TensorType, given_shapes
 from ..graph.visit import inputs, post_order, with_inputs
+from ..ops.definition.registry import op_of
 from . import converters  # noqa: F401  enters them in the table
 from .control_flow import find_control_flow
 from .fold import fold
@@ -254,6 +255,8 @@ class _Importer:
             if folded is None:
                 folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
+            if isinstance(made, Call) and op_of(made).birth_rule is not None:
+                self.shapes.inputs.append(made)
         self.final.setdefault(made, len(self.final))
         return made
 

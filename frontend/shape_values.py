@@ -41,7 +41,8 @@ Extents = npt.NDArray[Any]
 
 class ShapeValues:
     """The values of nodes that stand for such integers. ``inputs`` tell what dimensions are: those of the model, then
-    witnesses of extents that a run computes. Mutable: grows while a model is imported."""
+    witnesses of extents that a run computes, which are added as they become part of the model.
+    Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
         self.inputs: list[Node] = list(inputs)
@@ -90,7 +91,6 @@ class ShapeValues:
         if values not in self._born:
             data = values if tensor_of(values).dtype is INT64 else cast(values, "int64")
             witness = finish(born_extents(self.as_data(data), names, meaning))
-            self.inputs.append(witness)
             self._born[values] = tensor_of(witness).shape
         return self._born[values]
 
