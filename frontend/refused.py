@@ -8,14 +8,23 @@ _SEARCH = (
 _NO_EXPORTER = "no exporter of models writes it"
 _RESEARCH = "it belongs to an architecture of which no exported model is known"
 _LATER = "it has no converter yet"
-
-_NOT_YET = ["Inverse", "LinearAttention", "MoE", "QMoE", "Unique"]
+_ONE_PROCESSOR = (
+    "it lays out channels for one processor: save the model with onnxruntime's ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL"
+)
 
 _REASONS: dict[str, str] = {
-    "BeamSearch": _SEARCH,
-    "GreedySearch": _SEARCH,
-    "Sampling": _SEARCH,
-    "WhisperBeamSearch": _SEARCH,
+    **dict.fromkeys(("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"), _SEARCH),
+    **dict.fromkeys(
+        ("BranchwiseRMSNorm", "EngramGate", "GatedAdd", "GatedDeltaNet", "GatedRMSNorm", "GatherPacked"), _RESEARCH
+    ),
+    **dict.fromkeys(
+        ("HyperConnectionPostMix", "HyperConnectionPreMix", "LinearAttentionGate", "MRotaryEmbedding"), _RESEARCH
+    ),
+    **dict.fromkeys(
+        ("MoEGroupRouter", "NGramHashMapping", "ScaledSiLU", "VarlenCausalConvWithState", "VarlenNGramHashMapping"),
+        _RESEARCH,
+    ),
+    **dict.fromkeys(("CausalConvWithState", "LinearAttention", "MatMulBnb4", "MoE", "PackedAttention", "QMoE"), _LATER),
     "AttnLSTM": f"{_NO_EXPORTER}: an LSTM around an attention of its own",
     "BifurcationDetector": "it compares guessed tokens with generated ones, which belongs around a model",
     "NGramRepeatBlock": "it forbids tokens while text is generated, which belongs around a model",
@@ -30,29 +39,13 @@ _REASONS: dict[str, str] = {
     "DynamicTimeWarping": "it finds a path of a run-time length after Whisper has run, which belongs around a model",
     "UnfoldTensor": f"{_NO_EXPORTER}: it belongs to onnxruntime's own export of Whisper",
     "DecoderMaskedMultiHeadAttention": "it belongs inside of GreedySearch and BeamSearch, in buffers that these keep",
-    "SparseAttention": f"{_RESEARCH} but Phi-3-small, whose blocks are chosen by tables",
+    "SparseAttention": f"{_NO_EXPORTER} but that of Phi-3-small, whose blocks are chosen by tables",
     "MatMulFpQ4": "its weights are packed as the kernels of one processor want them",
-    "MatMulBnb4": _LATER,
-    "BranchwiseRMSNorm": _RESEARCH,
-    "CausalConvWithState": _LATER,
-    "EngramGate": _RESEARCH,
-    "GatedAdd": _RESEARCH,
-    "GatedDeltaNet": _RESEARCH,
-    "GatedRMSNorm": _RESEARCH,
-    "GatherPacked": _RESEARCH,
-    "HyperConnectionPostMix": _RESEARCH,
-    "HyperConnectionPreMix": _RESEARCH,
-    "LinearAttentionGate": _RESEARCH,
-    "MRotaryEmbedding": _RESEARCH,
-    "MoEGroupRouter": _RESEARCH,
-    "NGramHashMapping": _RESEARCH,
-    "ScaledSiLU": _RESEARCH,
-    "VarlenCausalConvWithState": _RESEARCH,
-    "VarlenNGramHashMapping": _RESEARCH,
-    **dict.fromkeys(_NOT_YET, _LATER),
 }
 
 
 def reason_of(domain: str, name: str) -> str | None:
     """Why an operator has no converter; None if nothing is known of it."""
+    if domain == "com.microsoft.nchwc":
+        return _ONE_PROCESSOR
     return _REASONS.get(name) if domain == "com.microsoft" else None

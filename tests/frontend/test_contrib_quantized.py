@@ -185,6 +185,8 @@ PRODUCTS = [
     one_step("QLinearConv", *LAST, strides=[2, 2], channels_last=1, const=(3, 4, 5), label="no bias"),
 ]
 GRID = floats(2, 3, 4, 2, low=-1.2, high=1.2)
+MATRICES = floats(2, 3, 5, 5)
+PERMUTED = np.eye(4, dtype=np.float32)[[2, 0, 3, 1]] * 3
 STANDARD = [
     contrib_case("QuantizeLinear", floats(2, 5, low=-9, high=9), number(0.01), number(20, np.uint16), label="uint16"),
     contrib_case("QuantizeLinear", floats(4, 5, low=-9, high=9), floats(5, low=0.1), whole(5, kind=np.int8), axis=1),
@@ -220,6 +222,11 @@ STANDARD = [
     contrib_case("Range", number(1.0), number(3.0), number(0.3), label="run time"),
     contrib_case("CDist", floats(4, 8), floats(6, 8), tolerance=1e-4, opened={0: "M.", 1: "N."}),
     contrib_case("CDist", floats(4, 8, kind=np.float64), floats(6, 8, kind=np.float64), metric="euclidean"),
+    contrib_case("Unique", np.array([4, 1, 4, 3, 1, 1], np.float32), wanted=3, opened={0: "N"}),
+    contrib_case("Inverse", MATRICES, tolerance=1e-4, opened={0: "BN.."}),
+    contrib_case("Inverse", MATRICES[0, 0].astype(np.float64), label="one matrix"),
+    contrib_case("Inverse", PERMUTED, label="pivots", tolerance=1e-4),
+    contrib_case("Inverse", MATRICES[:0], label="empty"),
 ]
 CASES = [*ELEMENTWISE, *PRODUCTS, *STANDARD]
 
@@ -241,3 +248,8 @@ def test_extents_may_be_open(case):
 def test_a_metric_that_is_not_known_is_told():
     with pytest.raises(lw.ModelError, match="the metric 'cosine' is not supported"):
         lw.from_onnx(contrib_model(contrib_case("CDist", floats(4, 8), floats(6, 8), metric="cosine")))
+
+
+def test_an_inverse_of_no_square_matrices_is_told():
+    with pytest.raises(lw.ModelError, match="whose matrices are not square"):
+        lw.from_onnx(contrib_model(contrib_case("Inverse", floats(4, 8))))

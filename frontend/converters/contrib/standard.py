@@ -13,6 +13,7 @@ from ....ops.families.binary import add, maximum, multiply, subtract
 from ....ops.families.matmul.matmul import dense
 from ....ops.families.transpose import transpose
 from ....ops.families.unary import sqrt
+from ....ops.families.unique import unique
 from ...onnx_node import OnnxNode
 from ...registry import Converter, find_converter
 from .. import creation, indexing, quantization, resize, shape  # noqa: F401  their converters serve here
@@ -48,6 +49,13 @@ def _range(node: OnnxNode) -> Node | Sequence[Node | None] | None:
     if step is None:
         step = Constant(np.ones((), node.type().dtype.to_numpy()))
     return _standard("Range", 11)(replace(node, inputs=(node[0], node[1], step)))
+
+
+@contrib("Unique", inputs=1)
+def _unique(node: OnnxNode) -> Sequence[Node]:
+    """The elements in the order in which they first occur, which of them each is, and how often each occurs."""
+    elements, _, places, counts = unique(node[0], None, False)
+    return elements, places, counts
 
 
 @contrib("CDist", "metric", inputs=2)
