@@ -3,6 +3,9 @@
 ``index`` is the type of loop variables, extents and buffer indices. It never overflows, by contract (extents and
 buffer sizes are bounded when a kernel is entered), so its algebra is that of the integers; machine code uses 64 bits.
 The data integers ``int8`` … ``uint64`` wrap around. ``handle`` is the type of buffer addresses.
+
+The *narrow* types, floats of 8 and 4 bits and integers of 4 and 2, are stored, moved and converted, and nothing else is
+computed in them. Each takes a byte in memory, as in numpy's arrays of ml_dtypes: those of fewer bits its lower bits.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import ml_dtypes
 import numpy as np
@@ -18,7 +21,21 @@ import numpy as np
 from .errors import ExpressionError
 from .intern import Interned
 
-Kind = Literal["bool", "int", "uint", "float", "bfloat", "index", "handle"]
+NarrowKind = Literal[
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "int4",
+    "uint4",
+    "int2",
+    "uint2",
+]
+Kind = Literal["bool", "int", "uint", "float", "bfloat", "index", "handle", NarrowKind]
+NARROW_KINDS: tuple[NarrowKind, ...] = get_args(NarrowKind)
+"""The kinds of the narrow types, which are their names, and those that ml_dtypes has for them."""
 
 _WIDTHS: dict[Kind, tuple[int, ...]] = {
     "bool": (1,),
@@ -28,8 +45,9 @@ _WIDTHS: dict[Kind, tuple[int, ...]] = {
     "bfloat": (16,),
     "index": (64,),
     "handle": (64,),
+    **{kind: (int(re.findall(r"\d", kind)[0]),) for kind in NARROW_KINDS},
 }
-_UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle")
+_UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle", *NARROW_KINDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -56,6 +74,11 @@ class DType(metaclass=Interned):
     """Whether it is ``index``, the integer of loops and subscripts, which never overflows."""
     is_bool: bool = field(init=False, compare=False)
     """Whether it is bool."""
+    is_narrow: bool = field(init=False, compare=False)
+    """Whether it is one of the narrow types, which are only stored and converted; these are no ``is_float`` and no
+    ``is_data_int``."""
+    holds_floats: bool = field(init=False, compare=False)
+    """Whether its values are floats, narrow ones among them."""
 
     def __post_init__(self) -> None:
         if self.bits not in _WIDTHS.get(self.kind, ()) or self.lanes < 1:
@@ -67,6 +90,8 @@ class DType(metaclass=Interned):
             "is_data_int": self.kind in ("int", "uint"),
             "is_index": self.kind == "index",
             "is_bool": self.kind == "bool",
+            "is_narrow": self.kind in NARROW_KINDS,
+            "holds_floats": "float" in self.kind,
         }
         for fact, value in facts.items():
             object.__setattr__(self, fact, value)
@@ -105,11 +130,11 @@ class DType(metaclass=Interned):
     @property
     def is_signed(self) -> bool:
         """Whether it has negative values."""
-        return self.kind in ("int", "index", "float", "bfloat")
+        return self.kind not in ("bool", "uint", "uint4", "uint2", "handle", "float8_e8m0fnu")
 
     @property
     def storage_bits(self) -> int:
-        """Bits that one lane takes in memory: a bool takes a byte."""
+        """Bits that one lane takes in memory: a byte at least."""
         return max(8, self.bits)
 
     @property
@@ -127,8 +152,8 @@ class DType(metaclass=Interned):
         return self if self.lanes == 1 else DType(self.kind, self.bits)
 
     def int_range(self) -> tuple[int, int] | None:
-        """Smallest and largest value of a data integer or bool; None for index and floats."""
-        match self.kind:
+        """Smallest and largest value of an integer or bool; None for index and floats."""
+        match self.kind.rstrip("24"):
             case "bool":
                 return 0, 1
             case "int":
@@ -139,7 +164,9 @@ class DType(metaclass=Interned):
                 return None
 
     def to_numpy(self) -> np.dtype[Any]:
-        """The numpy dtype of one lane (``bfloat16`` comes from ml_dtypes; ``index`` is int64)."""
+        """The numpy dtype of one lane (``bfloat16`` and the narrow types come from ml_dtypes; ``index`` is int64)."""
+        if self.is_narrow:
+            return np.dtype(getattr(ml_dtypes, self.kind))
         match self.kind:
             case "bfloat":
                 return _BFLOAT16
@@ -155,7 +182,7 @@ class DType(metaclass=Interned):
 
 
 _BFLOAT16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-_PATTERN = re.compile(r"(bool|index|handle|bfloat16|(?:u?int|float)\d+)(?:x(\d+))?\Z")
+_PATTERN = re.compile(rf"({'|'.join(_UNSIZED)}|bfloat16|(?:u?int|float)\d+)(?:x(\d+))?\Z")
 
 
 def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
@@ -180,8 +207,8 @@ def _parse(text: str) -> DType:
     match = _PATTERN.match(text)
     if match is None:
         raise ExpressionError(
-            f"unknown dtype {text!r}: expected bool, int8–64, uint8–64, float16/32/64, bfloat16 or index, "
-            "optionally with lanes as in float32x8"
+            f"unknown dtype {text!r}: expected bool, int8–64, uint8–64, float16/32/64, bfloat16, index, or one of "
+            f"{', '.join(NARROW_KINDS)}; optionally with lanes as in float32x8"
         )
     name, lanes = match.group(1), int(match.group(2) or 1)
     if name in _UNSIZED:

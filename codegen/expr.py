@@ -35,6 +35,8 @@ from ..ir.expr import (
     Unary,
     Var,
 )
+from ..ir.intrinsics import INTRINSICS
+from ..ir.narrow_casts import narrow_cast
 from ..ir.visit import children, reads_memory
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
@@ -142,6 +144,8 @@ class ExprEmitter:
                 return self._variable(node)
             case Const(number, kind):
                 return constant(kind, number)
+            case Cast(to, value) if to.is_narrow or value.dtype.is_narrow:
+                return self.value(narrow_cast(to, value))
             case Cast(to, value):
                 return convert(self.builder, self.target, self.value(value), value.dtype, to)
             case Unary():
@@ -162,6 +166,8 @@ class ExprEmitter:
                 return self.value(value)
             case Call(name, args, _):
                 values = [self.value(a) for a in args]
+                if INTRINSICS[name].domain == "bits":
+                    return self.builder.bitcast(values[0], value_type(node.dtype))
                 if name == "dot4":
                     return dot4(self.builder, self.target, same_lanes(values[0], 0), *values)
                 if name == "dot2":

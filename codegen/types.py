@@ -1,7 +1,7 @@
 """LLVM types of our dtypes, and small helpers over the builder that every emitter file uses.
 
 A value in a register and its form in memory differ for bool only: ``i1`` and ``i8``. float16 and bfloat16 are
-carried as ``i16`` bits and computed through float32, so that no target needs to know them.
+carried as ``i16`` bits and computed through float32, so that no target needs to know them. The narrow types are bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def element_type(kind: DType) -> llvm_ir.Type:
         return PTR
     if kind.is_float and kind.bits != 16:
         return F32 if kind.bits == 32 else F64
-    return llvm_ir.IntType(kind.bits)
+    return I8 if kind.is_narrow else llvm_ir.IntType(kind.bits)
 
 
 def value_type(kind: DType) -> llvm_ir.Type:
@@ -70,8 +70,8 @@ def lanes_of(value: llvm_ir.Value) -> int:
 
 def constant(kind: DType, number: bool | int | float) -> llvm_ir.Constant:
     """A constant of the dtype, the same in every lane."""
-    if is_small_float(kind):
-        number = int(np.asarray(number).astype(kind.to_numpy()).view(np.uint16))
+    if is_small_float(kind) or kind.is_narrow:
+        number = int(np.asarray(number).astype(kind.to_numpy()).view(f"u{kind.storage_bytes // kind.lanes}"))
     return int_or_float(element_type(kind), number, kind.lanes)
 
 

@@ -37,7 +37,7 @@ def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
         if value not in (0, 1):
             raise ExpressionError(f"{value!r} is not a bool")
         return bool(value)
-    if kind.is_float:
+    if kind.holds_floats:
         return round_number(kind, value)
     if isinstance(value, float):
         if not value.is_integer():

@@ -253,7 +253,7 @@ class IntervalAnalysis:
         match e:
             case Const(value=value):
                 return EVERYTHING if isinstance(value, float) else Interval.exactly(int(value))
-            case _ if e.dtype.is_float:
+            case _ if e.dtype.holds_floats:
                 return EVERYTHING
             case Ramp(_, _, lanes) if is_lane_number(e):
                 return Interval(0, lanes - 1)
@@ -270,7 +270,7 @@ class IntervalAnalysis:
             case Let(_, _, body):
                 return of[body]
             case Cast(_, value):
-                return range_of(e.dtype) if value.dtype.is_float or e.dtype.is_bool else of[value]
+                return range_of(e.dtype) if value.dtype.holds_floats or e.dtype.is_bool else of[value]
             case Broadcast(value):
                 return of[value]
             case Ramp(base, stride, lanes):

@@ -15,19 +15,20 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, DType
+from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, NARROW_KINDS, DType, dtype
 from ..base.errors import ExpressionError
 from .expr import Call, Expr, ExprLike
 from .makers import as_expr, broadcast_to
 from .rounding import round_fraction, round_to_float
 
 Array: TypeAlias = npt.NDArray[Any]
-Domain = Literal["float", "number", "int", "int32", "bfloat16"]
+Domain = Literal["float", "number", "int", "int32", "bfloat16", "bits"]
 
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """``domain`` says which dtypes the arguments may have (all the same); the result is of theirs, or ``result``."""
+    """``domain`` says which dtypes the arguments may have (all the same): ``bits`` those as wide in memory as the result.
+    The result is of theirs, or ``result``."""
 
     name: str
     arity: int
@@ -119,11 +120,24 @@ _TABLE = (
     ),
 )
 
-INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in _TABLE}
 
 
-def _in_domain(kind: DType, domain: Domain) -> bool:
-    match domain:
+def _reinterpreted(to: DType) -> Intrinsic:
+    kind = to.to_numpy()
+    return Intrinsic(f"as_{to}", 1, "bits", lambda x: x.view(kind), to, doc=f"the bits of a number, taken for {to}")
+
+
+_SIZED = "bfloat16 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+_REINTERPRETATIONS = tuple(_reinterpreted(dtype(name)) for name in (*_SIZED, *NARROW_KINDS))
+INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in (*_TABLE, *_REINTERPRETATIONS)}
+
+
+def _in_domain(kind: DType, intrinsic: Intrinsic) -> bool:
+    match intrinsic.domain:
+        case "bits":
+            assert intrinsic.result is not None
+            sized = kind.is_float or kind.is_data_int or kind.is_narrow
+            return sized and kind.storage_bits == intrinsic.result.storage_bits
         case "float":
             return kind.is_float
         case "int":
@@ -141,7 +155,7 @@ def evaluate(name: str, kind: DType, *args: npt.ArrayLike) -> Array:
     if name == "fma":
         return _fma(kind, *args)
     intrinsic = INTRINSICS[name]
-    if not kind.is_float:
+    if not kind.is_float or intrinsic.domain == "bits":
         return np.asarray(
             intrinsic.reference(*(np.asarray(a, object if kind.is_index else kind.to_numpy()) for a in args))
         )
@@ -176,7 +190,7 @@ def call(name: str, *args: ExprLike) -> Expr:
     made = [first, *(as_expr(a, first.dtype) for a in args[1:])]
     kind = first.dtype
     for value in made:
-        if value.dtype.element is not kind.element or not _in_domain(kind, intrinsic.domain):
+        if value.dtype.element is not kind.element or not _in_domain(kind, intrinsic):
             raise ExpressionError(f"{name} takes {intrinsic.domain} values of one dtype, found {value.dtype}: {value}")
     lanes = max(value.dtype.lanes for value in made)
     result = intrinsic.result or kind.element

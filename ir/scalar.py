@@ -105,7 +105,7 @@ def eval_cast(to: DType, value: Scalar) -> Scalar:
     """Convert: float to integer truncates and saturates (NaN is 0), integers wrap, bool is ``!= 0``."""
     if to.is_bool:
         return value != 0
-    if to.is_float:
+    if to.holds_floats:
         return round_number(to, value)
     if not isinstance(value, float):
         return wrap(to, int(value))

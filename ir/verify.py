@@ -314,9 +314,9 @@ class _Verifier:
 
     def _const(self, node: Const) -> None:
         kind, value = node.dtype, node.value
-        wanted = bool if kind.is_bool else float if kind.is_float else int
+        wanted = bool if kind.is_bool else float if kind.holds_floats else int
         low, high = kind.int_range() or (-(1 << 63), (1 << 63) - 1)
-        fits = type(value) is wanted and kind.lanes == 1 and (kind.is_float or low <= value <= high)
+        fits = type(value) is wanted and kind.lanes == 1 and (kind.holds_floats or low <= value <= high)
         if not fits:
             self._fail(f"{value!r} is not a constant of {kind}")
 

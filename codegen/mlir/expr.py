@@ -33,6 +33,7 @@ from ...ir.expr import (
     Unary,
     Var,
 )
+from ...ir.narrow_casts import narrow_cast
 from ...ir.visit import children
 from ..contraction import Contraction, contraction
 from ..facts import Division, IndexFacts, add, as_ramp
@@ -152,6 +153,8 @@ class MlirExprEmitter:
                 return self.variables[node]
             case Const(number, kind):
                 return self.writer.constant(kind, number)
+            case Cast(to, value) if to.is_narrow or value.dtype.is_narrow:
+                return self.value(narrow_cast(to, value))
             case Cast(to, value):
                 return convert(self.writer, self.value(value), value.dtype, to)
             case Unary():

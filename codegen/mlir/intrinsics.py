@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ...base.dtype import BOOL, FLOAT32, FLOAT64, DType
 from ...base.errors import MlirError
+from ...ir.intrinsics import INTRINSICS
 from .casts import is_small_float, narrow_double, narrowed, widened
 from .integers import dot2, dot4, pair
 from .text import Value, Writer, type_of
@@ -25,6 +26,9 @@ _WORDS = {"dot4": dot4, "dot2": dot2, "pair": pair}
 
 def emit_intrinsic(w: Writer, name: str, args: Sequence[Value], kind: DType, result: DType) -> Value:
     """The intrinsic of values of dtype ``kind``. Raises ``MlirError`` for one that has no form here."""
+    if INTRINSICS[name].domain == "bits":
+        to = type_of(result)
+        return args[0] if args[0].type == to else w.convert("arith.bitcast", args[0], to)
     if name in _WORDS:
         words = result if name == "pair" else kind
         return w.call(name, args, type_of(result), lambda h, params: _WORDS[name](h, words, params))

@@ -61,7 +61,7 @@ def _element(kind: DType) -> str:
         case "handle":
             raise MlirError("MLIR has no form for a value of dtype handle")
         case _:
-            return f"i{kind.bits}"
+            return f"i{kind.storage_bits if kind.is_narrow else kind.bits}"
 
 
 class Helpers:
@@ -268,9 +268,11 @@ def _flat(lines: Lines) -> Iterator[str]:
 def _literal(kind: DType, number: bool | int | float) -> str:
     if kind.is_bool:
         return "true" if number else "false"
-    if not kind.is_float:
+    made = np.asarray(number).astype(kind.to_numpy()) if kind.holds_floats or kind.is_narrow else None
+    if kind.is_narrow:
+        return str(int(made.view(np.uint8)))
+    if made is None:
         return str(int(number))
-    made = np.asarray(number).astype(kind.to_numpy())
     if not np.isfinite(made):
         bits = int(made.view(f"u{kind.storage_bytes}"))
         return f"0x{bits:0{kind.bits // 4}X}"

@@ -104,12 +104,12 @@ def cast(to: DType, source: DType) -> Op:
         return lambda value: value
     if to.is_bool:
         return lambda value: value != 0
-    if to.is_float and (source.is_index or to.kind == "bfloat"):
+    if to.holds_floats and (source.is_index or to.kind == "bfloat" or to.is_narrow):
         convert = round_to_float(to)
         return (lambda value: convert(value)[()]) if scalar else convert
     if to.is_float:
         return numpy_type if scalar else lambda value: value.astype(numpy_type)
-    if source.is_float:
+    if source.holds_floats:
         if scalar:
             return lambda value: _truncate(to, np.asarray([value]))[0]
         return lambda value: _truncate(to, value)

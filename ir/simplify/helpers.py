@@ -225,6 +225,8 @@ def passes(middle: DType, to: DType, x: Expr, facts: Facts) -> bool:
     kind = x.dtype
     if middle.is_bool or kind.is_bool:
         return kind.is_bool
+    if kind.is_narrow or middle.is_narrow:
+        return middle.element is kind.element
     if kind.is_float:
         wider = middle.kind == "float" and middle.bits > kind.bits
         return middle.element is kind.element or wider
