@@ -166,7 +166,8 @@ class DType(metaclass=Interned):
     def to_numpy(self) -> np.dtype[Any]:
         """The numpy dtype of one lane (``bfloat16`` and the narrow types come from ml_dtypes; ``index`` is int64)."""
         if self.is_narrow:
-            return np.dtype(getattr(ml_dtypes, self.kind))
+            narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.kind))
+            return narrow
         match self.kind:
             case "bfloat":
                 return _BFLOAT16

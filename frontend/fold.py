@@ -35,7 +35,8 @@ def fold(call: Call) -> Constant | None:
         return None
     elements = max([math.prod(kind.static_shape), *(a.size for a in args)])
     evaluate = table.get(call.op.name)
-    if evaluate is None:
+    narrow = kind.dtype.is_narrow or any(dtype(a.dtype).is_narrow for a in args)
+    if evaluate is None or (narrow and call.op.name == "cast"):
         value = evaluate_call(call) if elements <= MAX_INTERPRETED else None
         return None if value is None else Constant(value)
     if elements > MAX_ELEMENTS or (call.op.name in _NOT_OF_NOTHING and any(a.size == 0 for a in args)):

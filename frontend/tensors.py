@@ -32,7 +32,7 @@ Symbols = dict[str, Expr]
 
 
 def element_type(code: int, where: str) -> DType:
-    """The dtype of an ONNX element type. Raises ``ModelError`` for one that is not supported (strings, 4 bits, …)."""
+    """The dtype of an ONNX element type. Raises ``ModelError`` for one that is not supported (strings, complex …)."""
     known = TensorProto.DataType.values()
     if code not in known or code == TensorProto.UNDEFINED:
         raise ModelError(f"{where} has element type {code}, which is none of ONNX's")
@@ -154,15 +154,23 @@ def tensor_value(proto: TensorProto, where: str, folder: Path | None) -> npt.NDA
 _FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
+def _stored_bytes(kind: DType, count: int) -> int:
+    """The bytes of so many elements in a model: those of less than a byte are packed, the first in the lowest bits."""
+    return -(-count * kind.bits // 8) if kind.is_narrow else count * kind.storage_bytes
+
+
 def _check_stored(proto: TensorProto, kind: DType, count: int, where: str) -> None:
     if proto.HasField("raw_data"):
-        stored, wanted = len(proto.raw_data), count * kind.storage_bytes
+        stored, wanted = len(proto.raw_data), _stored_bytes(kind, count)
         if stored != wanted:
             raise ModelError(f"{where} should have {wanted} bytes for its shape {list(proto.dims)}, but has {stored}")
     else:
         stored = sum(len(getattr(proto, name)) for name in _FIELDS)
-        if stored != count:
-            raise ModelError(f"{where} should have {count} elements for its shape {list(proto.dims)}, but has {stored}")
+        wanted = _stored_bytes(kind, count) if kind.is_narrow else count
+        if stored != wanted:
+            raise ModelError(
+                f"{where} should have {wanted} elements for its shape {list(proto.dims)}, but has {stored}"
+            )
 
 
 def _external_value(
@@ -171,7 +179,7 @@ def _external_value(
     """Map the file, read-only: large weights are not copied."""
     entries = {entry.key: entry.value for entry in proto.external_data}
     path = _external_path(entries.get("location", ""), where, folder)
-    size = math.prod(shape) * kind.storage_bytes
+    size = _stored_bytes(kind, math.prod(shape))
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
     except ValueError:
@@ -182,7 +190,15 @@ def _external_value(
         raise ModelError(f"{where}: its external data file {path.name} is too short: it ends before {offset + length}")
     if size == 0:
         return np.empty(shape, kind.to_numpy())
+    if kind.bits < 8 and kind.is_narrow:
+        return _unpacked(np.memmap(path, np.uint8, "r", offset, size), kind, math.prod(shape)).reshape(shape)
     return np.asarray(np.memmap(path, dtype=kind.to_numpy(), mode="r", offset=offset, shape=shape))
+
+
+def _unpacked(packed: npt.NDArray[np.uint8], kind: DType, count: int) -> npt.NDArray[Any]:
+    """The first elements of a packed array, a byte each."""
+    parts = [packed >> shift & ((1 << kind.bits) - 1) for shift in range(0, 8, kind.bits)]
+    return np.stack(parts, axis=-1).reshape(-1)[:count].view(kind.to_numpy())
 
 
 def _external_path(location: str, where: str, folder: Path | None) -> Path:

@@ -26,10 +26,10 @@ Semantics
     either side is NaN; of two zeros of different sign either may come. Precision modes say which fusions are allowed.
   - Float to integer casts truncate and saturate, NaN becomes 0; integer to integer casts wrap; anything to bool is
     ``!= 0``.
-  - The narrow types of ``base/dtype.py`` are moved and cast, no operator takes them. Casts to a narrow float round once,
-    to nearest even. Beyond the largest number e5m2 has infinity, e4m3fn, the fnuz types and e8m0 have NaN, and e2m1
-    saturates and makes NaN a zero. e8m0 has powers of two alone: halfway goes up, what is too small becomes the smallest, and 0
-    and what is below it NaN.
+  - The narrow types of ``base/dtype.py`` are moved and cast, no operator takes them. Casts to a narrow float round
+    once, to nearest even. Beyond the largest number e5m2 has infinity, e4m3fn, the fnuz types and e8m0 have NaN, and
+    e2m1 saturates and makes NaN a zero. e8m0 has powers of two alone: halfway goes up, what is too small becomes the
+    smallest, and 0 and what is below it NaN.
   - ``Logical`` may evaluate both sides; all expressions are pure, so only faults (bounds) tell the difference.
 
 Nodes are immutable and interned (see ``intern.py``): equal structure is one object, so compare with ``is``; ``Var`` is
@@ -185,7 +185,7 @@ class Unary(ExprNode):
         if (
             (self.op == "not" and not kind.is_bool)
             or (self.op == "~" and not kind.is_data_int)
-            or (self.op == "-" and kind.is_bool)
+            or (self.op == "-" and (kind.is_bool or kind.is_narrow))
         ):
             raise ExpressionError(f"`{self.op}` does not apply to a {kind}: {self.a}")
         self._set_dtype(kind)
@@ -229,6 +229,8 @@ class Compare(ExprNode):
 
     def __post_init__(self) -> None:
         kind = _same_dtype(self.op, self.a, self.b)
+        if kind.is_narrow:
+            raise ExpressionError(f"`{self.op}` does not apply to {kind}: {self.a} {self.op} {self.b}; cast them")
         self._set_dtype(BOOL.with_lanes(kind.lanes))
 
 

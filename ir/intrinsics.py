@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, NARROW_KINDS, DType, dtype
+from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, NARROW_KINDS, UINT32, DType, dtype
 from ..base.errors import ExpressionError
 from .expr import Call, Expr, ExprLike
 from .makers import as_expr, broadcast_to
@@ -27,8 +27,8 @@ Domain = Literal["float", "number", "int", "int32", "bfloat16", "bits"]
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """``domain`` says which dtypes the arguments may have (all the same): ``bits`` those as wide in memory as the result.
-    The result is of theirs, or ``result``."""
+    """``domain`` says which dtypes the arguments may have (all the same): ``bits`` those as wide in memory as the
+    result. The result is of theirs, or ``result``."""
 
     name: str
     arity: int
@@ -121,14 +121,15 @@ _TABLE = (
 )
 
 
-
 def _reinterpreted(to: DType) -> Intrinsic:
     kind = to.to_numpy()
     return Intrinsic(f"as_{to}", 1, "bits", lambda x: x.view(kind), to, doc=f"the bits of a number, taken for {to}")
 
 
-_SIZED = "bfloat16 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
-_REINTERPRETATIONS = tuple(_reinterpreted(dtype(name)) for name in (*_SIZED, *NARROW_KINDS))
+_FLOATS = (BFLOAT16, *(DType("float", bits) for bits in (16, 32, 64)))
+_INTEGERS = [DType(kind, bits) for kind in (INT32.kind, UINT32.kind) for bits in (8, 16, 32, 64)]
+_NARROW = map(dtype, NARROW_KINDS)
+_REINTERPRETATIONS = tuple(map(_reinterpreted, (*_FLOATS, *_INTEGERS, *_NARROW)))
 INTRINSICS: dict[str, Intrinsic] = {i.name: i for i in (*_TABLE, *_REINTERPRETATIONS)}
 
 

@@ -1,10 +1,10 @@
 """Casts to and from the narrow types, as arithmetic on integers and float32, which every machine has in vectors.
 
-Code generation takes them so; the interpreter converts by ml_dtypes, and is what the tests compare them with. A float of
-8 bits is a sign, an exponent e with a bias and a mantissa m of M bits: 2**(e - bias) * (1 + m / 2**M), or, where e is 0,
-2**(1 - bias) * m / 2**M. Formats: "FP8 Formats for Deep Learning" (Micikevicius et al., 2022) for e4m3fn and e5m2, "8-bit
-Numerical Formats for Deep Neural Networks" (Noune et al., 2022) for fnuz, and the OCP Microscaling Formats 1.0 for e2m1
-and e8m0.
+Code generation takes them so; the interpreter converts by ml_dtypes, and is what the tests compare them with. A float
+of 8 bits is a sign, an exponent e with a bias and a mantissa m of M bits: 2**(e - bias) * (1 + m / 2**M), or, where e
+is 0, 2**(1 - bias) * m / 2**M. Formats: "FP8 Formats for Deep Learning" (Micikevicius et al., 2022) for e4m3fn and
+e5m2, "8-bit Numerical Formats for Deep Neural Networks" (Noune et al., 2022) for fnuz, and the OCP Microscaling
+Formats 1.0 for e2m1 and e8m0.
 """
 
 from __future__ import annotations
@@ -134,9 +134,10 @@ def _code(form: _Format, bits: Expr) -> Expr:
 
 
 def _e8m0_code(bits: Expr) -> Expr:
-    """The code of the nearest power of two, the larger of two as near; from 2**-126 on the exponent is the code."""
+    """The code of the nearest power of two, the larger of two as near; from 2**-126 on the exponent is the code. What
+    is between that and the smallest, 2**-127, goes up, in ml_dtypes and ONNX alike."""
     normal = (bits + 0x400000) >> 23
-    code = _choose(compare("<", bits, 0x00800000), cast(INT32, compare(">=", bits, 0x00600000)), normal)
+    code = _choose(compare("<", bits, 0x00800000), cast(INT32, compare(">", bits, _E8M0_SMALLEST)), normal)
     none = compare("<=", bits, 0) | compare(">=", bits, _INFINITY - 0x400000)
     return _choose(none, _E8M0_NAN, code)
 
@@ -150,7 +151,9 @@ def _widened(value: Expr) -> Expr:
     code = _as("uint8", value)
     if kind.holds_floats:
         wide = cast(INT32, code)
-        return _as("float32", _e8m0_bits(wide) if kind.element == "float8_e8m0fnu" else _bits(_FORMATS[kind.kind], wide))
+        return _as(
+            "float32", _e8m0_bits(wide) if kind.element == "float8_e8m0fnu" else _bits(_FORMATS[kind.kind], wide)
+        )
     if not kind.is_signed:
         return code & ((1 << kind.bits) - 1)
     spare = 8 - kind.bits

@@ -1,7 +1,8 @@
 """Rounding of exact values to the float dtypes: once, to nearest even.
 
-numpy and ml_dtypes convert to bfloat16 and to the narrow types by way of float32, which rounds twice. Rounding to odd on the way (Boldo and
-Melquiond, "When double rounding is odd", 2005) makes the second rounding see whether the first was exact.
+numpy and ml_dtypes convert to bfloat16 and to the narrow types by way of float32, which rounds twice. Rounding to odd
+on the way (Boldo and Melquiond, "When double rounding is odd", 2005) makes the second rounding see whether the first
+was exact.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _STICKY = 0xFFF  # the low bits of a 64-bit integer that no narrow float can see
 
 
 def round_to_float(kind: DType) -> Callable[[Any], npt.NDArray[Any]]:
-    """A function that converts a number, or an array of numbers or Python ints, to an array of float dtype ``kind``. What
-    is beyond the largest number of a narrow type becomes what ml_dtypes makes it: infinity or NaN, where it has one."""
+    """A function that converts a number, or an array of numbers or Python ints, to an array of float dtype ``kind``.
+    What is beyond the largest number of a narrow type becomes what ml_dtypes makes it: infinity or NaN, where it has
+    one."""
     numpy_type = kind.to_numpy()
     if kind.kind == "bfloat" or kind.is_narrow:
         return lambda values: _odd_float32(_numbers(values)).astype(numpy_type)

@@ -31,6 +31,19 @@ def cast(value: ExprLike, dtype: str | DType) -> Expr:
     return cast_expr(dtype, value)
 
 
+def as_bits(value: ExprLike, kind: str | DType) -> Expr:
+    """The bits of the value, taken for another dtype, which takes as many in memory. A bool is a byte, 0 or 1, and a
+    byte is True where it is not 0. Raises ``ExpressionError`` for dtypes that differ in width, and for ``index``."""
+    made, to = as_expr(value), dtype(kind)
+    if made.dtype.is_bool:
+        made = cast_expr("uint8", made)
+    if to.is_bool:
+        return cast_expr(to, call("as_uint8", made))
+    if to.bits < 8:
+        made = call("as_uint8", made) & ((1 << to.bits) - 1)
+    return call(f"as_{to.element}", made)
+
+
 def min_value(kind: str | DType) -> Expr:
     """The smallest value of a dtype; minus infinity for floats. Raises ``ExpressionError`` for ``index``, which has
     none."""

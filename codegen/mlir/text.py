@@ -268,11 +268,11 @@ def _flat(lines: Lines) -> Iterator[str]:
 def _literal(kind: DType, number: bool | int | float) -> str:
     if kind.is_bool:
         return "true" if number else "false"
-    made = np.asarray(number).astype(kind.to_numpy()) if kind.holds_floats or kind.is_narrow else None
+    if not kind.is_float and not kind.is_narrow:
+        return str(int(number))
+    made = np.asarray(number).astype(kind.to_numpy())
     if kind.is_narrow:
         return str(int(made.view(np.uint8)))
-    if made is None:
-        return str(int(number))
     if not np.isfinite(made):
         bits = int(made.view(f"u{kind.storage_bytes}"))
         return f"0x{bits:0{kind.bits // 4}X}"

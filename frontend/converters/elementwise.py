@@ -12,6 +12,7 @@ from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import binary, select, unary
 from ...ops.families.creation import full
+from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
@@ -34,7 +35,6 @@ _UNARY: dict[str, tuple[Callable[[Node], Node], tuple[int, ...]]] = {
     "Floor": (unary.floor, (1, 6, 13)),
     "HardSwish": (unary.hard_swish, (14, 22)),
     "Identity": (lambda x: x, (1, 13, 14, 16, 19, 21, 23, 24, 25)),
-    "IsNaN": (unary.isnan, (9, 13, 20)),
     "Log": (unary.log, (1, 6, 13)),
     "Mish": (unary.mish, (18, 22)),
     "Neg": (unary.negative, (1, 6, 13)),
@@ -207,9 +207,14 @@ def _shrink(node: OnnxNode) -> Node:
     return unary.shrink(node[0], node.real("lambd", 0.5), node.real("bias", 0.0))
 
 
+@converter("IsNaN", 9, 13, 20)
+def _isnan(node: OnnxNode) -> Node:
+    return unary.isnan(widened(node[0]))
+
+
 @converter("IsInf", 10, 20)
 def _isinf(node: OnnxNode) -> Node:
-    return unary.isinf(node[0], node.flag("detect_negative", True), node.flag("detect_positive", True))
+    return unary.isinf(widened(node[0]), node.flag("detect_negative", True), node.flag("detect_positive", True))
 
 
 @converter("Clip", 1, 6)
@@ -231,9 +236,23 @@ def _clip(node: OnnxNode) -> Node:
     return select.clip_by(node[0], low, high)
 
 
-def as_dtype(x: Node, kind: DType) -> Node:
-    """x converted to a dtype; itself if it has that."""
-    return x if tensor_of(x).dtype is kind else unary.cast(x, kind)
+def as_dtype(x: Node, kind: DType, saturate: bool = True, round_mode: str = "up") -> Node:
+    """x converted to a dtype; itself if it has that. The rest is for floats of 8 bits.
+
+    What is beyond 4 or 2 bits is not defined by ONNX for floats; it wraps, as in numpy and onnx's tests.
+    """
+    own = tensor_of(x).dtype
+    if own is kind:
+        return x
+    if not (kind.is_narrow and kind.holds_floats):
+        return unary.cast(unary.cast(x, "int32") if kind.is_narrow and own.holds_floats else x, kind)
+    return unary.cast(x, kind, saturate, round_mode if kind == E8M0 else "nearest")
+
+
+def widened(x: Node) -> Node:
+    """x, or where it is a narrow float, its numbers in float32."""
+    kind = tensor_of(x).dtype
+    return unary.cast(x, "float32") if kind.is_narrow and kind.holds_floats else x
 
 
 @converter("Cast", 1)
@@ -246,12 +265,21 @@ def _cast_1(node: OnnxNode) -> Node:
 
 @converter("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
 def _cast(node: OnnxNode) -> Node:
-    return as_dtype(node[0], element_type(node.integer("to"), str(node)))
+    return _converted(node, element_type(node.integer("to"), str(node)))
 
 
 @converter("CastLike", 15, 19, 21, 23, 24, 25)
 def _cast_like(node: OnnxNode) -> Node:
-    return as_dtype(node[0], node.type(1).dtype)
+    return _converted(node, node.type(1).dtype)
+
+
+def _converted(node: OnnxNode, kind: DType) -> Node:
+    return as_dtype(node[0], kind, node.flag("saturate", True), node.string("round_mode", "up"))
+
+
+@converter("BitCast", 26)
+def _bitcast(node: OnnxNode) -> Node:
+    return unary.bitcast(node[0], element_type(node.integer("to"), str(node)))
 
 
 @converter("Dropout", 1, 6, 7, 10)

@@ -9,16 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.dtype import DType, dtype
+from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
+from ...ir.constants import const_int
 from ...ops.definition.arguments import per_axis
 from ...ops.families import reduce
 from ...ops.families.binary import add, divide, multiply, subtract
 from ...ops.families.conv.conv import conv
 from ...ops.families.matmul.matmul import matmul
+from ...ops.families.narrow import E8M0
 from ...ops.families.pad import pad
-from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.repeat import broadcast_to_extents, repeat
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
+from ...ops.families.slicing import strided_slice
 from ...ops.families.unary import cast
 from ...ops.families.unary import round as nearest
 from ...ops.families.window import known_window, resolve_padding
@@ -42,9 +46,17 @@ def _quantize(node: OnnxNode) -> Node:
     if zero is None and node.integer("output_dtype", 0):
         kind = element_type(node.integer("output_dtype"), f"{node}: output_dtype")
     _check(node, kind)
+    precision = "float32"
     if node.integer("precision", 0):
-        raise node.unsupported("a precision of its own")
-    return quantized(node[0], _along_axis(node, node[1]), None if zero is None else _along_axis(node, zero), kind)
+        precision = str(element_type(node.integer("precision"), f"{node}: precision"))
+    scale, zero = _along_axis(node, node[1]), None if zero is None else _along_axis(node, zero)
+    if kind.is_narrow and kind.holds_floats:
+        scaled = divide(cast(node[0], precision), cast(scale, precision))
+        if not _is_zero(zero):
+            assert zero is not None
+            scaled = add(scaled, cast(zero, precision))
+        return cast(scaled, kind, saturate=node.flag("saturate", True))
+    return quantized(node[0], scale, zero, kind, precision)
 
 
 @converter("DequantizeLinear", *VERSIONS)
@@ -55,29 +67,41 @@ def _dequantize(node: OnnxNode) -> Node:
     to = tensor_of(scale).dtype
     if node.integer("output_dtype", 0):
         to = element_type(node.integer("output_dtype"), f"{node}: output_dtype")
-    whole = cast(x, "int32")
+    exact = "float32" if tensor_of(x).dtype.holds_floats else "int32"
+    whole = cast(x, exact)
     if not _is_zero(zero):
         assert zero is not None
-        whole = subtract(whole, cast(_along_axis(node, zero), "int32"))
+        whole = subtract(whole, cast(_along_axis(node, zero), exact))
     return cast(multiply(cast(whole, "float32"), cast(_along_axis(node, scale), "float32")), to)
 
 
 def _check(node: OnnxNode, kind: DType) -> None:
-    if node.integer("block_size", 0):
-        raise node.unsupported("a scale for each block")
-    if not kind.is_data_int:
+    if not (kind.is_data_int or kind.is_narrow) or kind == E8M0:
         raise node.unsupported(f"quantization to {kind}")
 
 
 def _along_axis(node: OnnxNode, parameter: Node) -> Node:
-    """A scale or zero point, of the whole or of each place on the axis."""
-    rank = node.rank
-    return aligned_at(parameter, rank, node.integer("axis", 1) % max(rank, 1))
+    """A scale or zero point as it broadcasts with x: of the whole, of each place on the axis, or of each block of
+    places."""
+    rank, block = node.rank, node.integer("block_size", 0)
+    axis = node.integer("axis", 1) % max(rank, 1)
+    if not block:
+        return aligned_at(parameter, rank, axis)
+    if block < 0 or tensor_of(parameter).ndim != rank:
+        raise ModelError(
+            f"{node}: blocks of {block} elements need a scale and a zero point of rank {rank}, found "
+            f"{tensor_of(parameter)}"
+        )
+    extent, blocks = (const_int(t.shape[axis]) for t in (node.type(), tensor_of(parameter)))
+    if extent is not None and blocks is not None and blocks != -(-extent // block):
+        raise ModelError(f"{node}: {extent} elements are not {blocks} blocks of {block}")
+    spread = repeat(parameter, block, axis)
+    return spread if extent is None or extent % block == 0 else strided_slice(spread, [0], [extent], [axis])
 
 
-def quantized(x: Node, scale: Node, zero: Node | None, kind: DType) -> Node:
+def quantized(x: Node, scale: Node, zero: Node | None, kind: DType, precision: str = "float32") -> Node:
     """round(x / scale) + zero, saturated, which the cast does."""
-    scaled = nearest(divide(cast(x, "float32"), cast(scale, "float32")))
+    scaled = cast(nearest(divide(cast(x, precision), cast(scale, precision))), "float32")
     return cast(scaled if zero is None else add(scaled, cast(zero, "float32")), kind)
 
 

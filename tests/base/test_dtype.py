@@ -9,11 +9,24 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from loopwright.base.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, HANDLE, INDEX, INT8, UINT64, DType, dtype
+from loopwright.base.dtype import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    HANDLE,
+    INDEX,
+    INT8,
+    NARROW_KINDS,
+    UINT64,
+    DType,
+    dtype,
+)
 from loopwright.base.errors import ExpressionError
 
 NAMES = ["bool", "index", "handle", "bfloat16", "float16", "float32", "float64"]
 NAMES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+NAMES += NARROW_KINDS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,7 +39,9 @@ def test_text_and_dtype_convert_into_each_other(name, lanes):
     assert dtype(kind) is kind
 
 
-@pytest.mark.parametrize("spec", [np.float32, np.dtype("float32"), "float32", float, np.int8, bool, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "spec", [np.float32, np.dtype("float32"), "float32", float, np.int8, bool, ml_dtypes.bfloat16, ml_dtypes.int4]
+)
 def test_numpy_dtypes_are_understood(spec):
     assert dtype(spec).to_numpy() == np.dtype(spec)
 

@@ -338,6 +338,7 @@ WITH_ATTRIBUTES = {
     "shrink": ({"lambd": 1.0, "bias": 0.5}, lambda x: np.where(x < -1, x + 0.5, np.where(x > 1, x - 0.5, 0))),
     "clip": ({"min": -1.0, "max": 2.0}, lambda x: np.clip(x, -1, 2)),
     "cast": ({"to": "int32"}, np.trunc),
+    "bitcast": ({"to": "int32"}, lambda x: x.astype(np.float32).view(np.int32)),
     "broadcast_to": ({"shape": (2, 1, 4, 3)}, lambda x: np.broadcast_to(x, (2, 5, 4, 3))),
     "expand_dims": ({"axes": (0, 2)}, lambda x: np.expand_dims(x, (0, 2))),
     "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
