@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from ..base.brief import one_line
-from ..base.dtype import DType, dtype
+from ..base.dtype import NARROW_KINDS, DType, dtype
 from ..base.errors import ExpressionError
 from .buffer import Buffer
 from .expr import Expr
@@ -26,6 +26,7 @@ regions: of one to ``read`` nothing is changed; one to ``write`` is written whol
 one to ``update`` may be read and written. What is written overlaps with no other region of the call."""
 
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
+_C_TYPES |= dict.fromkeys(NARROW_KINDS, "uint8_t")
 _BY_VALUE = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 """Narrower scalars are passed by value in ways that differ from machine to machine."""
 

@@ -54,7 +54,7 @@ def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def c_type(kind: DType) -> str:
-    """The type of an element: floats of 16 bits are their bits, a bool is a byte."""
+    """The type of an element: floats of 16 bits and the narrow types are their bits, a bool is a byte."""
     if kind.is_float and kind.bits != 16:
         return "float" if kind.bits == 32 else "double"
     signed = kind.is_data_int and kind.is_signed

@@ -141,7 +141,7 @@ def test_numpy_ranges_agree(name):
 def test_each_dtype_is_of_one_kind():
     for name in NAMES:
         kind = dtype(name)
-        assert sum((kind.is_bool, kind.is_index, kind.is_data_int, kind.is_float, kind is HANDLE)) == 1
+        assert sum((kind.is_bool, kind.is_index, kind.is_data_int, kind.is_float, kind.is_narrow, kind is HANDLE)) == 1
     assert BFLOAT16.is_float
     assert not UINT64.is_signed
     assert INDEX.is_signed
