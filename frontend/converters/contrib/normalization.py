@@ -8,7 +8,6 @@ import numpy as np
 
 from ....base.dtype import FLOAT32, FLOAT64, DType
 from ....graph.node import Constant, Node, tensor_of
-from ....ir.constants import const_int
 from ....ops.families import norm
 from ....ops.families.binary import add, multiply, subtract
 from ....ops.families.creation import full
@@ -122,11 +121,3 @@ def _by_groups(node: OnnxNode, x: Node) -> Node:
     if node.integer("activation") not in activations:
         raise node.unsupported(f"activation {node.integer('activation')}")
     return activations[node.integer("activation")](y)
-
-
-def known_extent(node: OnnxNode, x: Node, axis: int, meaning: str) -> int:
-    """An extent that has to be a number. Raises ``ModelError`` where it is open."""
-    extent = const_int(tensor_of(x).shape[axis])
-    if extent is None:
-        raise node.unsupported(f"{meaning} that is not known when the model is compiled")
-    return extent
