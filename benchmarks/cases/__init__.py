@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import fnmatch
 
-from . import attention, convolution, detection, halves, images, integers, matmul, movement, recurrent, rows, trees
+from . import (
+    attention,
+    convolution,
+    detection,
+    halves,
+    images,
+    integers,
+    matmul,
+    movement,
+    recurrent,
+    rows,
+    signals,
+    trees,
+)
 from .case import Bar, Case, Work, work_of
 
 __all__ = ["Bar", "Case", "Work", "all_cases", "chosen_cases", "work_of"]
 
-_MODULES = (matmul, convolution, images, rows, movement, attention, recurrent, trees, detection, integers, halves)
+_MODULES = (
+    *(matmul, convolution, images, rows, movement, attention),
+    *(recurrent, signals, trees, detection, integers, halves),
+)
 
 
 def all_cases() -> list[Case]:

@@ -18,6 +18,7 @@ from ...graph.node import Bodies, Call, Constant, Function, Node, Tuple, TupleGe
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import bodies_of, inputs, post_order, rewrite, with_inputs
 from ...ops.definition.registry import OpPattern, op_of
+from ...ops.families.extern import EXTERN
 from ...ops.families.loop import LOOP
 from .hoist_rows import hoist_rows
 from .loop_parts import LoopParts
@@ -98,9 +99,12 @@ def _without_invariants(parts: LoopParts) -> LoopParts:
 
 
 def _fixed(parts: LoopParts) -> set[Node]:
-    """The nodes of a body that captured values have a part in, and nothing that changes."""
+    """The nodes of a body that captured values have a part in, and nothing that changes; a packed function may give
+    something else in each iteration."""
     fixed: set[Node] = {param for _, param in parts.captured}
     for node in post_order(Tuple(parts.results)):
+        if isinstance(node, Call) and node.op is EXTERN:
+            continue
         used = inputs(node)
         if any(n in fixed for n in used) and all(n in fixed or isinstance(n, Constant) for n in used):
             fixed.add(node)

@@ -15,6 +15,7 @@ from . import (
     linear_models,
     normalization,
     quantization,
+    random,
     recurrent,
     reduction,
     resize,
@@ -22,6 +23,7 @@ from . import (
     signal,
     softmax,
     svm,
+    training,
     tree_ensemble,
     zip_map,
 )
@@ -41,6 +43,7 @@ __all__ = [
     "linear_models",
     "normalization",
     "quantization",
+    "random",
     "recurrent",
     "reduction",
     "resize",
@@ -48,6 +51,7 @@ __all__ = [
     "signal",
     "softmax",
     "svm",
+    "training",
     "tree_ensemble",
     "zip_map",
 ]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from onnx import TensorProto
 
 from ...base.dtype import DType
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import binary, select, unary
-from ...ops.families.creation import full
 from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
 from ..onnx_node import OnnxNode
@@ -280,23 +278,3 @@ def _converted(node: OnnxNode, kind: DType) -> Node:
 @converter("BitCast", 26)
 def _bitcast(node: OnnxNode) -> Node:
     return unary.bitcast(node[0], element_type(node.integer("to"), str(node)))
-
-
-@converter("Dropout", 1, 6, 7, 10)
-def _dropout_1(node: OnnxNode) -> Sequence[Node]:
-    """Dropout at inference, where nothing is dropped."""
-    return _undropped(node, "bool" if node.version >= 10 else str(node.type().dtype))
-
-
-@converter("Dropout", 12, 13, 22)
-def _dropout(node: OnnxNode) -> Sequence[Node]:
-    training = node.constant(2, "training_mode")
-    if training is not None and np.any(training) and node.constant(1, "ratio") != 0:
-        raise node.unsupported("training_mode")
-    return _undropped(node, "bool")
-
-
-def _undropped(node: OnnxNode, mask: str) -> Sequence[Node]:
-    if not node.wants(1):
-        return (node[0],)
-    return node[0], full(node.static_shape(0), True if mask == "bool" else 1, mask)

@@ -1,4 +1,4 @@
-"""ONNX's normalisations, as at inference."""
+"""ONNX's normalisations, and batch normalisation in training."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
+from ...base.dtype import FLOAT32
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import norm
 from ...ops.families.binary import add, divide, multiply, subtract
@@ -26,29 +27,60 @@ def _scalar(value: float, like: Node) -> Constant:
 
 
 @converter("BatchNormalization", 1, 6, 7)
-def _batch_norm_1(node: OnnxNode) -> Node:
+def _batch_norm_1(node: OnnxNode) -> Node | Sequence[Node]:
     """``spatial`` 0 has statistics for each element of a sample. One output means inference, whatever is_test says."""
-    _check_inference(node)
     if node.flag("spatial", True):
-        return _batch_norm(node)
+        return _batch_norm_9(node)
+    if _wants_statistics(node):
+        raise node.unsupported("training with statistics for each element of a sample")
     scale, bias, mean_, variance = (expand_dims(node[k], 0) for k in range(1, 5))
     deviation = sqrt(add(variance, _scalar(node.real("epsilon", 1e-5), variance)))
     return add(multiply(divide(subtract(node[0], mean_), deviation), scale), bias)
 
 
-@converter("BatchNormalization", 9, 14, 15)
-def _batch_norm_9(node: OnnxNode) -> Node:
-    _check_inference(node)
-    return _batch_norm(node)
+@converter("BatchNormalization", 9)
+def _batch_norm_9(node: OnnxNode) -> Node | Sequence[Node]:
+    """Further outputs mean training: what was made of the mean and the variance, and those of this batch."""
+    if not _wants_statistics(node):
+        return _batch_norm(node, node[3], node[4])
+    statistics = _statistics(node)
+    saved = [as_dtype(value, tensor_of(node[3]).dtype) for value in statistics]
+    return _batch_norm(node, *statistics), *_updated(node, statistics), *saved
 
 
-def _check_inference(node: OnnxNode) -> None:
-    if node.flag("training_mode") or any(node.wants(k) for k in range(1, 5)):
-        raise node.unsupported("training, which updates the mean and the variance,")
+@converter("BatchNormalization", 14, 15)
+def _batch_norm_14(node: OnnxNode) -> Node | Sequence[Node]:
+    if not node.flag("training_mode"):
+        return _batch_norm(node, node[3], node[4])
+    statistics = _statistics(node)
+    return _batch_norm(node, *statistics), *_updated(node, statistics)
 
 
-def _batch_norm(node: OnnxNode) -> Node:
-    scale, bias, average, variance = (as_dtype(node[k], node.type().dtype) for k in range(1, 5))
+def _wants_statistics(node: OnnxNode) -> bool:
+    return any(node.wants(k) for k in range(1, 5))
+
+
+def _statistics(node: OnnxNode) -> tuple[Node, Node]:
+    """The mean of each channel, and its variance around that; of halves in float32."""
+    x = as_dtype(node[0], FLOAT32) if node.type().dtype.bits < FLOAT32.bits else node[0]
+    axes = [axis for axis in range(node.rank) if axis != 1]
+    centred = subtract(x, mean(x, axes, keepdims=True))
+    return mean(x, axes), mean(multiply(centred, centred), axes)
+
+
+def _updated(node: OnnxNode, statistics: Sequence[Node]) -> list[Node]:
+    """The mean and the variance that the next batch gets."""
+    momentum = node.real("momentum", 0.9)
+    updated: list[Node] = []
+    for before, now in zip((node[3], node[4]), statistics, strict=True):
+        kept, added = (_scalar(part, before) for part in (momentum, 1 - momentum))
+        updated.append(add(multiply(before, kept), multiply(as_dtype(now, tensor_of(before).dtype), added)))
+    return updated
+
+
+def _batch_norm(node: OnnxNode, average: Node, variance: Node) -> Node:
+    given = (node[1], node[2], average, variance)
+    scale, bias, average, variance = (as_dtype(x, node.type().dtype) for x in given)
     return norm.batch_norm(node[0], scale, bias, average, variance, node.real("epsilon", 1e-5))
 
 

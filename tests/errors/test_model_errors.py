@@ -204,11 +204,11 @@ def test_element_types_and_values_that_are_not_supported():
     refused(model([node("Identity", ["x"], ["y"])], [onnx.ValueInfoProto(name="x")]), "'x' is a value without type")
 
 
-def test_training_is_refused():
+def test_training_of_each_element_is_refused():
     channels = [value(f"p{k}", (2,)) for k in range(4)]
     names = ["x", *(f"p{k}" for k in range(4))]
-    made = model([node("BatchNormalization", names, ["y", "m", "v"], training_mode=1, name="bn")],
-                 [value("x", (1, 2, 3)), *channels], opset=15)  # fmt: skip
+    made = model([node("BatchNormalization", names, ["y", "m", "v"], spatial=0, name="bn")],
+                 [value("x", (1, 2)), *channels], opset=7)  # fmt: skip
     refused(made, r"node 'bn' \(BatchNormalization\): training.* is not supported")
 
 
