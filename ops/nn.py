@@ -43,6 +43,7 @@ from .families.conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_
 from .families.conv.winograd import winograd_conv2d
 from .families.creation import arange, full, one_hot
 from .families.cumsum import cumprod, cumsum
+from .families.det import det
 from .families.einsum import einsum
 from .families.extern import extern
 from .families.fourier.complex_product import complex_multiply
@@ -185,6 +186,7 @@ __all__ = [
     "cumsum",
     "dense",
     "depth_to_space",
+    "det",
     "dft",
     "divide",
     "einsum",

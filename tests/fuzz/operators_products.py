@@ -228,6 +228,16 @@ def draw_recurrence(name, oracle, gates, activations, more=lambda hidden: (), st
 
 _GATES, _UPDATE = ("Sigmoid", "Tanh", "Tanh"), ("Sigmoid", "Tanh")
 
+
+def draw_det(d):
+    """The error is a share of what the rows could span at most."""
+    n = d.int(0, 9)
+    shape = (*d.shape(0, 2, empty=True), n, n)
+    return Case(
+        nn.det, np.linalg.det, (Input(shape, d.kind(), outliers=None),), lambda x: x.sum(-1).prod(-1), tolerance=4.0
+    )
+
+
 DRAWS = {
     "nn.lstm_steps": draw_recurrence("nn.lstm_steps", recurrences.lstm, 4, _GATES, states=2),
     "nn.peephole_lstm_steps": draw_recurrence(
@@ -248,4 +258,5 @@ DRAWS = {
     "nn.attention": draw_attention(masked=False),
     "nn.masked_attention": draw_attention(masked=True),
     "einsum": draw_einsum,
+    "det": draw_det,
 }

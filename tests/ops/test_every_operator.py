@@ -513,6 +513,7 @@ CASES = {
             root_table(30, is_packed=False, inverse=True).astype("f4"),
         ),
     ],
+    "det": [(nn.det, np.linalg.det, floats(2, 3, 4, 4))],
     "nn.frames": [
         (
             lambda x: nn.frames(x, 4, 3),
