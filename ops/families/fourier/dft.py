@@ -1,6 +1,6 @@
 """``nn.dft``: the discrete Fourier transform along an axis, of any length; made of other operators.
 
-Short transforms are products by a matrix. Lengths whose prime factors are small are ``nn.fft``. Others are a
+Lengths whose prime factors are small are ``nn.fft``. Others are products by a matrix where they are short, else a
 convolution by a chirp, which is made of transforms of a longer smooth length (Bluestein, "A Linear Filtering Approach
 to the Computation of the Discrete Fourier Transform", 1970).
 """
@@ -30,7 +30,7 @@ from .fft import fft
 from .plan import cost_of, radices_of
 
 LONGEST_PRODUCT = 64
-"""Rows of at most so many numbers are multiplied by a matrix, whose products are fewer than what stages move."""
+"""Rows of at most so many numbers are multiplied by a matrix, which takes less time than a chirp."""
 
 
 def dft(x: Node, length: int | None = None, axis: int = -2, inverse: bool = False, onesided: bool = False) -> Node:
@@ -102,10 +102,10 @@ def _transformed(x: Node, bins: int, inverse: bool) -> Node:
     length, components = (const_int(extent) or 1 for extent in tensor_of(x).shape[-2:])
     if tensor_of(x).ndim == 2:
         return squeeze(_transformed(expand_dims(x, 0), bins, inverse), [0])
-    if length * components <= LONGEST_PRODUCT:
-        return _product(x, length, components, bins, inverse)
     if radices_of(length) is not None:
         return fft(x, bins, inverse)
+    if length * components <= LONGEST_PRODUCT:
+        return _product(x, length, components, bins, inverse)
     return _chirped(x, length, bins, inverse)
 
 
