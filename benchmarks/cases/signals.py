@@ -8,7 +8,8 @@ import numpy as np
 
 from .case import Bar, Case, dims
 
-BAR = Bar(1.0)
+BAR = Bar(1.0, apart=1e-3)
+"""The chirps of onnxruntime, for lengths that are no power of 2, are off by some 3e-4."""
 ROWS = ((1, 512), (100, 256), (100, 400), (100, 1000), (100, 1021), (1, 65536))
 """How many rows, and their length, which is a prime in one case."""
 FRAMES = ((16000, 256, 64), (16000, 400, 160), (160000, 400, 160), (88200, 2048, 512))

@@ -139,23 +139,23 @@ def test_an_input_or_an_attribute_that_the_operator_has_not_in_this_version():
 
 def test_all_operators_that_are_not_supported_are_listed_at_once():
     nodes = [
-        node("Det", ["x"], ["a"], name="first"),
+        node("TfIdfVectorizer", ["x"], ["a"], name="first"),
         node("Unknown", ["x"], ["b"], name="second"),
         node("Fancy", ["x"], ["c"], name="third", domain="com.example"),
-        node("Det", ["x"], ["d"], name="fourth"),
+        node("TfIdfVectorizer", ["x"], ["d"], name="fourth"),
         node("Relu", ["x"], ["y"], name="fine"),
     ]
     made = model(nodes)
     made.opset_import.append(helper.make_opsetid("com.example", 2))
     text = refused(made, "the model uses 3 operators that cannot be converted")
-    assert "Det (ONNX, version 11): nodes 'first', 'fourth'" in text
+    assert "TfIdfVectorizer (ONNX, version 9): nodes 'first', 'fourth'" in text
     assert "Unknown (ONNX, not in operator set 13): node 'second'" in text
     assert "Fancy (domain 'com.example', not in operator set 2): node 'third'" in text
     assert "Relu" not in text
 
 
 def test_operators_in_functions_and_branches_are_listed_as_well():
-    function = helper.make_function("own", "F", ["a"], ["b"], [node("Det", ["a"], ["b"])],
+    function = helper.make_function("own", "F", ["a"], ["b"], [node("TfIdfVectorizer", ["a"], ["b"])],
                                     [helper.make_opsetid("", 13)])  # fmt: skip
     branch = helper.make_graph(
         [node("SequenceErase", ["x"], ["u"], name="inside")], "b", [], [onnx.ValueInfoProto(name="u")]
@@ -167,7 +167,7 @@ def test_operators_in_functions_and_branches_are_listed_as_well():
     made = model(nodes, ["x", value("c", (), TensorProto.BOOL)], functions=[function])
     made.opset_import.append(helper.make_opsetid("own", 1))
     text = refused(made, "2 operators")
-    assert "Det (ONNX, version 11): node 'call'" in text
+    assert "TfIdfVectorizer (ONNX, version 9): node 'call'" in text
     assert "SequenceErase (ONNX, version 11): nodes 'inside', 'inside'" in text
 
 
