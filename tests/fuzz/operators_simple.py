@@ -5,6 +5,7 @@ import python_path  # noqa: F401  finds the next one
 import test_every_operator as every
 from draw import Case, Input
 
+from loopwright.base.dtype import NARROW_KINDS, dtype
 from loopwright.ops import nn
 from loopwright.ops.families.cumsum import cumprod, cumsum
 
@@ -109,7 +110,22 @@ def draw_clip(d):
     return Case(lambda x: nn.clip(x, float(low), float(high)), lambda x: np.clip(x, low, high), inputs)
 
 
+def draw_narrow_cast(d):
+    """To a narrow float or integer and back; what 2 bits hold, so that integers neither wrap nor saturate."""
+    to = d.one(*NARROW_KINDS)
+    kind = dtype(to).to_numpy()
+    x = Input(d.shape(empty=True), "float32", 0 if to.startswith("u") else -2, 1, None)
+    return Case(lambda x: nn.cast(nn.cast(x, to), "float32"), lambda x: x.astype(kind).astype(np.float64), (x,))
+
+
+def draw_bitcast(d):
+    x = Input(d.shape(empty=True), "float32", -100, 100, None)
+    return Case(lambda x: nn.bitcast(x, "int32"), lambda x: x.astype(np.float32).view(np.int32), (x,))
+
+
 def draw_cast(d):
+    if d.one(False, False, False, True):
+        return draw_narrow_cast(d)
     to = d.one("float16", "float32", "float64", "int32", "int64", "int8", "uint8", "bool", "bfloat16")
     source = d.one("float32", "float64", "int32", "int8", "uint8", "bool", "float16")
     floats = "float" in to
@@ -264,6 +280,7 @@ DRAWS = {
     "power": draw_power,
     "where": draw_where,
     "clip": draw_clip,
+    "bitcast": draw_bitcast,
     "cast": draw_cast,
     "prelu": lambda d: Case(
         nn.prelu, lambda x, s: np.where(x < 0, s * x, x), tuple(Input(s, "float32") for s in broadcast_shapes(d, 2))
