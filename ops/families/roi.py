@@ -148,8 +148,9 @@ class _Line:
         return self.builder.let("at", self.start + te.cast(number, kind) * self.bin_size + within).as_expr()
 
     def is_near(self, at: Expr) -> Expr:
-        """Whether a place is within the image, or at most an element beside it; NaN is not."""
-        return (at >= -1.0) & (at <= te.cast(self.extent, at.dtype))
+        """Whether a place is within the image, or at most an element beside it; NaN is not, and none is of an empty
+        image."""
+        return (at >= -1.0) & (at <= te.cast(self.extent, at.dtype)) & (self.extent > 0)
 
     def neighbours(self, at: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
         """The elements around a place that is near, and their weights."""

@@ -69,6 +69,17 @@ def test_extents_may_be_open_or_0():
         np.testing.assert_allclose(found, np.broadcast_to(wanted, (count, shape[1], 3, 3)), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 0, 4), (1, 2, 4, 0), (0, 2, 4, 4)])
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_nothing_is_read_of_an_empty_image(ops, shape, mode):
+    """The interpreter would find it."""
+    x, boxes = np.zeros(shape, np.float32), np.array([[0, 0, 1, 1], [-1, -1, 2, 2]], np.float32)
+    batch = np.zeros(2, np.int64)
+    assert not ops.apply(lambda *a: nn.roi_align(*a, 2, mode=mode), x, boxes, batch, native=False).any()
+    numbered = np.concatenate([batch[:, None].astype(np.float32), boxes], 1)
+    assert not ops.apply(lambda *a: nn.max_roi_pool(*a, 2), x, numbered, native=False).any()
+
+
 def test_misuse_is_refused(ops):
     x, boxes, batch = ops.var((2, 3, 8, 8)), ops.var((5, 4)), ops.var((5,), "int64")
     with pytest.raises(TypeInferenceError, match="x must be"):
