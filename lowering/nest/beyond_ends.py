@@ -36,10 +36,22 @@ def ends_read(known: Inference, stage: Stage) -> tuple[Expr, ...]:
     ends = list(stage.tensors[0].shape)
     for found in known.beyond[stage.name]:
         if found.bounds is not None:
-            end = simplify(found.bounds[1] + ONE)
+            end = simplify(_with_positive_divisors(found.bounds[1] + ONE, known.facts))
             further = prove(end >= ends[found.dim], known.facts)
             ends[found.dim] = end if further else simplify(maximum(end, ends[found.dim]), known.facts)
     return tuple(ends)
+
+
+def _with_positive_divisors(e: Expr, facts: Facts) -> Expr:
+    """A number of elements where each divisor that may be 0 is at least 1: there are no elements where it is 0, but
+    memory is had also then."""
+
+    def positive(node: Node) -> Expr | None:
+        if not (isinstance(node, Binary) and node.op in ("//", "%")) or prove(node.b > ZERO, facts):
+            return None
+        return node.a // maximum(node.b, ONE) if node.op == "//" else node.a % maximum(node.b, ONE)
+
+    return rewrite(e, positive)
 
 
 def reads_beyond(state: ScheduleState, known: Inference, source: Stage) -> Iterator[ReadBeyond]:

@@ -56,7 +56,7 @@ def infer(state: ScheduleState) -> Inference:
     for stage in reversed(computed):
         add(stage)
     for stage in state.stages:
-        if stage.is_input:
+        if stage.name not in beyond:  # inputs, and states of scans
             beyond[stage.name] = tuple(reads_beyond(state, known, stage))
     for stage in computed:
         memory[stage.name] = _memory(state, known, stage)

@@ -369,3 +369,30 @@ def test_rows_read_as_one_without_a_test_go_beyond_the_input():
     s[flat].compute_at(s[B], s[B].split(s[B].loops[0], 8)[0])
     with pytest.raises(lw.ScheduleError, match="along dimension 0: up to index 3, of 3 elements of an input"):
         s[flat].round_up(s[flat].loops[0], factor=8)
+
+
+def test_the_state_of_a_scan_is_not_read_beyond_its_end():
+    x = te.placeholder((4, 4), name="x")
+    state = te.scan_state((4, 4), "float32", name="state")
+    cell = te.compute((4, 4), lambda t, i: state[t - 1, i] + x[t, i], name="cell")
+    update = te.compute((4, 4), lambda t, i: cell[t, i] * 2, name="update")
+    first = te.compute((1, 4), lambda t, i: x[0, i], name="first")
+    s = lw.create_schedule(te.scan(first, update, state, name="sums"))
+    s.cache_read("x", "global", ["cell"], pad=0)
+    (_, i) = s["cell"].loops
+    with pytest.raises(lw.ScheduleError, match=r"cell would read state.* beyond the ends .* not computed by loops"):
+        s["cell"].split(i, factor=8, tail="round_up")
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 16, 35])
+def test_memory_is_had_also_where_rows_that_are_read_as_one_are_empty(n):
+    rows = te.var("rows")
+    x = te.placeholder((1, rows), name="x")
+    flat = te.compute((rows,), lambda i: x[i // rows, i % rows] * 2, name="flat")
+    s = lw.create_schedule(flat)
+    s.cache_write("flat", "global")
+    s.cache_read("x", "global", ["flat.global"], pad=0)
+    s["flat.global"].split("i", factor=16, tail="round_up")
+    value = small(1, n)
+    for found in results(s, [x, flat], [value], (n,)):
+        np.testing.assert_array_equal(found, value[0] * 2)
