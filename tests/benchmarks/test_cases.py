@@ -28,9 +28,10 @@ def test_a_model_of_each_group_is_one_with_shapes_and_work(group):
     case = min((case for case in CASES if case.group == group), key=size)
     model = case.model()
     work = work_of(model)
-    assert all(d.dim_value > 0 for d in model.graph.output[0].type.tensor_type.shape.dim)
+    unknown = [d for d in model.graph.output[0].type.tensor_type.shape.dim if d.dim_value == 0]
+    assert len(unknown) == (group == "nms"), "how many boxes are left, only the run knows"
     assert work.read > 0
-    assert work.written > 0
+    assert work.written > 0 or unknown
     feeds = case.feeds(model)
     assert {i.name for i in model.graph.input} == set(feeds)
 

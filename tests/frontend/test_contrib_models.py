@@ -1,5 +1,6 @@
 """Models as onnxruntime's tools write them back, with the open dimensions that they came with, against onnxruntime."""
 
+import needed_tools
 import numpy as np
 import onnx
 import pytest
@@ -7,9 +8,9 @@ from contrib_cases import in_onnxruntime
 
 import loopwright as lw
 
-pytest.importorskip("torch")
+needed_tools.module("torch", package="bench")
 
-from ort_models import LEVELS, export, optimized, quantized
+from ort_models import LEVELS, export, optimized, quantized  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the exporter and the quantiser
 
