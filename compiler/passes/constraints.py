@@ -146,9 +146,11 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Values) -> list[l
 
 
 def _extents_worth(call: Call, number: Expr, values: Values) -> list[Expr]:
-    """The extents in a call's types that are this number where dimensions have these values."""
+    """The extents in a call's types that are this number where dimensions have these values. A number that stands there
+    by itself is meant only where no formula is: it may be that of another axis, as 64 beside ``min(n, 64)``."""
     extents = dict.fromkeys(extents_of([*(a.type for a in call.args), call.type]))
-    return [e for e in extents if _extent_at(e, values) is number]
+    worth = [e for e in extents if _extent_at(e, values) is number]
+    return [e for e in worth if const_int(e) is None] or worth
 
 
 @cache

@@ -73,6 +73,44 @@ def test_a_dimension_is_put_in_for_another_one_also_in_graphs_by_hand():
     same(lw.Engine(library)([a, b]), [a[:-1] + b])
 
 
+@pytest.mark.parametrize("width", [7, 8])
+def test_a_bound_on_a_dimension_may_be_the_extent_of_another_axis(width):
+    """Embeddings of 8 positions, of vectors of 8 elements."""
+    made = model(
+        [
+            node("Shape", "x", "length", start=1, end=2),
+            node("Slice", "table zero length zero", "own"),
+            node("Add", "x own", "z"),
+        ],
+        {"x": (FLOAT, ["batch", "length", width])},
+        ["z"],
+        {"table": floats(8, width), "zero": np.array([0])},
+    )
+    compiled = agrees(made, *({"x": floats(batch, length, width)} for batch, length in [(2, 3), (1, 8)]))
+    with pytest.raises(lw.RuntimeArgumentError, match="should"):
+        compiled({"x": floats(2, 9, width)})
+
+
+def test_a_known_extent_is_required_where_a_bound_is_that_number_by_chance():
+    """The first axis has to be 8, not any number up to it."""
+    made = model(
+        [
+            node("Shape", "x", "n", start=0, end=1),
+            node("Slice", "table zero n zero", "own"),
+            node("Transpose", "own", "turned", perm=[1, 0]),
+            node("Add", "x square", "sum"),
+            node("MatMul", "sum turned", "z"),
+        ],
+        {"x": (FLOAT, ["n", 8])},
+        ["z"],
+        {"table": floats(8, 8), "zero": np.array([0]), "square": floats(8, 8)},
+    )
+    compiled = agrees(made, {"x": floats(8, 8)})
+    for n in (3, 9):
+        with pytest.raises(lw.RuntimeArgumentError):
+            compiled({"x": floats(n, 8)})
+
+
 def test_dimensions_may_be_named_by_formulas():
     made = model(
         [node("Concat", "past x", "all", axis=0), node("Add", "all mask", "z")],
