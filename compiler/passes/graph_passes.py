@@ -15,6 +15,7 @@ from .constraints import settle_dimensions
 from .convolve_transposed import convolve_transposed
 from .flatten_tuples import flatten_tuples
 from .fold_constants import Evaluate, fold_constants
+from .frame_signals import frame_signals
 from .fuse_attention import fuse_attention
 from .hoist_invariants import hoist_invariants
 from .known_births import with_known_births
@@ -40,7 +41,7 @@ def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Ev
         while (known := timed(with_known_births, function)) is not function:
             function = timed(fold_constants, timed(settle_dimensions, known), evaluate)
     if not options.is_strict:
-        function = timed(convolve_transposed, timed(fuse_attention, function))
+        function = timed(frame_signals, timed(convolve_transposed, timed(fuse_attention, function)))
     if not options.is_direct:
         function = timed(average_first, function)
     function = timed(share_constants, timed(split_products, function))

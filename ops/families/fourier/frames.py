@@ -56,7 +56,7 @@ FRAMES = register_op(
     "the windows of signals that begin at every so many elements: [batch, frames, length, components]",
     [("x", "[batch, signal, components]; a signal has at least the elements of a frame")],
     _relation,
-    OpPattern.INJECTIVE,
+    OpPattern.OPAQUE,  # each element of a signal is in several frames, and is to be computed once
     FramesAttrs,
     support_level=4,
     extent_rule=_asked_of_extents,
