@@ -76,8 +76,7 @@ def test_other_pools_stay(body):
 def test_strict_precision_keeps_the_order():
     function = Function([X], avg_pool(pointwise(), 2, strides=2))
     kinds = {
-        p: [s.function.name for s in lw.compile(function, jobs=1, precision=p).model.steps]
-        for p in ("strict", "standard")
+        p: [f.name for f in lw.compile(function, jobs=1, precision=p).model.functions] for p in ("strict", "standard")
     }
     assert "avg_pool" in kinds["strict"][-1]
     assert "conv2d" in kinds["standard"][-1]
