@@ -9,12 +9,12 @@ from ..base.errors import ModelError
 from ..base.output_form import OutputForm
 from ..graph.node import Constant, Node, tensor_of
 from ..ops.families import reduce, unary
+from ..ops.families.cast import cast
 from ..ops.families.concatenate import concatenate
 from ..ops.families.gather import take
 from ..ops.families.reshape import expand_dims
 from ..ops.families.select import where
 from ..ops.families.softmax import softmax
-from ..ops.families.unary import cast
 from .onnx_node import OnnxNode
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")

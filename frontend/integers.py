@@ -23,9 +23,10 @@ from ..ops.families.binary import (
     not_equal,
     subtract,
 )
+from ..ops.families.cast import cast
 from ..ops.families.reshape import reshape
 from ..ops.families.select import where
-from ..ops.families.unary import cast, logical_not
+from ..ops.families.unary import logical_not
 
 
 def integers(values: int | Sequence[int]) -> Constant:

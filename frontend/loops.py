@@ -16,12 +16,12 @@ from ..ir.expr import Expr
 from ..ops.definition.extent_formulas import as_formulas
 from ..ops.definition.relations import normalize_axis
 from ..ops.families.binary import maximum
+from ..ops.families.cast import cast
 from ..ops.families.loop import LoopAttrs, loop_call, with_unused
 from ..ops.families.loops import scan
 from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import reshape
 from ..ops.families.transpose import transpose
-from ..ops.families.unary import cast
 from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, as_scalar, graph_attribute, is_true
 

@@ -28,9 +28,9 @@ from ..ir.makers import as_index, maximum, minimum
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 from ..ops.families.born_extents import born_extents
+from ..ops.families.cast import cast
 from ..ops.families.open_extents import extents
 from ..ops.families.reshape import reshape
-from ..ops.families.unary import cast
 from .fold import MAX_ELEMENTS, table
 
 EXACT = 1 << 24

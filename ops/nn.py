@@ -35,6 +35,7 @@ from .families.binary import (
     subtract,
 )
 from .families.branch import cond
+from .families.cast import bitcast, cast
 from .families.col2im import col2im
 from .families.concatenate import concatenate
 from .families.conv.conv import conv, conv1d, conv2d, conv3d
@@ -93,9 +94,7 @@ from .families.unary import (
     asinh,
     atan,
     atanh,
-    bitcast,
     bitwise_not,
-    cast,
     ceil,
     celu,
     clip,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
-from ...graph.visit import inputs, post_order, with_inputs
+from ...graph.visit import rewrite
 from ...ir.constants import const_int
 from ...ir.simplify import simplify
 from ...ops.families.conv.conv import conv
@@ -25,32 +25,29 @@ OPS = tuple(CONV_TRANSPOSES.values())
 
 def convolve_transposed(function: Function) -> Function:
     """The function with convolutions for the transposed ones that these can stand for."""
-    done: dict[Node, Node] = {}
-    for node in post_order(function.body):
-        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        done[node] = rebuilt
-        if isinstance(rebuilt, Call) and rebuilt.op in OPS and isinstance(rebuilt.args[1], Constant):
-            done[node] = _convolved(rebuilt, rebuilt.args[0], rebuilt.args[1])
-    body = done[function.body]
+    body = rewrite(function.body, _convolved)
     return function if body is function.body else replace(function, body=body)
 
 
-def _convolved(call: Call, x: Node, weight: Constant) -> Node:
-    """What stands for a call; the call itself, if its window, strides or padding do not allow it."""
+def _convolved(call: Node) -> Node | None:
+    """What stands for a transposed convolution, if its window, strides and padding allow it."""
+    if not (isinstance(call, Call) and call.op in OPS and isinstance(weight := call.args[1], Constant)):
+        return None
+    x = call.args[0]
     attrs: ConvTransposeAttrs = call.attrs
     stride = attrs.strides[0]
     flat = stride == 1 or (len(attrs.strides) == 2 and attrs.groups == 1)  # what depth_to_space takes
     if set(attrs.strides) != {stride} or not flat:
-        return call
+        return None
     axes = []
     each = zip(tensor_of(x).shape[2:], tensor_of(call).shape[2:], weight.value.shape[2:], strict=True)
     for (extent, outputs, window), dilation, before in zip(each, attrs.dilation, attrs.padding, strict=False):
         surplus = const_int(simplify(outputs - extent * stride))
         if 0 in (const_int(extent), const_int(outputs)) or surplus is None:
-            return call
+            return None
         axes.append(_Axis(window, stride, dilation, before, surplus))
     if not all(axis.suits for axis in axes):
-        return call
+        return None
     padding = [axis.before for axis in axes] + [axis.after for axis in axes]
     filters = _filters(weight, stride, attrs.groups)
     made = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)

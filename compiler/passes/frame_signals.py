@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
-from ...graph.visit import inputs, post_order, with_inputs
+from ...graph.visit import rewrite
 from ...ir.constants import const_int
 from ...ops.definition.registry import get_op
 from ...ops.families.conv.attrs import ConvAttrs
@@ -22,35 +22,32 @@ from ...ops.families.pad import pad
 from ...ops.families.reshape import squeeze
 from ...ops.families.transpose import transpose
 
+CONV1D = get_op("nn.conv1d")
 LEAST_WINDOW = 32
 """From so many elements on, summing up a window is worth a copy of it."""
 
 
 def frame_signals(function: Function) -> Function:
     """The function with products for the convolutions of one channel, of open length, that these can stand for."""
-    conv1d = get_op("nn.conv1d")
-    done: dict[Node, Node] = {}
-    for node in post_order(function.body):
-        rebuilt = with_inputs(node, tuple(done[n] for n in inputs(node)))
-        done[node] = rebuilt
-        if isinstance(rebuilt, Call) and rebuilt.op is conv1d and isinstance(rebuilt.args[1], Constant):
-            done[node] = _framed(rebuilt, rebuilt.args[0], rebuilt.args[1])
-    body = done[function.body]
+    body = rewrite(function.body, _framed)
     return function if body is function.body else replace(function, body=body)
 
 
-def _framed(call: Call, x: Node, weight: Constant) -> Node:
-    """What stands for a call; the call itself, if it has several channels, a short window, or a known length."""
+def _framed(call: Node) -> Node | None:
+    """What stands for a convolution of one channel with constant weights, a wide window and an open length."""
+    if not (isinstance(call, Call) and call.op is CONV1D and isinstance(weight := call.args[1], Constant)):
+        return None
+    x = call.args[0]
     attrs: ConvAttrs = call.attrs
     _, channels, window = weight.value.shape
     layouts = (attrs.data_layout, attrs.kernel_layout, str(attrs.out))
     if layouts != ("NCW", "OIW", "NCW") or channels != 1 or attrs.groups != 1:
-        return call
+        return None
     if const_int(tensor_of(call).shape[2]) is not None or window < LEAST_WINDOW or attrs.dilation != (1,):
-        return call
+        return None
     before, after = attrs.padding
     signal = transpose(pad(x, (0, 0, before), (0, 0, after)) if before or after else x, (0, 2, 1))
     rows = squeeze(frames(signal, window, attrs.strides[0]), [3])
     turned = Constant(np.ascontiguousarray(weight.value[:, 0].T), weight.name)
     made = transpose(matmul(rows, turned), (0, 2, 1))
-    return replace(made, origin=call.origin, value=call.value) if made.type is call.type else call
+    return replace(made, origin=call.origin, value=call.value) if made.type is call.type else None

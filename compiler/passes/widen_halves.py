@@ -17,10 +17,10 @@ from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ops.definition.registry import get_op, op_of
 from ...ops.families.binary import add
+from ...ops.families.cast import cast
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
 from ...ops.families.conv.transpose import CONV_TRANSPOSES
-from ...ops.families.unary import cast
 
 ADD = get_op("add")
 OPS = (*(op for op, _ in CONVS.values()), *CONV_TRANSPOSES.values())

@@ -17,10 +17,10 @@ from ...ir.makers import as_index, maximum
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars
 from ...ops.families.binary import add, multiply
+from ...ops.families.cast import cast
 from ...ops.families.creation import arange, arange_extent, full
 from ...ops.families.open_extents import extents, positions
 from ...ops.families.repeat import broadcast_to_extents
-from ...ops.families.unary import cast
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter

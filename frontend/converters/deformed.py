@@ -15,6 +15,7 @@ from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ops.families.binary import add, divide, maximum, mod, multiply, subtract
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.det import det
 from ...ops.families.gather import take
@@ -23,7 +24,6 @@ from ...ops.families.matmul.matmul import matmul
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.scatter import scatter_nd
-from ...ops.families.unary import cast
 from ..integers import as_int64, as_vector, integers
 from ..onnx_node import OnnxNode
 from ..registry import converter

@@ -10,6 +10,7 @@ from ...base.dtype import DType
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import binary, select, unary
+from ...ops.families.cast import bitcast, cast
 from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
 from ..onnx_node import OnnxNode
@@ -243,14 +244,14 @@ def as_dtype(x: Node, kind: DType, saturate: bool = True, round_mode: str = "up"
     if own is kind:
         return x
     if not (kind.is_narrow and kind.holds_floats):
-        return unary.cast(unary.cast(x, "int32") if kind.is_narrow and own.holds_floats else x, kind)
-    return unary.cast(x, kind, saturate, round_mode if kind == E8M0 else "nearest")
+        return cast(cast(x, "int32") if kind.is_narrow and own.holds_floats else x, kind)
+    return cast(x, kind, saturate, round_mode if kind == E8M0 else "nearest")
 
 
 def widened(x: Node) -> Node:
     """x, or where it is a narrow float, its numbers in float32."""
     kind = tensor_of(x).dtype
-    return unary.cast(x, "float32") if kind.is_narrow and kind.holds_floats else x
+    return cast(x, "float32") if kind.is_narrow and kind.holds_floats else x
 
 
 @converter("Cast", 1)
@@ -277,4 +278,4 @@ def _converted(node: OnnxNode, kind: DType) -> Node:
 
 @converter("BitCast", 26)
 def _bitcast(node: OnnxNode) -> Node:
-    return unary.bitcast(node[0], element_type(node.integer("to"), str(node)))
+    return bitcast(node[0], element_type(node.integer("to"), str(node)))

@@ -13,13 +13,13 @@ from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import const_int
 from ...ops.families import reduce, unary
 from ...ops.families.binary import equal
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.gather import take
 from ...ops.families.pad import pad
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
-from ...ops.families.unary import cast
 from ..class_scores import number
 from ..onnx_node import OnnxNode
 from ..registry import converter

@@ -13,10 +13,10 @@ from ...base.output_form import OutputForm
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import reduce, unary
 from ...ops.families.binary import equal, greater_equal, less_equal, logical_and, logical_or, subtract
+from ...ops.families.cast import cast
 from ...ops.families.gather import take
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
-from ...ops.families.unary import cast
 from ..onnx_node import OnnxNode
 from ..registry import converter
 

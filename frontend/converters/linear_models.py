@@ -8,9 +8,9 @@ from ...base.dtype import INT64
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node
 from ...ops.families.argreduce import argmax
+from ...ops.families.cast import cast
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.reshape import squeeze
-from ...ops.families.unary import cast
 from ..class_scores import alone, float_matrix, label_names, labels, mirrored, transform_of, transformed
 from ..onnx_node import OnnxNode
 from ..registry import converter

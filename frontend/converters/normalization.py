@@ -11,11 +11,12 @@ from ...base.dtype import FLOAT32
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import norm
 from ...ops.families.binary import add, divide, multiply, subtract
+from ...ops.families.cast import cast
 from ...ops.families.creation import full
 from ...ops.families.lrn import lrn
 from ...ops.families.reduce import mean
 from ...ops.families.reshape import expand_dims, reshape
-from ...ops.families.unary import cast, reciprocal, sqrt
+from ...ops.families.unary import reciprocal, sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_like

@@ -15,6 +15,7 @@ from ...ir.constants import const_int
 from ...ops.definition.arguments import per_axis
 from ...ops.families import reduce
 from ...ops.families.binary import add, divide, multiply, subtract
+from ...ops.families.cast import cast
 from ...ops.families.conv.conv import conv
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.narrow import E8M0
@@ -23,7 +24,6 @@ from ...ops.families.repeat import broadcast_to_extents, repeat
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
-from ...ops.families.unary import cast
 from ...ops.families.unary import round as nearest
 from ...ops.families.window import known_window, resolve_padding
 from ..onnx_node import OnnxNode

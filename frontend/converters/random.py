@@ -32,6 +32,7 @@ from ...ops.families.binary import (
     right_shift,
     subtract,
 )
+from ...ops.families.cast import cast
 from ...ops.families.creation import full
 from ...ops.families.cumsum import cumsum
 from ...ops.families.extern import extern
@@ -40,7 +41,7 @@ from ...ops.families.reduce import sum as sum_of
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
-from ...ops.families.unary import cast, cos, exp, log, sqrt
+from ...ops.families.unary import cos, exp, log, sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_to

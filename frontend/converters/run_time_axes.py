@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ...graph.node import Node
 from ...ir.expr import Expr
 from ...ops.families.binary import equal, less, logical_and, subtract
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.cumsum import cumsum
 from ...ops.families.gather import take
@@ -17,7 +18,7 @@ from ...ops.families.reduce import prod as product_of
 from ...ops.families.reduce import sum as sum_of
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
-from ...ops.families.unary import cast, logical_not
+from ...ops.families.unary import logical_not
 from ..integers import as_vector, from_the_end, integers
 from ..onnx_node import OnnxNode
 from ..reshaping import reshape_to

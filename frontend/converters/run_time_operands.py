@@ -29,6 +29,7 @@ from ...ops.families.binary import (
     multiply,
     subtract,
 )
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.creation import arange
 from ...ops.families.gather import take
@@ -40,7 +41,7 @@ from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
 from ...ops.families.unary import abs as absolute
-from ...ops.families.unary import cast, ceil
+from ...ops.families.unary import ceil
 from ..integers import as_int64, as_number, as_vector, clamped, from_the_end, integers, steps_between
 from ..onnx_node import OnnxNode
 from ..reshaping import reshape_to

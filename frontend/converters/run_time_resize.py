@@ -16,6 +16,7 @@ from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ops.families.binary import equal, logical_or, maximum, minimum, subtract
+from ...ops.families.cast import cast
 from ...ops.families.gather import take
 from ...ops.families.matmul.matmul import dense
 from ...ops.families.reduce import max as max_of
@@ -35,7 +36,7 @@ from ...ops.families.resize_math import (
 )
 from ...ops.families.select import where
 from ...ops.families.transpose import transpose
-from ...ops.families.unary import cast, ceil, floor
+from ...ops.families.unary import ceil, floor
 from ..integers import as_int64, as_vector, clamped, integers
 from ..onnx_node import OnnxNode
 from .run_time_operands import element, extent_as_number, numbers_up_to

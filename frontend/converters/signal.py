@@ -10,12 +10,13 @@ from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import const_int
 from ...ir.makers import as_index
 from ...ops.families.binary import equal, less, maximum
+from ...ops.families.cast import cast
 from ...ops.families.fourier.dft import dft
 from ...ops.families.fourier.frames import frames
 from ...ops.families.gather import take
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
-from ...ops.families.unary import cast, exp, floor, log
+from ...ops.families.unary import exp, floor, log
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter

@@ -12,11 +12,11 @@ from ...graph.node import Constant, Node
 from ...ops.families import reduce, unary
 from ...ops.families.argreduce import argmax
 from ...ops.families.binary import power
+from ...ops.families.cast import cast
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.reshape import expand_dims, squeeze
 from ...ops.families.select import where
 from ...ops.families.tree_tables import Floats
-from ...ops.families.unary import cast
 from ..class_scores import float_matrix, label_names, labels, mirrored, number, transform_of, transformed
 from ..onnx_node import OnnxNode
 from ..registry import converter

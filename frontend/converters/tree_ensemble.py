@@ -8,12 +8,13 @@ from ...base.dtype import FLOAT32, FLOAT64, INT64
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families.argreduce import argmax
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.reshape import squeeze
 from ...ops.families.select import where
 from ...ops.families.tree_ensemble import tree_ensemble
 from ...ops.families.tree_tables import Floats, tree_tables
-from ...ops.families.unary import cast, isinf
+from ...ops.families.unary import isinf
 from ..class_scores import (
     TRANSFORMS,
     alone,

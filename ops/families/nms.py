@@ -35,10 +35,10 @@ from ..definition.relations import same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 from .binary import greater_equal
 from .born_extents import born_extents
+from .cast import cast
 from .heap import BLOCK, LANES, Heap, Item, best_of_block, fold_lanes
 from .reduce import sum as sum_of
 from .reshape import reshape
-from .unary import cast
 
 GROUP = OpGroup.IMAGES
 

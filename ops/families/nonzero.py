@@ -26,9 +26,9 @@ from ..definition.relations import tensor_argument
 from ..definition.strategy import register_compute
 from .binary import not_equal
 from .born_extents import born_extents
+from .cast import cast
 from .reduce import sum as sum_of
 from .reshape import reshape
-from .unary import cast
 
 GROUP = OpGroup.PARTS
 

@@ -25,6 +25,7 @@ from ..definition.arguments import axis_of, integer_list, naming, real
 from ..definition.op_group import OpGroup
 from ..definition.relations import normalize_axis
 from .binary import add, multiply
+from .cast import cast
 from .creation import full
 from .gather import take
 from .matmul.matmul import dense
@@ -47,7 +48,6 @@ from .resize_tables import resize_tables
 from .select import where
 from .slicing import strided_slice
 from .transpose import transpose
-from .unary import cast
 
 GROUP = OpGroup.IMAGES
 

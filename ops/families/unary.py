@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ... import te
-from ...base.dtype import BOOL, NARROW_KINDS, DType, dtype
+from ...base.dtype import BOOL, NARROW_KINDS, DType
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
@@ -24,7 +24,7 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import FLOAT_KINDS, INTEGER_KINDS, NUMBER_KINDS, tensor_argument
 from ..definition.strategy import register_compute
-from . import activations, narrow
+from . import activations
 
 GROUP = OpGroup.ELEMENTWISE
 
@@ -59,13 +59,15 @@ def in_float32(element: Callable[..., Expr]) -> Callable[..., Expr]:
     return widened
 
 
-def _register(
+def register_elementwise(
     name: str,
     description: str,
     relation: Callable[[Sequence[Type], Any], Type],
     element: Element,
     attrs: type[Attrs] | None = None,
 ) -> Op:
+    """Register an operator of one argument whose elements are those of ``element``."""
+
     def compute(attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
         (x,) = inputs
         return te.compute(x.shape, lambda *i: element(x[i], attrs), name=name)
@@ -94,7 +96,7 @@ def _plain(
     name: str, description: str, kinds: Sequence[str], element: Callable[[Expr], Expr], result: DType | None = None
 ) -> UnaryCall:
     """An operator without attributes; gives the function that makes its calls."""
-    op = _register(name, description, elementwise_relation(kinds, result), lambda x, attrs: element(x))
+    op = register_elementwise(name, description, elementwise_relation(kinds, result), lambda x, attrs: element(x))
 
     def make(x: Node) -> Call:
         return op(x)
@@ -193,7 +195,7 @@ class LeakyReluAttrs(Attrs):
     alpha: float = attr("slope for negative values", default=0.01)
 
 
-LEAKY_RELU = _register(
+LEAKY_RELU = register_elementwise(
     "leaky_relu",
     "x where it is 0 or more, else alpha * x",
     elementwise_relation(FLOAT_KINDS),
@@ -212,7 +214,7 @@ class ThresholdedReluAttrs(Attrs):
     alpha: float = attr("up to this value the result is 0", default=1.0)
 
 
-THRESHOLDED_RELU = _register(
+THRESHOLDED_RELU = register_elementwise(
     "thresholded_relu",
     "x where it is above alpha, else 0",
     elementwise_relation(FLOAT_KINDS),
@@ -231,7 +233,7 @@ class EluAttrs(Attrs):
     alpha: float = attr("minus the limit for small values", default=1.0)
 
 
-ELU = _register(
+ELU = register_elementwise(
     "elu",
     "x where it is 0 or more, else alpha * (exp(x) - 1)",
     elementwise_relation(FLOAT_KINDS),
@@ -255,7 +257,7 @@ class SeluAttrs(Attrs):
     gamma: float = attr("scale of the result", default=SELU_GAMMA)
 
 
-SELU = _register(
+SELU = register_elementwise(
     "selu",
     "gamma * (x where it is above 0, else alpha * (exp(x) - 1))",
     elementwise_relation(FLOAT_KINDS),
@@ -274,7 +276,7 @@ class CeluAttrs(Attrs):
     alpha: float = attr("scale of the exponential", default=1.0, check=lambda v: "must not be 0" if v == 0 else None)
 
 
-CELU = _register(
+CELU = register_elementwise(
     "celu",
     "max(0, x) + min(0, alpha * (exp(x / alpha) - 1))",
     elementwise_relation(FLOAT_KINDS),
@@ -294,7 +296,7 @@ class HardSigmoidAttrs(Attrs):
     beta: float = attr("value at 0", default=0.5)
 
 
-HARD_SIGMOID = _register(
+HARD_SIGMOID = register_elementwise(
     "hard_sigmoid",
     "max(0, min(1, alpha * x + beta))",
     elementwise_relation(FLOAT_KINDS),
@@ -321,7 +323,7 @@ class SwishAttrs(Attrs):
     alpha: float = attr("factor inside the sigmoid", default=1.0)
 
 
-SWISH = _register(
+SWISH = register_elementwise(
     "swish",
     "x * sigmoid(alpha * x)",
     elementwise_relation(FLOAT_KINDS),
@@ -346,7 +348,7 @@ def _gelu(x: Expr, attrs: GeluAttrs) -> Expr:
     return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1)
 
 
-GELU = _register(
+GELU = register_elementwise(
     "gelu", "x * (1 + erf(x / sqrt(2))) / 2", elementwise_relation(FLOAT_KINDS), in_float32(_gelu), GeluAttrs
 )
 
@@ -368,7 +370,7 @@ def _shrink(x: Expr, attrs: ShrinkAttrs) -> Expr:
     return te.cast(moved, x.dtype)
 
 
-SHRINK = _register(
+SHRINK = register_elementwise(
     "shrink",
     "x + bias below -lambd, x - bias above lambd, else 0",
     elementwise_relation(NUMBER_KINDS),
@@ -394,7 +396,9 @@ def _isinf(x: Expr, attrs: IsInfAttrs) -> Expr:
     return below | (x == infinity) & te.const(attrs.detect_positive, BOOL)
 
 
-ISINF = _register("isinf", "whether x is infinite", elementwise_relation(FLOAT_KINDS, BOOL), _isinf, IsInfAttrs)
+ISINF = register_elementwise(
+    "isinf", "whether x is infinite", elementwise_relation(FLOAT_KINDS, BOOL), _isinf, IsInfAttrs
+)
 
 
 def isinf(x: Node, detect_negative: bool = True, detect_positive: bool = True) -> Call:
@@ -425,7 +429,7 @@ def _clip(x: Expr, attrs: ClipAttrs) -> Expr:
     return low if attrs.max is None else te.minimum(low, te.const(attrs.max, x.dtype))
 
 
-CLIP = _register("clip", "x, held between min and max; NaN stays NaN", _clip_relation, _clip, ClipAttrs)
+CLIP = register_elementwise("clip", "x, held between min and max; NaN stays NaN", _clip_relation, _clip, ClipAttrs)
 
 
 def clip(x: Node, min: float | None = None, max: float | None = None) -> Call:
@@ -434,87 +438,3 @@ def clip(x: Node, min: float | None = None, max: float | None = None) -> Call:
     Bounds that are computed: see ``select.clip_by``.
     """
     return CLIP(x, attrs=ClipAttrs(min, max))
-
-
-@dataclass(frozen=True)
-class CastAttrs(Attrs):
-    to: str = attr("dtype of the result")
-    saturate: bool = attr("whether a narrow float holds what is beyond it as its largest number", default=False)
-    round_mode: str = attr("how float8_e8m0fnu is rounded", default="nearest", check=one_of("nearest", "up", "down"))
-
-
-def _tensor_dtype(name: str) -> DType:
-    try:
-        to = dtype(name)
-    except ExpressionError as error:
-        raise TypeInferenceError(str(error)) from None
-    if to.kind not in ANY_KINDS or to.lanes != 1:
-        raise TypeInferenceError(f"{to} is no dtype of tensors")
-    return to
-
-
-def _cast_relation(types: Sequence[Type], attrs: CastAttrs) -> Type:
-    return elementwise_relation(ANY_KINDS, _tensor_dtype(attrs.to))(types, attrs)
-
-
-def _cast(x: Expr, attrs: CastAttrs) -> Expr:
-    to = dtype(attrs.to)
-    if to.is_narrow and to.holds_floats and x.dtype is not to:
-        return narrow.narrowed(x, to, saturate=attrs.saturate, round_mode=attrs.round_mode)
-    return te.cast(x, to)
-
-
-CAST = _register(
-    "cast",
-    "x as another dtype; float to integer truncates and saturates, integers wrap, bool is x != 0",
-    _cast_relation,
-    _cast,
-    CastAttrs,
-)
-
-
-def cast(x: Node, to: str | DType, saturate: bool = False, round_mode: str = "nearest") -> Call:
-    """``x`` as dtype ``to``.
-
-    Float to integer truncates and saturates, NaN becomes 0; integers wrap; anything to bool is ``!= 0``. Floats of 8
-    and 4 bits are rounded once, to nearest even; what is beyond the largest number becomes that with ``saturate``,
-    else infinity or NaN, as the dtype has it (float4_e2m1fn always saturates). ``round_mode`` is for float8_e8m0fnu,
-    which has powers of two alone: "nearest" (halfway up), "up" or "down". It has no 0: with ``saturate`` what is
-    below the smallest becomes that, else NaN; negative numbers are NaN.
-    """
-    return CAST(x, attrs=CastAttrs(str(to), flag(saturate, "saturate"), round_mode))
-
-
-@dataclass(frozen=True)
-class BitcastAttrs(Attrs):
-    to: str = attr("dtype of the result, with as many bits as that of x")
-
-
-def _bitcast_relation(types: Sequence[Type], attrs: BitcastAttrs) -> Type:
-    to = _tensor_dtype(attrs.to)
-    result = elementwise_relation(ANY_KINDS, to)(types, attrs)
-    source = tensor_argument(types[0], "x").dtype
-    if _value_bits(source) != _value_bits(to):
-        raise TypeInferenceError(f"{source} has {_value_bits(source)} bits, and {to} has {_value_bits(to)}")
-    return result
-
-
-def _value_bits(kind: DType) -> int:
-    return 8 if kind.is_bool else kind.bits
-
-
-BITCAST = _register(
-    "bitcast",
-    "the bits of x, taken for another dtype of as many; a bool has 8",
-    _bitcast_relation,
-    lambda x, attrs: te.as_bits(x, attrs.to),
-    BitcastAttrs,
-)
-
-
-def bitcast(x: Node, to: str | DType) -> Call:
-    """The bits of ``x``, taken for dtype ``to``, which has as many.
-
-    A bool counts as a byte that is 0 or 1; a byte that becomes a bool is ``!= 0``.
-    """
-    return BITCAST(x, attrs=BitcastAttrs(str(to)))

@@ -29,11 +29,11 @@ from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, tensor_argument
 from ..definition.strategy import register_compute
 from .born_extents import born_extents
+from .cast import cast
 from .gather import take
 from .open_extents import open_slice
 from .reshape import flatten, reshape
 from .transpose import transpose
-from .unary import cast
 
 GROUP = OpGroup.PARTS
 

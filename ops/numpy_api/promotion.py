@@ -17,7 +17,7 @@ from ...base.dtype import DType, dtype
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.array_operators import ArrayOperators
 from ...graph.node import Constant, Node, check_node, tensor_of
-from ..families.unary import cast
+from ..families.cast import cast
 
 _WEAK = {"b": False, "i": 0, "u": 0, "f": 0.0, "V": 0.0}
 """What stands for a constant in numpy's promotion, by the kind of its dtype; V is that of bfloat16."""

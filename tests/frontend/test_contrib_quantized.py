@@ -1,11 +1,8 @@
 """onnxruntime's operators on integers, and those that are as ONNX's, against onnxruntime."""
 
 import numpy as np
-import pytest
-from contrib_cases import check_contrib, contrib_case, contrib_model
+from contrib_cases import check_contrib, check_refused, contrib_case, each_extents
 from onnx_cases import bools, floats, integers, ints
-
-import loopwright as lw
 
 rng = np.random.default_rng(0)
 
@@ -231,25 +228,13 @@ STANDARD = [
 CASES = [*ELEMENTWISE, *PRODUCTS, *STANDARD]
 
 
-def each(cases):
-    return pytest.mark.parametrize("case", [pytest.param(c, id=f"{c.op}-{c.label}") for c in cases])
+@each_extents(CASES)
+def test_an_operator_gives_what_onnxruntime_gives(case, opened):
+    check_contrib(case, opened)
 
 
-@each(CASES)
-def test_an_operator_gives_what_onnxruntime_gives(case):
-    check_contrib(case)
-
-
-@each([c for c in CASES if c.opened])
-def test_extents_may_be_open(case):
-    check_contrib(case, opened=True)
-
-
-def test_a_metric_that_is_not_known_is_told():
-    with pytest.raises(lw.ModelError, match="the metric 'cosine' is not supported"):
-        lw.from_onnx(contrib_model(contrib_case("CDist", floats(4, 8), floats(6, 8), metric="cosine")))
-
-
-def test_an_inverse_of_no_square_matrices_is_told():
-    with pytest.raises(lw.ModelError, match="whose matrices are not square"):
-        lw.from_onnx(contrib_model(contrib_case("Inverse", floats(4, 8))))
+def test_what_has_no_conversion_is_told():
+    check_refused(
+        contrib_case("CDist", floats(4, 8), floats(6, 8), metric="cosine"), "the metric 'cosine' is not supported"
+    )
+    check_refused(contrib_case("Inverse", floats(4, 8)), "whose matrices are not square")

@@ -11,6 +11,7 @@ from loopwright.graph.printer import graph_text
 from loopwright.graph.types import tensor_type
 from loopwright.ops.definition.registry import OpPattern, get_op
 from loopwright.ops.families import unary
+from loopwright.ops.families.cast import cast
 from loopwright.te import var as dimension
 
 VALUES = np.array([0.0, -0.0, 0.25, -0.25, 1.0, -1.0, 2.5, -2.5, 0.5, 3.75, -7.0, 19.5, -30.0, 88.0, 1e-6, -1e-6])
@@ -201,22 +202,22 @@ def test_casts_of_representable_values_are_numpys(ops, source):
     numbers = [0, 1, 1] if source == "bool" else [0, 1, 2, 100, 127]
     x = np.array(numbers).astype(ml_dtypes.bfloat16 if source == "bfloat16" else source)
     for to in CAST_KINDS:
-        found = ops.apply(unary.cast, x, to=to)
+        found = ops.apply(cast, x, to=to)
         np.testing.assert_array_equal(found, x.astype(ml_dtypes.bfloat16 if to == "bfloat16" else to))
 
 
 def test_casts_truncate_saturate_and_wrap(ops):
     x = np.array([2.9, -2.9, 1e20, -1e20, np.nan, np.inf], np.float32)
-    np.testing.assert_array_equal(ops.apply(unary.cast, x, to="int8"), [2, -2, 127, -128, 0, 127])
-    np.testing.assert_array_equal(ops.apply(unary.cast, np.array([300, -1, 256]), to="uint8"), [44, 255, 0])
-    np.testing.assert_array_equal(ops.apply(unary.cast, np.array([0.0, 0.1, np.nan]), to="bool"), [0, 1, 1])
+    np.testing.assert_array_equal(ops.apply(cast, x, to="int8"), [2, -2, 127, -128, 0, 127])
+    np.testing.assert_array_equal(ops.apply(cast, np.array([300, -1, 256]), to="uint8"), [44, 255, 0])
+    np.testing.assert_array_equal(ops.apply(cast, np.array([0.0, 0.1, np.nan]), to="bool"), [0, 1, 1])
 
 
 def test_types_follow_the_argument_symbolic_dimensions_too(ops):
     n = dimension("n")
     assert unary.exp(ops.var((n, 3), "float16")).type is tensor_type((n, 3), "float16")
     assert unary.isnan(ops.var((n,), "float64")).type is tensor_type((n,), "bool")
-    assert unary.cast(ops.var((n,)), "int8").type is tensor_type((n,), "int8")
+    assert cast(ops.var((n,)), "int8").type is tensor_type((n,), "int8")
     x = ops.var((n, 3))
     data = np.linspace(-2, 2, 12, dtype=np.float32).reshape(4, 3)
     for native in (False, True):
@@ -242,9 +243,9 @@ def test_operators_are_registered_as_elementwise_under_their_names(ops):
         (lambda v: unary.celu(v((2,)), 0), "CeluAttrs.alpha must not be 0"),
         (lambda v: unary.clip(v((2,), "int8"), 0, 300), "max does not fit x: 300 does not fit int8"),
         (lambda v: unary.clip(v((2,), "int8"), 0.5), "min does not fit x: 0.5 is not an integer"),
-        (lambda v: unary.cast(v((2,)), "float33"), "no such dtype"),
-        (lambda v: unary.cast(v((2,)), "index"), "index is no dtype of tensors"),
-        (lambda v: unary.cast(v((2,)), "float32x4"), "float32x4 is no dtype of tensors"),
+        (lambda v: cast(v((2,)), "float33"), "no such dtype"),
+        (lambda v: cast(v((2,)), "index"), "index is no dtype of tensors"),
+        (lambda v: cast(v((2,)), "float32x4"), "float32x4 is no dtype of tensors"),
         (lambda v: get_op("exp")(v((2,)), v((2,))), "exp takes the arguments x, found 2"),
     ],
 )

@@ -2,8 +2,11 @@
 
 import numpy as np
 import onnxruntime
+import pytest
 from onnx import helper, numpy_helper
 from onnx_cases import Case, compare, run
+
+import loopwright as lw
 
 OPSET = 21
 
@@ -68,3 +71,16 @@ def check_contrib(case, opened=False):
     rest = [k for k in range(len(wanted)) if k not in whole]
     assert len(found) == len(wanted)
     compare([found[k] for k in rest], [wanted[k] for k in rest], case.tolerance)
+
+
+def each_extents(cases):
+    """A mark: the test is of each case, with its extents known, and open where the case says which may be."""
+    forms = [(case, opened) for case in cases for opened in (False, True) if case.opened or not opened]
+    names = [f"{case.op}-{case.label}{'-open' * opened}" for case, opened in forms]
+    return pytest.mark.parametrize(("case", "opened"), forms, ids=names)
+
+
+def check_refused(case, message):
+    """An operator that is not converted says why."""
+    with pytest.raises(lw.ModelError, match=message):
+        lw.from_onnx(contrib_model(case))

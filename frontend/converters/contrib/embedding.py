@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ....base.dtype import FLOAT32
 from ....graph.node import Node
 from ....ops.families.binary import add, multiply, subtract
+from ....ops.families.cast import cast
 from ....ops.families.creation import full
 from ....ops.families.gather import take
 from ....ops.families.open_extents import open_slice
 from ....ops.families.reduce import sum as total
 from ....ops.families.repeat import broadcast_to_extents
-from ....ops.families.unary import cast
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
 from .entering import contrib

@@ -10,10 +10,11 @@ from ....base.dtype import dtype
 from ....graph.node import Constant, Node, tensor_of
 from ....ops.families import reduce
 from ....ops.families.binary import add, divide, equal, maximum, minimum, multiply, subtract
+from ....ops.families.cast import cast
 from ....ops.families.matmul.matmul import matmul
 from ....ops.families.select import where
 from ....ops.families.transpose import transpose
-from ....ops.families.unary import cast, clip
+from ....ops.families.unary import clip
 from ....ops.families.unary import round as nearest
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype

@@ -7,13 +7,13 @@ import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
 from ....ops.families.binary import add, bitwise_and, multiply, right_shift, subtract
+from ....ops.families.cast import cast
 from ....ops.families.concatenate import concatenate
 from ....ops.families.gather import take
 from ....ops.families.matmul.matmul import dense
 from ....ops.families.repeat import repeat
 from ....ops.families.reshape import expand_dims, reshape
 from ....ops.families.slicing import strided_slice
-from ....ops.families.unary import cast
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
 from .entering import contrib

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ....graph.node import Node, tensor_of
 from ....ops.families import global_pool, pool, unary
 from ....ops.families.binary import BinaryCall, add, multiply, subtract
+from ....ops.families.cast import cast
 from ....ops.families.concatenate import concatenate
 from ....ops.families.select import where
 from ....ops.families.softmax import softmax, trailing_axes
@@ -22,10 +23,10 @@ POOL = "auto_pad ceil_mode kernel_shape pads strides"
 
 def real(x: Node, scale: Node, zero: Node | None) -> Node:
     """The numbers that integers stand for, in float32."""
-    whole = unary.cast(x, "int32")
+    whole = cast(x, "int32")
     if zero is not None:
-        whole = subtract(whole, unary.cast(zero, "int32"))
-    return multiply(unary.cast(whole, "float32"), scale)
+        whole = subtract(whole, cast(zero, "int32"))
+    return multiply(cast(whole, "float32"), scale)
 
 
 def _of(node: OnnxNode, first: int) -> Node:

@@ -18,13 +18,13 @@ from ....graph.node import Constant, Node, tensor_of
 from ....ir.constants import const_int
 from ...definition.arguments import axis_of, flag, integer
 from ..binary import multiply
+from ..cast import cast
 from ..gather import take
 from ..matmul.matmul import matmul
 from ..pad import pad
 from ..reshape import expand_dims, reshape, squeeze
 from ..slicing import strided_slice
 from ..transpose import transpose
-from ..unary import cast
 from .complex_product import complex_multiply
 from .fft import fft
 from .plan import cost_of, radices_of

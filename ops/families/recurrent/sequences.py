@@ -11,6 +11,7 @@ from ....graph.node import Node, tensor_of
 from ....ir.constants import const_int
 from ...definition.accumulate import accumulator
 from ..binary import add, less
+from ..cast import cast
 from ..creation import arange, full
 from ..gather import gather_nd
 from ..matmul.matmul import matmul
@@ -20,7 +21,6 @@ from ..reverse_sequence import reverse_sequence
 from ..select import where
 from ..slicing import END, strided_slice
 from ..transpose import transpose
-from ..unary import cast
 
 TIME = 0
 
