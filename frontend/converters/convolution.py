@@ -97,8 +97,8 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
     window = node.required_ints("kernel_shape")
     ceil_mode = node.flag("ceil_mode")
     if not node.wants(1):
-        kind = node.type().dtype.to_numpy()
-        least = -math.inf if np.issubdtype(kind, np.floating) else int(np.iinfo(kind).min)
+        kind = node.type().dtype
+        least = -math.inf if kind.is_float else int(np.iinfo(kind.to_numpy()).min)
         x, options = same_padded(node, node[0], window, least)
         return (pool.max_pool(x, window, ceil_mode=ceil_mode, **options),)
     both = pool.max_pool_with_indices(

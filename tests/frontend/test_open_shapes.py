@@ -1,5 +1,6 @@
 """Models whose shapes are open, as exporters leave them: one compilation serves them all. Against onnx's."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -486,6 +487,23 @@ def test_windows_of_open_images_are_padded_to_the_same_size(kind, attributes, au
         x = floats(1, 2, height, width)
         fixed = engine(model(made.graph.node, {"x": (FLOAT, [1, 2, height, width])}, ["z"], weights))
         same(compiled({"x": x}), fixed({"x": x}), 1e-4)  # onnx's evaluator takes SAME for something else in some
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8", "uint8"])
+def test_largest_elements_of_all_types_are_those_of_the_image_alone(kind):
+    """What is added to an open image is less than anything in it, all of which is negative here where it can be."""
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(getattr(ml_dtypes, kind, kind)))
+    values = np.arange(1, 36).reshape(1, 1, 5, 7) * (1 if kind == "uint8" else -1)
+    x = values.astype(helper.tensor_dtype_to_np_dtype(element))
+    made = model(
+        [node("MaxPool", "x", "z", kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER")],
+        {"x": (element, [1, 1, "h", "w"])},
+        ["z"],
+    )
+    (found,) = engine(made)({"x": x})
+    rows, columns = [(0, 2), (1, 4), (3, 5)], [(0, 2), (2, 4), (4, 6), (6, 7)]
+    wanted = [[values[0, 0, a:b, c:d].max() for c, d in columns] for a, b in rows]
+    np.testing.assert_array_equal(np.asarray(found).astype(int), [[wanted]])
 
 
 def test_elements_fill_a_shape_that_no_formula_divides():
