@@ -1,10 +1,12 @@
 """A plugin of pytest: which tests ask what the machine at hand is, and which need instructions that it lacks.
 
 A test asks if the package does, in the test's process or in a child of it: while the test runs, its module is imported,
-or a fixture of it is made. What was found is kept in pytest's cache, with the time that the test took. ``--asking``
-leaves out the tests that are known not to ask, and ``--turn`` longer ones whose turn it is not; what never ran stays.
+or a fixture of it is made. What was found is kept in pytest's cache, with the least time that the test took.
+``--asking`` leaves out the tests that are known not to ask, and ``--turn`` with ``--budget`` the longest of them, but for
+those whose turn it is; what never ran stays.
 """
 
+import math
 import os
 import tempfile
 import zlib
@@ -16,7 +18,6 @@ import described_host
 import pytest
 
 CACHE_KEY, ASKS = "loopwright/asked", "asks"
-BRIEF_SECONDS = 0.1
 LACKED = "which this cpu lacks"
 """How the package's error ends for code that the machine, or the one that is described, has no instructions for."""
 
@@ -30,7 +31,18 @@ described_host.install()
 
 def add_options(parser):
     parser.addoption("--asking", default="", help="run only tests that ask for one of: processor, instructions, cpus")
-    parser.addoption("--turn", default="0/1", help="K/N: of longer tests, run only those of the K-th of N rounds")
+    parser.addoption("--turn", default="0/1", help="K/N: of the longest tests, run only those of the K-th of N rounds")
+    parser.addoption("--budget", type=float, default=math.inf, help="seconds of tests that a round takes")
+
+
+def brief_seconds(seconds, rounds, budget):
+    """How long a test may take to run in each round, where longer ones run in one, and none exceeds the budget."""
+    total = sum(seconds) / rounds
+    for longest in sorted(seconds):
+        total += longest * (1 - 1 / rounds)
+        if total > budget:
+            return math.nextafter(longest, 0)
+    return math.inf
 
 
 def _questions(begin):
@@ -64,12 +76,15 @@ class HostRecorder:
             return
         known = config.cache.get(CACHE_KEY, {})
         turn, rounds = map(int, config.getoption("--turn").split("/"))
+        unknown = {"asks": wanted, "seconds": 0}
+        asking = {item: found for item in items if wanted & {*(found := known.get(item.nodeid, unknown))["asks"]}}
+        brief = brief_seconds([found["seconds"] for found in asking.values()], rounds, config.getoption("--budget"))
         kept, others = [], []
         for item in items:
-            found = known.get(item.nodeid, {"asks": wanted, "seconds": 0})
-            asks = wanted.intersection(found["asks"])
-            has_turn = found["seconds"] <= BRIEF_SECONDS or zlib.crc32(item.nodeid.encode()) % rounds == turn
-            (kept if asks and has_turn else others).append(item)
+            brief_or_turn = item in asking and (
+                asking[item]["seconds"] <= brief or zlib.crc32(item.nodeid.encode()) % rounds == turn
+            )
+            (kept if brief_or_turn else others).append(item)
         config.hook.pytest_deselected(items=others)
         items[:] = kept
 
@@ -113,8 +128,9 @@ class HostRecorder:
         if hasattr(session.config, "cache") and not hasattr(session.config, "workerinput"):
             known = session.config.cache.get(CACHE_KEY, {})
             for test, asks in self.asking.items():
-                asked = known.get(test, {"asks": ()})["asks"]
-                known[test] = {"asks": sorted({*asked, *asks}), "seconds": round(self.seconds[test], 2)}
+                before = known.get(test, {"asks": (), "seconds": math.inf})
+                seconds = min(before["seconds"], round(self.seconds[test], 3))
+                known[test] = {"asks": sorted({*before["asks"], *asks}), "seconds": seconds}
             session.config.cache.set(CACHE_KEY, known)
 
 

@@ -21,6 +21,10 @@ from described_machines import MACHINES
 ROOT = Path(__file__).resolve().parents[2]
 BUSY_PROCESSES = 8
 NO_TESTS_RAN = 5
+MINUTES = 20
+"""That all rounds take, on two idle cores."""
+BEGIN_SECONDS = 20
+"""That a round takes before its first test: each process reads all of them."""
 
 
 @contextmanager
@@ -42,12 +46,18 @@ def run(machine, arguments):
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
+def budget(loads, jobs):
+    """Seconds of tests for each round, some of which are under load: there a process has so much less of a core."""
+    slowness = sum(1 + BUSY_PROCESSES / jobs if loaded else 1 for loaded in loads)
+    return max(MINUTES * 60 / slowness - BEGIN_SECONDS, BEGIN_SECONDS) * jobs
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("machines", nargs="*", metavar="machine", help=", ".join(m.cpu for m in MACHINES))
     parser.add_argument("--all", action="store_true", help="all tests, not only those that ask for the processor")
     parser.add_argument("--load", action="store_true", help="under a load of eight processes")
-    parser.add_argument("--jobs", default="2", help="processes that run tests")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that run tests")
     own, arguments = split(sys.argv[1:])
     options = parser.parse_args(own)
     if unknown := set(options.machines) - {m.cpu for m in MACHINES}:
@@ -56,14 +66,16 @@ def main():
     rounds = [(machine, options.load) for machine in chosen]
     if not options.machines and not options.load:
         rounds.append((MACHINES[0], True))
-    arguments = ["-n", options.jobs, *([] if options.all else ["--asking", "processor"]), *arguments]
+    if not options.all:
+        seconds = budget([loaded for _, loaded in rounds], options.jobs)
+        arguments = ["--asking", "processor", "--budget", str(seconds), *arguments]
     failed = []
     for turn, (machine, loaded) in enumerate(rounds):
         name = f"{machine.cpu}, {machine.cpus} cpus{', under load' if loaded else ''}"
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         with load() if loaded else nullcontext():
-            code = run(machine, [*arguments, *([] if options.all else ["--turn", f"{turn}/{len(rounds)}"])])
+            code = run(machine, ["-n", str(options.jobs), "--turn", f"{turn}/{len(rounds)}", *arguments])
         print(f"== {name}: {time.monotonic() - begin:.0f} s", flush=True)
         if code not in (0, NO_TESTS_RAN):
             failed.append(name)
