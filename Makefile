@@ -14,6 +14,7 @@ demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/digits.py
 	$(BIN)/python examples/trained_digits.py
 	$(BIN)/python examples/resnet50.py
+	$(BIN)/python examples/read_text.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(JOBS) -rs -m "not slow"

@@ -11,8 +11,8 @@ import pytest
 from documented_programs import GIVEN, NOTEBOOKS, PAGES, PROGRAMS, ROOT, notebook_program, session_program
 from needed_tools import needs
 
-UNTYPED = "sklearn.*,onnxruntime.*,threadpoolctl.*"
-"""Packages without types, which examples use in `support/peers.py`."""
+UNTYPED = "sklearn.*,scipy.*,onnxruntime.*,threadpoolctl.*"
+"""Packages without types, which examples use in `support/`."""
 SESSION = """\
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-redefinition, no-strict-optional
 # pyright: standard, reportUnusedExpression=false, reportOptionalMemberAccess=false

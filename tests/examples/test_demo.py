@@ -4,12 +4,13 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import needed_tools
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
-CODE_LINES = {"digits": 35, "trained_digits": 0, "resnet50": 25}
+CODE_LINES = {"digits": 35, "trained_digits": 0, "resnet50": 25, "read_text": 0}
 """What each may show of code; 60 in all."""
 MOST_LINES = 50
 TIMEOUT_S = 300
@@ -67,3 +68,12 @@ def test_the_last_line_of_resnet50_opens_a_page_of_its_hottest_function(tmp_path
     hottest = command[-1]
     assert hottest.startswith("fused_nn_")
     assert f"<title>{hottest}<" in (tmp_path / f"{hottest}.html").read_text(encoding="utf-8")
+
+
+def test_read_text_prints_the_boxes_and_words_of_a_table(tmp_path):
+    if find_spec("rapidocr_onnxruntime") is None:  # it is not imported, and need not be importable
+        needed_tools.missing("rapidocr_onnxruntime", needed_tools.EXTRAS)
+    lines = run_part("read_text", tmp_path, "onnxruntime")
+    begin = next(number for number, line in enumerate(lines) if line.startswith("text "))
+    words = {line[:20].strip() for line in lines[begin + 1 : lines.index("", begin)]}
+    assert {"naive", "106 ms", "0.43 %", "register tile", "numpy", "1.13 ms", "40 %"} <= words
