@@ -1,7 +1,7 @@
 """What stands before and behind the two models that read text: pictures in, boxes and words out.
 
-The models are PaddleOCR's, out of the package rapidocr-onnxruntime, as they come: a detector of lines, whose picture may
-have any height and width, and a reader, of a line of any length.
+The models are PaddleOCR's, out of the package rapidocr-onnxruntime, as they come: a detector of lines, for pictures of
+any height and width, and a reader, of a line of any length.
 """
 
 # The packages for pictures have no types, or incomplete ones.

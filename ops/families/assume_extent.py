@@ -1,6 +1,7 @@
 """assume_extent: the same tensor, an extent of which is said in another way, as (h + 1) // 2 for h // 2.
 
-Each run checks that both are the same number.
+Each run checks that both are the same number. It is fused with nothing: a view of the memory of x, so that no nest has
+both extents, of which no schedule could tell that they are one.
 
 ``definition/extent_formulas.py`` has how attributes say it.
 """
@@ -70,7 +71,7 @@ ASSUME_EXTENT = register_op(
     "the same tensor; each run checks that an axis has the extent that is stated",
     [("x", "any shape; behind it tensors that the extent is computed from, whose elements are not read")],
     _relation,
-    OpPattern.INJECTIVE,
+    OpPattern.OPAQUE,
     AssumeExtentAttrs,
     variadic=True,
     support_level=3,
