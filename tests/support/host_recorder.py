@@ -2,8 +2,8 @@
 
 A test asks if the package does, in the test's process or in a child of it: while the test runs, its module is imported,
 or a fixture of it is made. What was found is kept in pytest's cache, with the least time that the test took.
-``--asking`` leaves out the tests that are known not to ask, and ``--turn`` with ``--budget`` the longest of them, but for
-those whose turn it is; what never ran stays.
+``--asking`` leaves out the tests that are known not to ask, and ``--turn`` with ``--budget`` the longest of them, but
+for those whose turn it is; what never ran stays.
 """
 
 import math
