@@ -32,16 +32,16 @@ class LoopwrightRep(BackendRep):
         constants = {initializer.name for initializer in model.graph.initializer}
         self._inputs = [i.name for i in model.graph.input if i.name not in constants]
         self._outputs = [output.name for output in model.graph.output]
-        self._engines: dict[tuple[tuple[int, ...], ...], lw.Engine] = {}
+        self._engines: dict[tuple[Any, ...], lw.Engine] = {}
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The outputs, as a named tuple of arrays. Raises ``RuntimeArgumentError`` for inputs that do not fit."""
-        arrays = [np.asarray(value, order="C") for value in self._ordered(inputs)]
-        shapes = tuple(array.shape for array in arrays)
+        values = [_contiguous(value) for value in self._ordered(inputs)]
+        shapes = tuple(map(_shapes_of, values))
         if shapes not in self._engines:
             given = dict(zip(self._inputs, shapes, strict=True))
             self._engines[shapes] = lw.Engine(lw.compile(self._model, shapes=given, **self._options))
-        outputs = self._engines[shapes](arrays)
+        outputs = self._engines[shapes](values)
         return namedtupledict("Outputs", self._outputs)(*outputs)
 
     def _ordered(self, inputs: Any) -> Sequence[Any]:
@@ -57,6 +57,30 @@ class LoopwrightRep(BackendRep):
         return values
 
 
+def _check(model: ModelProto) -> None:
+    """Raise ``ModelError`` for a model that is not supported, as far as that is known before its first run: the length
+    of sequences, and whether there is an optional, are known only then."""
+    try:
+        lw.from_onnx(model)
+    except lw.ModelError:
+        if all(i.type.HasField("tensor_type") for i in model.graph.input):
+            raise
+
+
+def _contiguous(value: Any) -> Any:
+    """An input as arrays that engines take: a sequence is a list of them, an empty optional None."""
+    if isinstance(value, list):
+        return [np.asarray(each, order="C") for each in value]
+    return None if value is None else np.asarray(value, order="C")
+
+
+def _shapes_of(value: Any) -> Any:
+    """What ``lw.compile`` is told of an input."""
+    if isinstance(value, list):
+        return tuple(each.shape for each in value)
+    return None if value is None else value.shape
+
+
 class LoopwrightBackend(Backend):
     """loopwright as a backend of onnx."""
 
@@ -64,7 +88,7 @@ class LoopwrightBackend(Backend):
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
         """Whether all operators of the model are supported."""
         try:
-            lw.from_onnx(model)
+            _check(model)
         except lw.ModelError:
             return False
         return cls.supports_device(device)
@@ -76,7 +100,7 @@ class LoopwrightBackend(Backend):
         """
         if not cls.supports_device(device):
             raise lw.TargetError(f"there is no device {device!r}: loopwright compiles for the CPU")
-        lw.from_onnx(model)
+        _check(model)
         return LoopwrightRep(model, {name: value for name, value in kwargs.items() if name in OPTIONS})
 
     @classmethod

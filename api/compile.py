@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from ..compiler.model.progress import Progress
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Function
+from ..graph.types import GivenShapes
 from ..runtime.library import Library
 from .model_graph import evaluate_constants, graph_of
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def compile(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
     target: str | Target | None = "native",
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     precision: Precision = "standard",
     jobs: int | None = None,
     progress: Progress | bool | None = None,

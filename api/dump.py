@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
@@ -15,6 +14,7 @@ from ..compiler.reports.dump import MODEL_STAGES, Stage, StageText, check_stage,
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
+from ..graph.types import GivenShapes
 from ..lowering.schedule import Schedule
 from ..runtime.library import Library
 from .compile import compile
@@ -29,7 +29,7 @@ def dump(
     stage: Stage,
     function: str | None = None,
     target: str | Target | None = "native",
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
@@ -70,7 +70,7 @@ def function_schedules(
     model: Function | ModelProto | bytes | str | os.PathLike[str],
     function: str,
     target: str | Target | None = "native",
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     precision: Precision = "standard",
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
@@ -15,6 +14,7 @@ from ..compiler.reports.explain import Explanation, explain_call, explain_graph,
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Call, Function
+from ..graph.types import GivenShapes
 from ..runtime.library import Library
 from .model_graph import graph_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def explain(
     subject: Library | Call | Function | ModelProto | bytes | str | os.PathLike[str],
     target: str | Target | None = None,
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     precision: Precision | None = None,
     records: TuningRecords | str | os.PathLike[str] | None = None,
     layouts: Layouts | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..artifact.options import Arithmetic, CodegenOptions
@@ -14,6 +14,7 @@ from ..compiler.reports.fusion_report import FusionReport
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
+from ..graph.types import GivenShapes
 from .model_graph import planned_graph
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def fusion_report(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     target: str | Target | None = "native",
     unfused: Collection[str] = (),
     records: TuningRecords | str | os.PathLike[str] | None = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ..compiler.passes.open_batch import with_open_batch
 from ..compiler.passes.specialize import specialize
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
+from ..graph.types import GivenShapes
 from ..runtime.arrays import Array
 from ..runtime.engine import Engine
 from ..runtime.library import Library
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def graph_of(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
-    shapes: Mapping[str, Sequence[int | None]] | None,
+    shapes: GivenShapes | None,
     target: Target,
     batch_invariant: bool,
 ) -> Function:
@@ -36,7 +36,7 @@ def graph_of(
     Raises ``ModelError`` for a model that is damaged or not supported, and for shapes that do not fit it.
     """
 
-    def load(given: Mapping[str, Sequence[int | None]] | None) -> Function:
+    def load(given: GivenShapes | None) -> Function:
         if isinstance(model, Function):
             return specialize(model, given)
         from ..frontend import from_onnx  # only models of ONNX need onnx
@@ -49,7 +49,7 @@ def graph_of(
 
 def planned_graph(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
-    shapes: Mapping[str, Sequence[int | None]] | None,
+    shapes: GivenShapes | None,
     settings: CompileSettings,
     batch_invariant: bool,
 ) -> Function:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..base.brief import BriefRepr
 from ..base.output_form import OutputForm
 from ..base.target import Target
+from ..base.value_form import ValueForm
 from .block import FrameLayout, ModelStep, RunBlock, RunStage
 from .extents import Extent, dimensions_in, evaluate
 from .function import CompiledFunction, TensorSpec
@@ -25,8 +26,9 @@ class CompiledModel(BriefRepr):
 
     ``alternatives`` are functions of other implementations, by the symbols of those that they may stand for in an
     engine. ``precision`` and ``arithmetic`` are what it was compiled with. ``forms`` are those in which Python is shown
-    the outputs, empty if all are the arrays. ``numbers`` are the extents that a run has in its frame, by slot: its
-    dimensions by name, and what is derived from them.
+    the outputs, empty if all are the arrays. ``grouped_inputs`` and ``grouped_outputs`` say of which ``inputs`` and
+    ``outputs`` the values are made that callers see, empty if each is one array. ``numbers`` are the extents that a run
+    has in its frame, by slot: its dimensions by name, and what is derived from them.
     """
 
     name: str
@@ -44,6 +46,8 @@ class CompiledModel(BriefRepr):
     precision: Precision = "standard"
     arithmetic: Arithmetic = "fast"
     forms: tuple[OutputForm | None, ...] = ()
+    grouped_inputs: tuple[ValueForm, ...] = ()
+    grouped_outputs: tuple[ValueForm, ...] = ()
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 

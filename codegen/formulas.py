@@ -21,6 +21,12 @@ class FormulaEmitter:
         self._known: dict[Extent, llvm_ir.Value] = {name: dims[name] for name in dims}
         self.wrong: llvm_ir.Value = llvm_ir.Constant(I1, 0)
 
+    def copy(self) -> FormulaEmitter:
+        """Another one, of what is known here: what it emits holds where the builder stands, and not here."""
+        made = FormulaEmitter(self._builder, {})
+        made._known, made.wrong = dict(self._known), self.wrong
+        return made
+
     def name(self, dim: str, value: llvm_ir.Value) -> None:
         """Give a dimension its value from here on."""
         self._known[dim] = value

@@ -1,18 +1,23 @@
-"""Converters of If, Loop and Scan, whose attributes are graphs."""
+"""Converters of If, Loop, Scan and SequenceMap, whose attributes are graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from ..base.errors import ModelError
 from ..graph.node import Constant, Node, tensor_of
 from ..ops.families.branch import if_call, results_of_call
+from ..ops.families.unary import logical_not
 from .assumed_extent import where_extent_is
+from .branches import both_results, unified
 from .loops import convert_loop, convert_scan, convert_scan_of_batch
 from .onnx_node import OnnxNode
+from .sequence_map import convert_sequence_map
 from .subgraphs import Subgraphs, as_scalar, graph_attribute
+from .values import Value, nodes_of, with_nodes
 
-FlowConverter: TypeAlias = Callable[[OnnxNode, Subgraphs], Sequence[Node]]
+FlowConverter: TypeAlias = Callable[[OnnxNode, Subgraphs], Sequence[Value]]
 
 
 def find_control_flow(domain: str, name: str, version: int) -> FlowConverter | None:
@@ -20,24 +25,45 @@ def find_control_flow(domain: str, name: str, version: int) -> FlowConverter | N
     return _TABLE.get((domain, name, version))
 
 
-def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
     """An If whose condition is known is the branch that it takes."""
     condition = node[0]
+    names = ("then_branch", "else_branch")
     if isinstance(condition, Constant):
-        taken = "then_branch" if node.constant_int(0, "the condition") else "else_branch"
+        taken = names[0] if node.constant_int(0, "the condition") else names[1]
         return subgraphs.results(graph_attribute(node, taken), {})
-    graphs = [graph_attribute(node, name) for name in ("then_branch", "else_branch")]
-    branches = [subgraphs.results(graph, {}) for graph in graphs]
+    scalar = node.finish(as_scalar(condition))
+    conditions = (scalar, node.finish(logical_not(scalar)))
+    branches = [_branch(node, *each, subgraphs) for each in zip(names, conditions, strict=True)]
+    if len(branches[0]) != len(branches[1]):
+        raise ModelError(f"{node}: its branches give {len(branches[0])} and {len(branches[1])} values")
     if _ranks(branches[0]) != _ranks(branches[1]):
-        assumed = where_extent_is(condition, branches[0], subgraphs)
+        assumed = where_extent_is(condition, _tensors(branches[0]), subgraphs)
         if assumed is not None:
             return assumed
-    then, otherwise = (subgraphs.function(*both) for both in zip(graphs, ((), ()), branches, strict=True))
-    return results_of_call(if_call(as_scalar(condition), then, otherwise))
+    both = [unified(node, scalar, subgraphs, *pair) for pair in zip(*branches, strict=True)]
+    graphs = (graph_attribute(node, name) for name in names)
+    then, otherwise = (subgraphs.function(*each) for each in zip(graphs, ((), ()), both_results(both), strict=True))
+    found = iter(results_of_call(if_call(scalar, then, otherwise)))
+    return [with_nodes(value, [next(found) for _ in nodes_of(value)]) for value, _ in both]
 
 
-def _ranks(results: Sequence[Node]) -> list[int]:
-    return [tensor_of(result).ndim for result in results]
+def _branch(node: OnnxNode, name: str, condition: Node, subgraphs: Subgraphs) -> list[Value]:
+    """The results of a branch that is taken where a condition holds."""
+    conditions = node.shapes.conditions
+    conditions.append(condition)
+    try:
+        return subgraphs.invariant_results(graph_attribute(node, name), {}, ())
+    finally:
+        conditions.pop()
+
+
+def _tensors(results: Sequence[Value]) -> list[Node]:
+    return [result for result in results if isinstance(result, Node)]
+
+
+def _ranks(results: Sequence[Value]) -> list[int]:
+    return [tensor_of(result).ndim for result in _tensors(results)]
 
 
 _VERSIONS = (11, 13, 16, 19, 21, 23, 24, 25)
@@ -46,4 +72,5 @@ _TABLE: dict[tuple[str, str, int], FlowConverter] = {
     **{("", "Loop", version): convert_loop for version in (1, *_VERSIONS)},
     **{("", "Scan", version): convert_scan for version in (9, *_VERSIONS) if version != 13},
     ("", "Scan", 8): convert_scan_of_batch,
+    ("", "SequenceMap", 17): convert_sequence_map,
 }

@@ -13,8 +13,9 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
-from ..graph.node import Call, Function, ImportedValue, Node, Tuple, Var
-from ..graph.types import GivenShape, TensorType, given_shapes
+from ..base.value_form import grouped
+from ..graph.node import Call, Function, ImportedValue, Node, Tuple
+from ..graph.types import GivenShapes, TensorType
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ops.definition.registry import op_of
 from . import converters  # noqa: F401  enters them in the table
@@ -30,36 +31,31 @@ from .inlining import (
     standard_body,
 )
 from .load import load_model
+from .model_inputs import model_inputs
 from .model_name import model_name
 from .onnx_node import OnnxNode, describe
-from .output_forms import MOVES, OutputForms
+from .output_forms import MOVES, OF_SEQUENCES, OutputForms
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
 from .structure import check_graph, order_nodes, producers_of
 from .subgraphs import Subgraphs
 from .support import check_body, check_form, check_supported, opset_imports
-from .tensors import (
-    Symbols,
-    bind_dimensions,
-    bind_formulas,
-    check_size,
-    check_type_size,
-    declared_extent,
-    element_type,
-    value_type,
-)
+from .tensors import check_size, check_type_size, declared_extent, element_type
+from .values import Value, form_of, mapped, nodes_of
 
 
 def from_onnx(
     model: ModelProto | bytes | str | os.PathLike[str],
-    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    shapes: GivenShapes | None = None,
     mapped: bool = False,
 ) -> Function:
     """The graph of an ONNX model: a path, the bytes of a file, or a ``ModelProto``.
 
     ``shapes`` gives the shapes of inputs by name; a named dimension of one holds wherever it occurs. Other dimensions,
-    and those given as None or -1, are as declared: numbers or symbols. ``output_names`` are those of the model.
+    and those given as None or -1, are as declared: numbers or symbols. Of a sequence it gives the shapes of its
+    tensors, as ``[(3,), (4,)]``, and so its length, which each run chooses else; None is for an optional that is empty.
+    ``output_names`` are those of the model, with numbers where an output is a list.
     ``name`` is that of its graph, or of the file, where exporters call all graphs alike.
     ``mapped`` leaves large weights in the model's file, which must not change as long as the graph is in use: they need
     no memory until they are read.
@@ -72,31 +68,26 @@ def from_onnx(
     check_graph(proto.graph)
     check_supported(proto)
     _check_sizes(proto.graph)
-    params = _parameters(proto.graph, given_shapes(shapes))
-    importer = _Importer(model_functions(proto), folder, ShapeValues(params))
-    importer.final.update((param, number) for number, param in enumerate(params))
-    scope = Scope(proto.graph.initializer, opsets, {p.name: p for p in params})
-    names = tuple(o.name for o in proto.graph.output)
-    results = importer.run(scope, proto.graph.node, names)
-    body = results[0] if len(results) == 1 else Tuple(tuple(results))
+    given = model_inputs(proto.graph, shapes)
+    importer = _Importer(model_functions(proto), folder, ShapeValues(given.params))
+    importer.final.update((param, number) for number, param in enumerate(given.params))
+    scope = Scope(proto.graph.initializer, opsets, dict(given.values))
+    wanted = tuple(o.name for o in proto.graph.output)
+    values = importer.run(scope, proto.graph.node, wanted)
+    outputs = tuple(form_of(*each) for each in zip(wanted, values, strict=True))
+    names = tuple(array for form in outputs for array in form.array_names)
+    results = [node for value in values for node in nodes_of(value)]
+    body = importer.shapes.as_data(results[0] if len(results) == 1 else Tuple(tuple(results)))
     forms = tuple(importer.forms.of(result) for result in results)
-    return Function(params, importer.shapes.as_data(body), name, names, forms=forms if any(forms) else ())
-
-
-def _parameters(graph: GraphProto, shapes: Mapping[str, GivenShape]) -> list[Var]:
-    """The inputs that are fed at run time: initializers, which early versions list as inputs too, are constants."""
-    constants = {i.name for i in graph.initializer}
-    fed = [i for i in graph.input if i.name not in constants]
-    unknown = sorted(set(shapes) - {i.name for i in fed})
-    if unknown:
-        known = ", ".join(repr(i.name) for i in fed) or "none"
-        raise ModelError(f"shapes= names {unknown[0]!r}, which is no input of the model; its inputs are {known}")
-    symbols: Symbols = {}
-    for i in fed:
-        if i.name in shapes:
-            bind_dimensions(i.type, f"input {i.name!r}", symbols, shapes[i.name])
-    bind_formulas(fed, symbols)
-    return [Var(i.name, value_type(i.type, f"input {i.name!r}", symbols, shapes.get(i.name))) for i in fed]
+    return Function(
+        given.params,
+        body,
+        name,
+        names,
+        forms=forms if any(forms) else (),
+        grouped_inputs=grouped(given.forms),
+        grouped_outputs=grouped(outputs),
+    )
 
 
 def _check_sizes(graph: GraphProto) -> None:
@@ -123,7 +114,7 @@ class _Importer:
     forms: OutputForms = field(default_factory=OutputForms)
     final: dict[Node, int] = field(default_factory=dict)
 
-    def run(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Node]:
+    def run(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Value]:
         """Convert the nodes that the wanted values need, and give these values."""
         for node in order_nodes(nodes, producers_of(nodes), wanted):
             results = self._convert(node, scope)
@@ -131,12 +122,12 @@ class _Importer:
         found = [scope.value(name, self.folder, self.forms) for name in wanted]
         return [self._present(name, value) for name, value in zip(wanted, found, strict=True)]
 
-    def _present(self, name: str, value: Node | None) -> Node:
+    def _present(self, name: str, value: Value | None) -> Value:
         if value is None:
             raise ModelError(f"the output {name!r} is an input that was left out")
         return value
 
-    def _convert(self, node: NodeProto, scope: Scope) -> dict[str, Node]:
+    def _convert(self, node: NodeProto, scope: Scope) -> dict[str, Value]:
         """The outputs of a node that have names, as far as the form that is supported gives them."""
         values = [scope.value(name, self.folder, self.forms) for name in node.input]
         done: dict[Node, Node] = {}
@@ -146,19 +137,23 @@ class _Importer:
             raise ModelError(f"{describe(node)}: {error}") from error
         named = zip(node.output, results, strict=False)  # the last outputs may not be wanted
         wanted = {name: made for name, made in named if name and made is not None}
-        finished = {name: self._finish(made, node, done) for name, made in wanted.items()}
+        finished = {name: mapped(made, lambda part: self._finish(part, node, done)) for name, made in wanted.items()}
         if len(finished) == 1:  # of several, one may be computed from another
             finished = {name: self._valued(result, name, node) for name, result in finished.items()}
         for name, result in finished.items():
-            self.forms.hand_on(wanted[name], result)
-        for result in finished.values():
-            if isinstance(result.type, TensorType):
-                check_type_size(result.type, f"the result of {describe(node)}")
+            self._check(node, wanted[name], result)
         return finished
 
+    def _check(self, node: NodeProto, made: Value, finished: Value) -> None:
+        """Hand the forms of a result on, and raise ``ModelError`` where it is too large."""
+        for before, after in zip(nodes_of(made), nodes_of(finished), strict=True):
+            self.forms.hand_on(before, after)
+            if isinstance(after.type, TensorType):
+                check_type_size(after.type, f"the result of {describe(node)}")
+
     def _results(
-        self, node: NodeProto, values: Sequence[Node | None], scope: Scope, done: dict[Node, Node]
-    ) -> Sequence[Node | None]:
+        self, node: NodeProto, values: Sequence[Value | None], scope: Scope, done: dict[Node, Node]
+    ) -> Sequence[Value | None]:
         """What a node gives, None for outputs that are left out. ``done`` is as for ``_finish``."""
         domain = plain_domain(node.domain)
         function = self.functions.get((domain, node.op_type, node.overload))
@@ -173,16 +168,18 @@ class _Importer:
         if convert is None or version is None:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
-        self.forms.check(node.op_type, describe(node), values)
+        if node.op_type not in OF_SEQUENCES:
+            given = [part for value in values if value is not None for part in nodes_of(value)]
+            self.forms.check(node.op_type, describe(node), given)
         made = convert(self._view(node, values, version, done))
         if made is None:
             return self._standard_function(node, domain, opset, values, scope)
         results = made if isinstance(made, Sequence) else (made,)
-        if node.op_type in MOVES and values and results[0] is not None:
+        if node.op_type in MOVES and isinstance(values[0], Node) and isinstance(results[0], Node):
             self.forms.hand_on(values[0], results[0])
         return results
 
-    def _view(self, node: NodeProto, values: Sequence[Node | None], version: int, done: dict[Node, Node]) -> OnnxNode:
+    def _view(self, node: NodeProto, values: Sequence[Value | None], version: int, done: dict[Node, Node]) -> OnnxNode:
         def finish(made: Node) -> Node:
             return self._finish(made, node, done)
 
@@ -190,9 +187,9 @@ class _Importer:
         return OnnxNode(node, values, attributes, version, self.folder, self.shapes, self.forms, finish)
 
     def _standard_function(
-        self, node: NodeProto, domain: str, opset: int, values: Sequence[Node | None], scope: Scope
-    ) -> Sequence[Node | None]:
-        body = standard_body(node, domain, opset, [None if v is None else v.type for v in values])
+        self, node: NodeProto, domain: str, opset: int, values: Sequence[Value | None], scope: Scope
+    ) -> Sequence[Value | None]:
+        body = standard_body(node, domain, opset, [v.type if isinstance(v, Node) else None for v in values])
         if body is None or not body.node:
             raise ModelError(f"{describe(node)}: the operator has no body for these types of inputs")
         opsets = opsets_of(body, scope.opsets)
@@ -200,8 +197,8 @@ class _Importer:
         return self._inline(body, node, values, opsets)
 
     def _inline(
-        self, function: FunctionProto, node: NodeProto, values: Sequence[Node | None], opsets: Mapping[str, int]
-    ) -> Sequence[Node | None]:
+        self, function: FunctionProto, node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]
+    ) -> Sequence[Value | None]:
         check_arguments(function, node)
         given = [*values, *[None] * (len(function.input) - len(values))]
         scope = Scope((), opsets, dict(zip(function.input, given, strict=True)))
@@ -213,14 +210,18 @@ class _Importer:
     def _subgraphs(self, scope: Scope) -> Subgraphs:
         """What converters of control flow import the subgraphs of a node by, which see the values of ``scope``."""
         begun = len(self.final)
+        moved_out: set[Node] = set()
 
-        def results(graph: GraphProto, bound: Mapping[str, Node]) -> list[Node]:
-            for node in post_order(Tuple(tuple(bound.values()))):
+        def results(graph: GraphProto, bound: Mapping[str, Value]) -> list[Value]:
+            for node in post_order(Tuple(tuple(node for value in bound.values() for node in nodes_of(value)))):
                 self.final.setdefault(node, len(self.final))
             inner = Scope(graph.initializer, scope.opsets, {**bound}, scope)
             return self.run(inner, graph.node, [output.name for output in graph.output])
 
-        return Subgraphs(results, lambda node: self.final.get(node, begun) < begun, self.shapes)
+        def is_outside(node: Node) -> bool:
+            return node in moved_out or self.final.get(node, begun) < begun
+
+        return Subgraphs(results, is_outside, self.shapes, moved_out)
 
     def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
         """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of
@@ -240,7 +241,7 @@ class _Importer:
             done[current] = self._finished(current, tuple(done.get(n, n) for n in inputs(current)), node)
         return done[root]
 
-    def _valued(self, result: Node, name: str, node: NodeProto) -> Node:
+    def _valued(self, result: Value, name: str, node: NodeProto) -> Value:
         """The one result of a node, which knows what the model calls it; unless it is an older value, handed on."""
         if not isinstance(result, Call) or result.origin != _origin(node) or result.value is not None:
             return result
@@ -256,6 +257,7 @@ class _Importer:
                 folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
             if isinstance(made, Call) and op_of(made).birth_rule is not None:
+                made = self.shapes.bounds.bounded(made, self.shapes.inputs)
                 self.shapes.inputs.append(made)
         self.final.setdefault(made, len(self.final))
         return made

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import GraphProto, ValueInfoProto
+from onnx import GraphProto
 
-from ..base.errors import ModelError
+from ..base.errors import ModelError, TypeInferenceError
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.constants import ZERO
 from ..ir.expr import Expr
+from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas
 from ..ops.definition.relations import normalize_axis
 from ..ops.families.binary import maximum
@@ -22,49 +23,99 @@ from ..ops.families.loops import scan
 from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import reshape
 from ..ops.families.transpose import transpose
+from .appending import with_appended
+from .loop_body import LoopBody
 from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, as_scalar, graph_attribute, is_true
+from .unrolled import MOST_ITERATIONS, unrolled
+from .values import Listed, Ragged, SequenceValue, Value, value_text
+from .varying import find_varying
 
 
-def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
-    """Loop: the most iterations and the condition may both be left out, and be known or not. Without a condition, what
-    the body gives for one is not looked at."""
+def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
+    """Loop: the most iterations and the condition may both be left out, and be known or not. Few iterations over what
+    has another type in each are converted one by one."""
     graph = graph_attribute(node, "body")
-    carried = [node[k] for k in range(2, len(node.inputs))]
+    carried = [node.value(k) for k in range(2, len(node.inputs))]
     _check_counts(node, graph, len(carried) + 2, len(carried) + 1)
-    number = Var("number", tensor_type((), "int64"))
-    variables = [Var(i.name, value.type) for i, value in zip(graph.input[2:], carried, strict=True)]
-    bound: dict[str, Node] = {var.name: var for var in variables}
-    bound[graph.input[0].name] = _as_declared(number, graph.input[0])
-    bound[graph.input[1].name] = _as_declared(Constant(np.array(True)), graph.input[1])
-    holds, *results = subgraphs.results(graph, bound)
-    condition = node.get(1)
-    conditional = condition is not None and not (is_true(condition) and is_true(holds))
-    stacked = len(results) - len(carried)
-    function, captured = subgraphs.function(
-        graph, (number, *variables), [as_scalar(holds), *results] if conditional else results
-    )
     trips = _trips_of_loop(node, subgraphs)
-    if stacked and trips is None:
-        trips = _born_trips(node, f"output {len(carried)}, {node.proto.output[len(carried)]!r}")
+    if not isinstance(trips, int) or trips > MOST_ITERATIONS:
+        return _looped(node, graph, carried, trips, subgraphs)
+    if all(isinstance(value, Node) for value in carried):
+        try:
+            return _looped(node, graph, carried, trips, subgraphs)
+        except (ModelError, TypeInferenceError):
+            if (found := unrolled(node, graph, carried, trips, subgraphs)) is not None:
+                return found
+            raise
+    found = unrolled(node, graph, carried, trips, subgraphs)
+    return _looped(node, graph, carried, trips, subgraphs) if found is None else found
+
+
+def _looped(
+    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], trips: int | Expr | None, subgraphs: Subgraphs
+) -> Sequence[Value]:
+    """A Loop as one call. Without a condition, what the body gives for one is not looked at. Of a sequence it carries
+    what is appended."""
+    tensors = {k: value for k, value in enumerate(carried) if isinstance(value, Node)}
+    sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
+    if trips is None and (sequences or len(graph.output) > len(carried) + 1):
+        rows = node.proto.output[len(tensors)] if len(node.proto.output) > len(tensors) else ""
+        trips = _born_trips(node, subgraphs, f"stacking rows (output {len(tensors)}, {rows!r})")
+    body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs)
+    imported = body.imported({})
+    if any(imported.types[k] is not value.type for k, value in tensors.items()):
+        trips = _born_trips(node, subgraphs, "a carried value that changes its shape") if trips is None else trips
+        body = replace(body, trips=trips)
+        varying = find_varying(
+            node, tensors, imported.types, lambda varying: body.imported(varying).types, as_index(trips)
+        )
+        imported = body.imported(varying)
+    condition = node.get(1)
+    conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
+    results = [*imported.carried, *imported.rows]
+    if conditional:
+        results = [as_scalar(imported.holds), *results]
+    function, captured = subgraphs.function(graph, imported.params, results)
+    first = [part for value in imported.first for part in value]
     limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
-    formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(carried) + len(captured))
+    formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(first) + len(captured))
     attrs = LoopAttrs(
         with_unused(function, tellers),
         limited=limit is not None,
         conditional=conditional,
-        carried=len(carried),
-        stacked=(False,) * stacked,
+        carried=len(first),
+        stacked=(False,) * len(imported.rows),
         trips=formula,
     )
-    first = as_scalar(condition) if condition is not None and conditional else None
-    found = loop_call(attrs, limit, first, carried, (), (*captured, *tellers))
-    if not stacked or not conditional:
-        return found[:-1]
-    *results, count = map(node.finish, found)
+    begin = as_scalar(condition) if condition is not None and conditional else None
+    found = loop_call(attrs, limit, begin, first, (), (*captured, *tellers))
+    last = dict(zip(tensors, imported.last(found[: len(first)]), strict=True))
+    stacks = iter(_reached(node, found, len(first), conditional))
+    made: dict[int, Value] = dict(last)
+    for k, sequence in sequences.items():
+        made[k] = with_appended(node, sequence, imported.appended[k], stacks)
+    return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+def _carried_sequence(node: OnnxNode, number: int, value: Value) -> SequenceValue:
+    """A carried value that is a sequence. Raises ``ModelError`` for another."""
+    if not isinstance(value, (Listed, Ragged)):
+        raise node.unsupported(
+            f"{value_text(value)} as the carried value {number} of a loop whose number of iterations is not known, or "
+            f"above {MOST_ITERATIONS},"
+        )
+    return value
+
+
+def _reached(node: OnnxNode, found: Sequence[Node], carried: int, conditional: bool) -> Sequence[Node]:
+    """What the loop stacks, of as many rows as it had iterations."""
+    stacks = found[carried:-1]
+    if not stacks or not conditional:
+        return stacks
+    *stacks, count = map(node.finish, found[carried:])
     (rows,) = node.extents_of(reshape(count, (1,)), "the number of iterations")
-    last = (open_slice(made, 0, ZERO, rows, subgraphs.shapes.inputs) for made in results[len(carried) :])
-    return [*results[: len(carried)], *last]
+    return [open_slice(made, 0, ZERO, rows, node.shapes.inputs) for made in stacks]
 
 
 def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
@@ -77,13 +128,16 @@ def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
     return trips if isinstance(trips, Expr) else max(0, int(trips))
 
 
-def _born_trips(node: OnnxNode, rows: str) -> int | Expr:
-    """The most iterations as a dimension that the run computes: rows are stacked in memory for so many."""
+def _born_trips(node: OnnxNode, subgraphs: Subgraphs, what: str) -> int | Expr:
+    """The most iterations as a dimension that the run computes before the loop: there is memory for what so many
+    give."""
     most = node.get(0)
     if most is None:
-        raise node.unsupported(f"stacking rows ({rows}) of a loop that has no most iterations (input 0)")
+        raise node.unsupported(f"{what} of a loop that has no most iterations (input 0)")
+    before = len(node.shapes.inputs)
     count = cast(reshape(most, (1,)), "int64")
     (trips,) = node.extents_of(maximum(count, Constant(np.zeros(1, np.int64))), "the most iterations")
+    subgraphs.move_out(before)
     return trips
 
 
@@ -93,11 +147,6 @@ def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tupl
         return None, ()
     (formula,), tellers = as_formulas([trips], subgraphs.shapes.inputs, first)
     return formula, tellers
-
-
-def _as_declared(value: Node, declared: ValueInfoProto) -> Node:
-    """A scalar as a vector of one element, where the subgraph declares it so."""
-    return reshape(value, (1,)) if len(declared.type.tensor_type.shape.dim) == 1 else value
 
 
 def _check_counts(node: OnnxNode, graph: GraphProto, inputs: int, outputs: int) -> None:
@@ -131,6 +180,7 @@ def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
     _check_counts(node, graph, len(values), len(states))
     stacked = len(graph.output) - len(states)
     return _scanned(
+        node,
         _Scan(
             graph,
             states,
@@ -148,13 +198,14 @@ def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
     return (False,) * count if given is None else tuple(map(bool, given))
 
 
-def _scanned(scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
+def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
     sliced = [_axis_first(value, axis) for value, axis in zip(scan.sliced, scan.sliced_axes, strict=True)]
     number = Var("number", tensor_type((), "int64"))
     kinds = [*(tensor_of(state) for state in scan.states), *(_row(value) for value in sliced)]
     variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
-    results = subgraphs.results(scan.graph, {"": number, **{var.name: var for var in variables}})
-    function, captured = subgraphs.function(scan.graph, (number, *variables), results)
+    params = (number, *variables)
+    results = subgraphs.tensor_results(node, scan.graph, {"": number, **{var.name: var for var in variables}}, params)
+    function, captured = subgraphs.function(scan.graph, params, results)
     attrs = LoopAttrs(
         function,
         carried=len(scan.states),
@@ -200,6 +251,6 @@ def convert_scan_of_batch(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node
 
     def of_sample(*rows: Node) -> Sequence[Node]:
         parts = _Scan(graph, rows[:states], rows[states:], (0,) * count, back, (0,) * stacked, (False,) * stacked)
-        return _scanned(parts, subgraphs)
+        return _scanned(node, parts, subgraphs)
 
     return scan(of_sample, (), values).fields

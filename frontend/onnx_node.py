@@ -21,6 +21,7 @@ from ..ops.families.reshape import reshape
 from .output_forms import OutputForms
 from .shape_values import ShapeValues
 from .tensors import tensor_value
+from .values import Value, value_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +30,7 @@ class OnnxNode:
     ``finish`` makes what a converter has made part of the model, with constants folded."""
 
     proto: NodeProto
-    inputs: Sequence[Node | None]
+    inputs: Sequence[Value | None]
     attributes: Mapping[str, AttributeProto]
     version: int
     folder: Path | None
@@ -48,8 +49,20 @@ class OnnxNode:
         return found
 
     def get(self, index: int) -> Node | None:
-        """An input that may be left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
+        """An input that may be left out. Raises ``ModelError`` for one that is no tensor."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None or isinstance(found, Node):
+            return found
+        raise ModelError(
+            f"{self}: input {index}, {self.proto.input[index]!r}, should be a tensor, it is {value_text(found)}"
+        )
+
+    def value(self, index: int) -> Value:
+        """An input that must be there, which may be a sequence or an optional."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise ModelError(f"{self}: input {index} is missing")
+        return found
 
     @property
     def all(self) -> list[Node]:

@@ -21,6 +21,11 @@ MOVES = frozenset(
      "Unsqueeze"}
 )  # fmt: skip
 """Operators that give elements of their first input, whatever these stand for."""
+OF_SEQUENCES = frozenset(
+    {"Identity", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
+     "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"}
+)  # fmt: skip
+"""Operators that hand whole tensors on, whatever these stand for."""
 
 
 class OutputForms:

@@ -14,10 +14,10 @@ from typing import TypeAlias, TypeVar
 from onnx import defs
 
 from ..base.errors import LoopwrightError
-from ..graph.node import Node
 from .onnx_node import OnnxNode
+from .values import Value
 
-Converter: TypeAlias = Callable[[OnnxNode], Node | Sequence[Node | None] | None]
+Converter: TypeAlias = Callable[[OnnxNode], Value | Sequence[Value | None] | None]
 """Gives the node's outputs, in order; those that nobody asks for may be None, or missing at the end. None leaves the
 node to the body that ONNX gives the operator."""
 C = TypeVar("C", bound=Converter)

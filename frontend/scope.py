@@ -12,6 +12,7 @@ from ..base.errors import ModelError
 from ..graph.node import Constant, Node
 from .output_forms import OutputForms
 from .tensors import tensor_value
+from .values import Value
 
 
 @dataclass(slots=True)
@@ -20,14 +21,14 @@ class Scope:
 
     initializers: Sequence[TensorProto]
     opsets: Mapping[str, int]
-    values: dict[str, Node | None]
+    values: dict[str, Value | None]
     outer: Scope | None = None
     stored: dict[str, TensorProto] = field(init=False)
 
     def __post_init__(self) -> None:
         self.stored = {i.name: i for i in self.initializers}
 
-    def value(self, name: str, folder: Path | None, forms: OutputForms) -> Node | None:
+    def value(self, name: str, folder: Path | None, forms: OutputForms) -> Value | None:
         """The value of that name; None for an input that was left out. Initializers are read when first asked for."""
         if not name:
             return None

@@ -31,7 +31,9 @@ from ..ops.families.born_extents import born_extents
 from ..ops.families.cast import cast
 from ..ops.families.open_extents import extents
 from ..ops.families.reshape import reshape
+from ..ops.families.select import where
 from .fold import MAX_ELEMENTS, table
+from .value_bounds import ValueBounds
 
 EXACT = 1 << 24
 """Floats of 32 bits are whole numbers exactly up to this."""
@@ -41,11 +43,14 @@ Extents = npt.NDArray[Any]
 
 class ShapeValues:
     """The values of nodes that stand for such integers. ``inputs`` tell what dimensions are: those of the model, then
-    witnesses of extents that a run computes, which are added as they become part of the model.
+    witnesses of extents that a run computes, which are added as they become part of the model. ``conditions`` are those
+    of the branches that are being imported: what becomes an extent in a branch is 0 where that is not taken.
     Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
         self.inputs: list[Node] = list(inputs)
+        self.conditions: list[Node] = []
+        self.bounds = ValueBounds(self.of)
         self._known: dict[Node, Extents] = {}
         self._born: dict[Node, tuple[Expr, ...]] = {}
 
@@ -90,6 +95,8 @@ class ShapeValues:
         the model."""
         if values not in self._born:
             data = values if tensor_of(values).dtype is INT64 else cast(values, "int64")
+            for condition in self.conditions:
+                data = finish(where(condition, data, Constant(np.zeros(1, np.int64))))
             witness = finish(born_extents(self.as_data(data), names, meaning))
             self._born[values] = tensor_of(witness).shape
         return self._born[values]
@@ -214,9 +221,15 @@ def _moved(name: str) -> Evaluate:
     return table[name]
 
 
+def _taken(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
+    """Elements at positions that are numbers."""
+    return None if any(isinstance(index, Expr) for index in args[1].ravel()) else table["take"](attrs, args, kind)
+
+
 _TABLE: dict[str, Evaluate] = {
     **{name: _moved(name) for name in ("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile")},
-    **{name: _moved(name) for name in ("concatenate", "strided_slice", "take")},
+    **{name: _moved(name) for name in ("concatenate", "strided_slice")},
+    "take": _taken,
     "cast": lambda attrs, args, kind: args[0],
     **{name: lambda attrs, args, kind: args[0] for name in ("identity", "floor", "ceil")},
     "add": _each(lambda a, b: a + b),

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from onnx import GraphProto
+from onnx import GraphProto, ValueInfoProto
 
 from ..base.errors import ModelError
 from ..graph.closure import closed
 from ..graph.node import Constant, Function, Node, Var, tensor_of
+from ..graph.visit import post_order
 from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
 from .shape_values import ShapeValues
+from .values import Value, value_text
 
 Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 """A function, and the values that it captures, which are its last parameters."""
@@ -22,11 +24,39 @@ Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 @dataclass(frozen=True, slots=True)
 class Subgraphs:
     """How the subgraphs of a node are imported. ``results`` gives the outputs of one where values are bound to names;
-    ``is_outside`` holds of the nodes of the graphs around."""
+    ``is_outside`` holds of the nodes of the graphs around, those in ``moved_out`` among them, which bodies have no
+    part in. Mutable: that set."""
 
-    results: Callable[[GraphProto, Mapping[str, Node]], list[Node]]
+    results: Callable[[GraphProto, Mapping[str, Value]], list[Value]]
     is_outside: Callable[[Node], bool]
     shapes: ShapeValues
+    moved_out: set[Node]
+
+    def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
+        """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
+        on none of its parameters."""
+        before = len(self.shapes.inputs)
+        found = self.results(graph, bound)
+        self.move_out(before, params)
+        return found
+
+    def tensor_results(
+        self, node: OnnxNode, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]
+    ) -> list[Node]:
+        """``invariant_results`` that are tensors. Raises ``ModelError`` for others."""
+        found = self.invariant_results(graph, bound, params)
+        for value in found:
+            if not isinstance(value, Node):
+                raise node.unsupported(f"a body that gives {value_text(value)}")
+        return [value for value in found if isinstance(value, Node)]
+
+    def move_out(self, before: int, params: Sequence[Var] = ()) -> None:
+        """Have witnesses of extents that came behind the first ``before`` ones lie outside of the body."""
+        for witness in self.shapes.inputs[before:]:
+            if not any(node in params for node in post_order(witness, self.is_outside)):
+                self.moved_out.add(witness)
+                for extent in tensor_of(witness).shape:
+                    self.shapes.bounds.most.pop(extent, None)  # type: ignore[arg-type]
 
     def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
         """The function of a subgraph that gives these results."""
@@ -46,6 +76,11 @@ def as_scalar(value: Node) -> Node:
     return reshape(value, ()) if tensor_of(value).ndim else value
 
 
-def is_true(value: Node | None) -> bool:
+def as_declared(value: Node, declared: ValueInfoProto) -> Node:
+    """A scalar as a vector of one element, where the subgraph declares it so."""
+    return reshape(value, (1,)) if len(declared.type.tensor_type.shape.dim) == 1 else value
+
+
+def is_true(value: Value | None) -> bool:
     """Whether a condition is left out, or known to hold."""
     return value is None or (isinstance(value, Constant) and bool(value.value.all()))

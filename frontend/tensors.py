@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, ModelError
@@ -97,14 +97,16 @@ def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: Given
 def _declared(proto: TypeProto, where: str) -> Any:
     if proto.WhichOneof("value") != "tensor_type":
         raise ModelError(
-            f"{where} is a {proto.WhichOneof('value') or 'value without type'}; only tensors are supported"
+            f"{where} is a {proto.WhichOneof('value') or 'value without type'}; tensors are supported, sequences of "
+            "them, and optionals of either"
         )
     return proto.tensor_type
 
 
-def bind_formulas(inputs: Sequence[ValueInfoProto], symbols: Symbols) -> None:
-    """Enter in ``symbols`` what dimensions are that are named by a formula over other dimensions, as ``past + 1``."""
-    dims = [dim for i in inputs for dim in _declared(i.type, f"input {i.name!r}").shape.dim]
+def bind_formulas(inputs: Sequence[tuple[str, TypeProto]], symbols: Symbols) -> None:
+    """Enter in ``symbols`` what dimensions are that are named by a formula over other dimensions, as ``past + 1``.
+    ``inputs`` are what errors call them, and their types."""
+    dims = [dim for where, proto in inputs for dim in _declared(proto, where).shape.dim]
     texts = dict.fromkeys(text for dim in dims if isinstance(text := declared_extent(dim), str))
     names = [text for text in texts if text.isidentifier()]
 

@@ -24,6 +24,7 @@ from ..base.brief import one_line
 from ..base.dtype import dtype
 from ..base.errors import TypeInferenceError
 from ..base.output_form import OutputForm
+from ..base.value_form import ValueForm
 from ..ir import expr
 from ..ir.expr import Expr
 from .array_operators import ArrayOperators
@@ -165,7 +166,8 @@ class Function(NodeBase):
     samples; where none is named, ``lw.compile`` takes those that parameters have first. What the code does for a sample
     depends on no such dimension. ``batch_size`` is their number, if there is only one that the function will run with:
     then it is known to the code, and nothing is chosen by it. ``forms`` are those in which Python is shown the results,
-    where these are not the tensors themselves; None for results that are.
+    where these are not the tensors themselves; None for results that are. ``grouped_inputs`` and ``grouped_outputs``
+    say of which parameters and results the values are made that callers see, where some are lists or may be absent.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -178,6 +180,8 @@ class Function(NodeBase):
     batch: tuple[expr.Var, ...] = ()
     batch_size: int | None = None
     forms: tuple[OutputForm | None, ...] = ()
+    grouped_inputs: tuple[ValueForm, ...] = ()
+    grouped_outputs: tuple[ValueForm, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

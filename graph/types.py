@@ -157,6 +157,9 @@ def folded(kind: Type) -> Type:
 
 
 GivenShape: TypeAlias = tuple[int | None, ...]
+GivenShapes: TypeAlias = Mapping[str, Sequence[int | None] | Sequence[Sequence[int | None]] | None]
+"""What callers pass as ``shapes=``: by the name of an input its extents; of a list those of each array; None for what
+is absent."""
 
 
 def given_shapes(shapes: object) -> dict[str, GivenShape]:

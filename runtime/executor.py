@@ -56,6 +56,7 @@ class Executor:
         self._context = context_of(config.threads or 1)
         self._symbolic = bool(model.dims)
         self._forms = model.forms
+        self._grouped = signature.grouped_outputs
         self._plans = Plans(model)
         self._kinds = [spec.dtype.to_numpy() for spec in model.outputs]
         self._shapes: list[Shape] | None = None
@@ -90,7 +91,9 @@ class Executor:
         """The outputs: new arrays, in the forms that the model gives them, or the arrays of ``out``. ``context`` is the
         executor's, if not given."""
         outputs = self._run(inputs, out, context or self._context)
-        return outputs if out is not None or not self._forms else self._presented(outputs)
+        if out is not None or not (self._forms or self._grouped):
+            return outputs
+        return self._presented(outputs)
 
     def _run(self, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
         if self._symbolic and [array.shape for array in inputs] != self._shapes:
@@ -104,8 +107,9 @@ class Executor:
         return outputs
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
-        shown = map(presented, outputs, self._forms)
-        return RunOutputs(shown, self._signature.output_positions)
+        shown = list(map(presented, outputs, self._forms)) if self._forms else outputs
+        values = shown if self._grouped is None else self._grouped.values(shown)
+        return RunOutputs(values, self._signature.output_positions)
 
     def bind(self, inputs: Sequence[Array], outputs: RunOutputs | None) -> Callable[[], RunOutputs]:
         """A run on arrays that stay where they are, and are kept; of a model whose outputs only a run knows, each run
@@ -114,7 +118,7 @@ class Executor:
             return lambda: self.run(inputs)
         shapes = [array.shape for array in inputs]
         fixed: bytes | None = None
-        slots = b""
+        slots, grouped = b"", self._grouped
 
         def run() -> RunOutputs:
             nonlocal fixed, slots
@@ -124,7 +128,7 @@ class Executor:
                 fixed, slots = self._fixed, self._slots(inputs, outputs)
             if code := self._entry(self._context, slots):
                 self._loaded.fail(code, numbers_of(slots))
-            return outputs
+            return outputs if grouped is None else RunOutputs(grouped.values(outputs), grouped.positions)
 
         return run
 

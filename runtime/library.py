@@ -25,6 +25,7 @@ from ..base.output_form import OutputForm
 from ..base.paths import as_path
 from ..base.target import Target
 from ..base.timing import CompileTiming
+from ..base.value_form import ValueForm
 from ..codegen.host import host_target
 from ..codegen.object_check import check_object
 from .exports.export import Exported, Kind, Weights, export_model
@@ -196,6 +197,8 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "precision": model.precision,
         "arithmetic": model.arithmetic,
         "forms": [None if form is None else asdict(form) for form in model.forms],
+        "grouped_inputs": [asdict(form) for form in model.grouped_inputs],
+        "grouped_outputs": [asdict(form) for form in model.grouped_outputs],
     }
 
 
@@ -231,10 +234,15 @@ class _Content:
     precision: Precision
     arithmetic: Arithmetic
     forms: tuple[OutputForm | None, ...]
+    grouped_inputs: tuple[ValueForm, ...]
+    grouped_outputs: tuple[ValueForm, ...]
 
 
 def _read(file: SectionFile) -> CompiledModel:
     content: _Content = from_plain(_Content, file.content, "library")
+    for forms, specs in ((content.grouped_inputs, content.inputs), (content.grouped_outputs, content.outputs)):
+        if forms and sum(form.arrays for form in forms) != len(specs):
+            raise ModelError("library: what callers see is made of another number of arrays")
     alternatives = {
         symbol: tuple(_function(f, file) for f in found) for symbol, found in file.content["alternatives"].items()
     }
@@ -254,6 +262,8 @@ def _read(file: SectionFile) -> CompiledModel:
         content.precision,
         content.arithmetic,
         content.forms,
+        content.grouped_inputs,
+        content.grouped_outputs,
     )
 
 

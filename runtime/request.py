@@ -48,8 +48,7 @@ class Request:
 
     def set_input(self, key: str | int, value: object) -> None:
         """Give an input, by name or position. The array is read by ``run``, not copied here; it must be contiguous."""
-        number = self._signature.input_number(key)
-        self._inputs[number] = self._signature.input_array(number, value)
+        self._inputs.update(self._signature.arrays_of_input(key, value))
         self._outputs = None
 
     def run(self, out: Values | None = None, threads: int | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
+from .grouped_values import GroupedInputs, GroupedOutputs
 from .tensor_specs import TensorSpecs
 
 Values: TypeAlias = Mapping[str, object] | Sequence[object] | SupportsDLPack | Array
@@ -30,12 +31,19 @@ class Signature:
         self._order = self.inputs.names
         self._names = set(self._order)
         self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in model.inputs]
+        forms = model.grouped_inputs
+        self._grouped = GroupedInputs(model.name, forms, model.inputs) if forms else None
+        self.grouped_outputs = GroupedOutputs(model.grouped_outputs) if model.grouped_outputs else None
+        if self.grouped_outputs is not None:
+            self.output_positions = self.grouped_outputs.positions
 
     def input_arrays(self, values: Values) -> list[Array]:
         """The arrays behind the inputs, in order; nothing is converted or copied.
 
         Arrays that fit at first sight are let through at once: this is on the path of each call.
         """
+        if self._grouped is not None:
+            values = self._grouped.arrays(values)
         if type(values) is list or type(values) is tuple:
             found: list[Any] = list(values)
         elif type(values) is np.ndarray and len(self._order) == 1:
@@ -62,18 +70,21 @@ class Signature:
         """The array behind one input."""
         return _checked(value, self.inputs[number], f"{self.name}: input {self._order[number]}")
 
-    def input_number(self, key: str | int) -> int:
-        """The position of an input that is named, or given by its position."""
-        return self._number(key, self.inputs, "input")
+    def arrays_of_input(self, key: str | int, value: object) -> list[tuple[int, Array]]:
+        """The arrays behind an input that is named, or given by its position, and their positions."""
+        if self._grouped is None:
+            parts: Iterable[tuple[int, object]] = [(self._number(key, self.inputs.names, "input"), value)]
+        else:
+            parts = self._grouped.arrays_of(key, value)
+        return [(number, self.input_array(number, part)) for number, part in parts]
 
     def output_number(self, key: str | int) -> int:
         """The position of an output that is named, or given by its position."""
-        return self._number(key, self.outputs, "output")
+        return self._number(key, tuple(self.output_positions), "output")
 
-    def _number(self, key: str | int, specs: TensorSpecs, what: str) -> int:
-        names = specs.names
+    def _number(self, key: str | int, names: Sequence[str], what: str) -> int:
         if isinstance(key, str) and key in names:
-            return names.index(key)
+            return list(names).index(key)
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= key < len(names):
             return int(key)
         raise RuntimeArgumentError(f"{self.name} has no {what} {key!r}; its {what}s are {_listed(names)}")
@@ -82,6 +93,11 @@ class Signature:
         """The callers' buffers for outputs of these shapes, None for one that only the run knows: apart from each other
         and from the inputs."""
         specs = self.outputs
+        if self.grouped_outputs is not None:
+            raise RuntimeArgumentError(
+                f"{self.name} gives lists, or values that may be absent, for the outputs "
+                f"{', '.join(self.output_positions)}: leave out= out"
+            )
         if isinstance(values, Mapping):
             if values.keys() != set(specs.names):
                 raise self._wrong_names(values, specs, "outputs")

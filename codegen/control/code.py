@@ -1,8 +1,8 @@
 """What native functions of control flow are emitted from, as plain data: numbers of arguments and slots, and formulas.
 
 A function takes, as a kernel does, addresses of operands and results, of a workspace last, and the values of
-dimensions. A body has slots for its values, as a model has: those of parameters and results are bound by what is around
-it, the others are addresses in the workspace, or extents.
+dimensions. A body has slots for its values, as a model has, and is run in stages as one: slots of parameters and
+results are bound by what is around it, the others are addresses in the workspace, or extents.
 """
 
 from __future__ import annotations
@@ -29,17 +29,34 @@ class BodyCall:
 
 
 @dataclass(frozen=True, slots=True)
-class BodyCode:
-    """What a body runs, and its slots: of parameters and results; of values by their ``offsets`` in bytes from the
-    beginning of the workspace, and of ``extents``. ``checks`` are extents that may not be negative when it is run, with
+class BodyBirth:
+    """Numbers that become dimensions: int64, one behind the other, at the address in slot ``values``. Of each its name,
+    the most that it may be, and what is said where it is negative or more."""
+
+    values: int
+    dims: tuple[tuple[str, Extent, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyStage:
+    """What a body runs when ``births`` are known, and the slots that are filled then: of values by their ``offsets`` in
+    bytes from the beginning of the workspace, and of ``extents``. ``checks`` are extents that may not be negative, with
     what is said of them otherwise."""
+
+    births: tuple[BodyBirth, ...]
+    offsets: Mapping[int, Extent]
+    extents: Mapping[int, Extent]
+    checks: tuple[tuple[Extent, str], ...]
+    calls: tuple[BodyCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyCode:
+    """The stages of a body, the first of which has no births, and the slots of its parameters and results."""
 
     params: tuple[int, ...]
     results: tuple[int, ...]
-    offsets: Mapping[int, Extent]
-    extents: Mapping[int, Extent]
-    calls: tuple[BodyCall, ...]
-    checks: tuple[tuple[Extent, str], ...] = ()
+    stages: tuple[BodyStage, ...]
 
 
 @dataclass(frozen=True, slots=True)

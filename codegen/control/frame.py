@@ -17,7 +17,7 @@ from ..entry import element
 from ..formulas import FormulaEmitter
 from ..machine import data_layout
 from ..types import I8, I32, I64, PTR
-from .code import BodyCall, BodyCode
+from .code import BodyCall, BodyCode, BodyStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,27 @@ class Frame:
         self.numbers = [self.builder.load(place, typ=I64) for place in places]
         self.pointers = [self.builder.load(place, typ=PTR) for place in places]
         self._workspace = arguments.workspace
-        self._formulas = FormulaEmitter(self.builder, {name: self.numbers[number] for name, number in arguments.dims})
+        self.formulas = FormulaEmitter(self.builder, {name: self.numbers[number] for name, number in arguments.dims})
         self._kernels: dict[str, llvm_ir.Function] = {}
 
     def value(self, extent: Extent) -> llvm_ir.Value:
         """A formula over the dimensions; at the beginning of the function, where it holds for all that follows."""
-        return self._formulas.value(extent)
+        return self.formulas.value(extent)
 
-    def in_workspace(self, offset: Extent) -> llvm_ir.Value:
-        """An address in the workspace, as a number."""
-        return self.builder.add(self.numbers[self._workspace], self.value(offset))
+    def in_workspace(self, offset: Extent, formulas: FormulaEmitter | None = None) -> llvm_ir.Value:
+        """An address in the workspace, as a number; by formulas that hold from here on, if given."""
+        return self.builder.add(self.numbers[self._workspace], (formulas or self.formulas).value(offset))
+
+    def message(self, text: str) -> int:
+        """The number of a new message, from 1."""
+        self.messages.append(text)
+        return len(self.messages)
+
+    def messages_of(self, call: BodyCall) -> int:
+        """Enter the messages of a kernel: how many there were before."""
+        before = len(self.messages)
+        self.messages += call.messages
+        return before
 
     def workspace_pointer(self, offset: int) -> llvm_ir.Value:
         """An address in the workspace."""
@@ -79,49 +90,93 @@ class Body:
 
     def __init__(self, frame: Frame, code: BodyCode) -> None:
         self._frame = frame
-        self._calls = code.calls
         builder = frame.builder
-        self._arguments = [builder.alloca(I64, max(1, len(call.operands))) for call in code.calls]
-        self._checks: list[tuple[llvm_ir.Value, int]] = []
-        for checked, message in code.checks:
-            frame.messages.append(message)
-            self._checks.append((frame.value(checked), len(frame.messages)))
-        self._first_message = []
-        for call in code.calls:
-            self._first_message.append(len(frame.messages))
-            frame.messages += call.messages
-        for slot, offset in code.offsets.items():
-            self.bind([slot], [frame.in_workspace(offset)])
-        for slot, extent in code.extents.items():
-            self.bind([slot], [frame.value(extent)])
+        self._bound: dict[int, llvm_ir.Value] = {}
+        self._first, *self._later = [_Stage(frame, stage) for stage in code.stages]
+        self._calls = [call for stage in (self._first, *self._later) for call in stage.calls]
+        for call in self._calls:
+            call.arguments = builder.alloca(I64, max(1, len(call.code.operands)))
+        self._checks = [(frame.value(checked), number) for checked, number in self._first.checks]
+        self._fill(self._first.code, frame.formulas)
 
     def bind(self, slots: Sequence[int], values: Sequence[llvm_ir.Value]) -> None:
         """Have the calls that follow find these values in the slots: addresses as numbers, and extents."""
         builder = self._frame.builder
         for slot, value in zip(slots, values, strict=True):
-            for call, arguments in zip(self._calls, self._arguments, strict=True):
-                for place in (k for k, operand in enumerate(call.operands) if operand == slot):
-                    builder.store(value, element(builder, arguments, place))
+            self._bound[slot] = value
+            for call in self._calls:
+                for place in (k for k, operand in enumerate(call.code.operands) if operand == slot):
+                    builder.store(value, element(builder, call.arguments, place))
 
     def run(self) -> None:
         """Check the extents, and call the kernels in order; where one fails, the function returns the number of its
         message."""
-        builder = self._frame.builder
         for value, number in self._checks:
-            negative = builder.icmp_signed("<", value, llvm_ir.Constant(I64, 0))
-            with builder.if_then(negative, likely=False):
-                builder.ret(llvm_ir.Constant(I32, number))
-        for call, arguments, first in zip(self._calls, self._arguments, self._first_message, strict=True):
-            code = builder.call(self._frame.kernel(call.symbol), [self._frame.context, arguments])
+            self._refuse_if("<", value, llvm_ir.Constant(I64, 0), number)
+        self._call(self._first)
+        formulas = self._frame.formulas.copy()
+        for stage in self._later:
+            self._begin(stage, formulas)
+            self._call(stage)
+
+    def _fill(self, stage: BodyStage, formulas: FormulaEmitter) -> None:
+        """Fill the slots of a stage."""
+        for slot, offset in stage.offsets.items():
+            self.bind([slot], [self._frame.in_workspace(offset, formulas)])
+        for slot, extent in stage.extents.items():
+            self.bind([slot], [formulas.value(extent)])
+
+    def _begin(self, stage: _Stage, formulas: FormulaEmitter) -> None:
+        """Read what becomes dimensions now, check that, and fill the slots that follow from it."""
+        builder, zero = self._frame.builder, llvm_ir.Constant(I64, 0)
+        numbers = iter(stage.births)
+        for birth in stage.code.births:
+            address = builder.inttoptr(self._bound[birth.values], PTR)
+            for place, (name, most, _) in enumerate(birth.dims):
+                found, number = builder.load(element(builder, address, place), typ=I64), next(numbers)
+                self._refuse_if("<", found, zero, number)
+                self._refuse_if(">", found, formulas.value(most), number)
+                formulas.name(name, found)
+        for checked, number in stage.checks:
+            self._refuse_if("<", formulas.value(checked), zero, number)
+        self._fill(stage.code, formulas)
+
+    def _refuse_if(self, op: str, value: llvm_ir.Value, other: llvm_ir.Value, number: int) -> None:
+        builder = self._frame.builder
+        with builder.if_then(builder.icmp_signed(op, value, other), likely=False):
+            builder.ret(llvm_ir.Constant(I32, number))
+
+    def _call(self, stage: _Stage) -> None:
+        builder = self._frame.builder
+        for call in stage.calls:
+            code = builder.call(self._frame.kernel(call.code.symbol), [self._frame.context, call.arguments])
             failed = builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0))
             with builder.if_then(failed, likely=False):
-                builder.ret(self._message(call, code, first))
+                builder.ret(self._message(call, code))
 
-    def _message(self, call: BodyCall, code: llvm_ir.Value, first: int) -> llvm_ir.Value:
+    def _message(self, call: _Call, code: llvm_ir.Value) -> llvm_ir.Value:
         """What the function returns for what a kernel returned: messages are numbered from 1, and what is negative is
         no message."""
         builder = self._frame.builder
-        if call.foreign:
-            return llvm_ir.Constant(I32, first + 1)
+        if call.code.foreign:
+            return llvm_ir.Constant(I32, call.first_message + 1)
         is_message = builder.icmp_signed(">", code, llvm_ir.Constant(I32, 0))
-        return builder.select(is_message, builder.add(code, llvm_ir.Constant(I32, first)), code)
+        return builder.select(is_message, builder.add(code, llvm_ir.Constant(I32, call.first_message)), code)
+
+
+class _Call:
+    """A call of a kernel, its arguments in memory, and how many messages come before its own."""
+
+    def __init__(self, code: BodyCall, first_message: int) -> None:
+        self.code, self.first_message = code, first_message
+        self.arguments: llvm_ir.Value = None
+
+
+class _Stage:
+    """A stage, with the numbers of its messages: of what is born, and of its checks."""
+
+    def __init__(self, frame: Frame, code: BodyStage) -> None:
+        self.code = code
+        self.births = [frame.message(text) for birth in code.births for _, _, text in birth.dims]
+        self.checks = [(checked, frame.message(text)) for checked, text in code.checks]
+        self.calls = [_Call(call, frame.messages_of(call)) for call in code.calls]

@@ -58,7 +58,7 @@ class ControlCompiler:
             tensors + len(dims), tensors - 1, tuple((dim, tensors + k) for k, dim in enumerate(dims))
         )
         made = compile_control(symbol, code, arguments, self._settings.target, self._settings.options)
-        costs = [_cost(body, plan) for body in bodies]
+        costs = [_cost(body) for body in bodies]
         trips = code.trips if isinstance(code, LoopCode) and code.trips is not None else 1
         operations = largest([cost.operations for cost in costs])
         kinds = [leaf for node in (*unit.function.params, unit.function.body) for leaf in leaf_types(node.type)]
@@ -92,12 +92,12 @@ class _Cost:
     heap_each: Extent
 
 
-def _cost(body: CompiledBody, plan: ControlPlan) -> _Cost:
+def _cost(body: CompiledBody) -> _Cost:
     operations: Extent = 0
     once: list[Extent] = []
     each: list[Extent] = []
     for number, function in enumerate(body.functions):
-        dims = body.extents_of(number, plan.names)
+        dims = body.extents_of(number)
         operations = plus(operations, with_dims(function.operations, dims))
         once.append(with_dims(function.heap_once, dims))
         each.append(with_dims(function.heap_each, dims))

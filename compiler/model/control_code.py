@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...artifact.extents import Extent, Formula, demand, extent_of
+from ...artifact.block import Birth
+from ...artifact.extents import Extent, Formula, demand, dimensions_in, extent_of
 from ...artifact.function import CompiledFunction
 from ...base.errors import InternalError
-from ...codegen.control.code import BodyCall, BodyCode, CarriedCode, ControlCode, IfCode, LoopCode, RowsCode
-from ...graph.node import Call, Function, Node
+from ...codegen.control.code import (
+    BodyBirth,
+    BodyCall,
+    BodyCode,
+    BodyStage,
+    CarriedCode,
+    ControlCode,
+    IfCode,
+    LoopCode,
+    RowsCode,
+)
+from ...graph.node import Call, Node
 from ...graph.types import TensorType, leaf_types
 from ...ops.definition.extent_formulas import extent_of_formula
 from ...ops.families.branch import IfAttrs
@@ -17,8 +28,8 @@ from ...ops.families.loop import LoopAttrs
 from ..passes.constraints import least_extents
 from ..symbols import Symbol, checked_extents
 from .parts import BodyPlan, ControlPlan
-from .placement import byte_size
-from .units import Unit
+from .placement import Placement, byte_size
+from .units import BirthUnit, Unit
 
 FOREIGN_FAILURE = "the native function returned an error code"
 
@@ -30,11 +41,11 @@ class CompiledBody:
     plan: BodyPlan
     functions: tuple[CompiledFunction, ...]
 
-    def extents_of(self, number: int, names: Mapping[Symbol, str]) -> dict[str, Extent]:
-        """What the dimensions of a function are, by their names, as formulas over those of the unit that has the
-        body."""
+    def extents_of(self, number: int) -> dict[str, Extent]:
+        """The most that the dimensions of a function can be, by their names, as formulas over those of the unit that
+        has the body."""
         symbols = self.plan.parts.units[number].symbols
-        return {name: extent_of(symbols[name], names) for name in self.functions[number].dims}
+        return {name: self.plan.largest(symbols[name]) for name in self.functions[number].dims}
 
 
 def call_of(unit: Unit) -> Call:
@@ -50,7 +61,7 @@ def control_code(unit: Unit, plan: ControlPlan, bodies: Sequence[CompiledBody]) 
     position: dict[Node, int] = {param: number for number, param in enumerate(unit.function.params)}
     given = [position[arg] for arg in call.args]
     results = tuple(range(len(unit.inputs), len(unit.inputs) + len(unit.outputs) - 1))
-    codes = tuple(_body_code(body, plan.names) for body in bodies)
+    codes = tuple(map(_body_code, bodies))
     match call.attrs:
         case IfAttrs():
             return IfCode(given[0], tuple(given[1:]), results, codes)
@@ -81,13 +92,18 @@ def _loop_code(
     )
 
 
-def _checks(body: Function, names: Mapping[Symbol, str]) -> Iterator[tuple[Extent, str]]:
-    """The extents that may not be negative when a body is run, with what is said of them otherwise. The size of a batch
-    is checked around it."""
-    for least in least_extents(replace(body, batch_size=None), names):
-        yield Formula("-", least.dim, least.number), least.demand
-    for extent in checked_extents(body, names):
-        yield extent, demand(extent) or f"the extent {extent} should not be negative"
+def _checks(plan: BodyPlan) -> dict[int, list[tuple[Extent, str]]]:
+    """The extents that may not be negative when a body is run, with what is said of them otherwise, by the stage that
+    knows them. The size of a batch is checked around it."""
+    body, place = plan.parts.graph, plan.placement
+    found: dict[int, list[tuple[Extent, str]]] = {}
+    for least in least_extents(replace(body, batch_size=None), plan.names):
+        checked = Formula("-", least.dim, least.number), least.demand
+        found.setdefault(place.stage_of([least.dim]), []).append(checked)
+    for extent in checked_extents(body, plan.names):
+        text = demand(extent) or f"the extent {extent} should not be negative"
+        found.setdefault(place.stage_of(dimensions_in(extent)), []).append((extent, text))
+    return found
 
 
 def _row_size(kind: object, names: Mapping[Symbol, str]) -> Extent:
@@ -96,21 +112,46 @@ def _row_size(kind: object, names: Mapping[Symbol, str]) -> Extent:
     return byte_size(TensorType(kind.shape[1:], kind.dtype), names)
 
 
-def _body_code(body: CompiledBody, names: Mapping[Symbol, str]) -> BodyCode:
-    placement, parts = body.plan.placement, body.plan.parts
-    calls = []
-    for unit, function in zip(parts.units, body.functions, strict=True):
-        values = (placement.slots[value] for value in (*unit.inputs, *unit.outputs))
-        dims = (placement.dims[unit.symbols[name]] for name in function.dims)
-        at = f" ({', '.join(unit.origin)})" if unit.origin else ""
-        texts = (FOREIGN_FAILURE,) if function.is_packed else function.messages
-        messages = tuple(f"{function.name}{at}: {text}" for text in texts)
-        calls.append(BodyCall(function.symbol, (*values, *dims), messages, function.is_packed))
+def _body_code(body: CompiledBody) -> BodyCode:
+    plan = body.plan
+    placement, parts = plan.placement, plan.parts
+    functions = iter(body.functions)
+    checks = _checks(plan)
+    stages = []
+    for number, stage in enumerate(placement.stages):
+        own = {value.slot for value in stage.intermediates} | {part.slot for part in stage.slices}
+        extents = {slot: extent_of(extent, plan.names) for extent, slot in placement.dims.items()}
+        known = {
+            slot: extent for slot, extent in extents.items() if placement.stage_of(dimensions_in(extent)) == number
+        }
+        stages.append(
+            BodyStage(
+                births=tuple(_birth(birth, unit, plan) for birth, unit in zip(stage.born, stage.births, strict=True)),
+                offsets={slot: offset for slot, offset in plan.offsets.items() if slot in own},
+                extents=known,
+                checks=tuple(checks.get(number, ())),
+                calls=tuple(_call(unit, next(functions), placement) for unit in stage.units),
+            )
+        )
     return BodyCode(
         params=tuple(placement.slots[param, 0] for param in parts.graph.params),
         results=tuple(placement.slots[value] for value in parts.results),
-        offsets=body.plan.offsets,
-        extents={slot: extent_of(extent, names) for extent, slot in placement.dims.items()},
-        calls=tuple(calls),
-        checks=tuple(_checks(parts.graph, names)),
+        stages=tuple(stages),
     )
+
+
+def _birth(birth: Birth, unit: BirthUnit, plan: BodyPlan) -> BodyBirth:
+    most = [plan.largest(symbol) for symbol in unit.symbols]
+    dims = (
+        (dim.name, bound, f"{birth} should be from 0 to {bound}") for dim, bound in zip(birth.dims, most, strict=True)
+    )
+    return BodyBirth(birth.values, tuple(dims))
+
+
+def _call(unit: Unit, function: CompiledFunction, placement: Placement) -> BodyCall:
+    values = (placement.slots[value] for value in (*unit.inputs, *unit.outputs))
+    dims = (placement.dims[unit.symbols[name]] for name in function.dims)
+    at = f" ({', '.join(unit.origin)})" if unit.origin else ""
+    texts = (FOREIGN_FAILURE,) if function.is_packed else function.messages
+    messages = tuple(f"{function.name}{at}: {text}" for text in texts)
+    return BodyCall(function.symbol, (*values, *dims), messages, function.is_packed)

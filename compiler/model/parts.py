@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...artifact.extents import Extent, expression_of
+from ...artifact.extents import Extent, expression_of, extent_of
 from ...artifact.formula_plan import SizedLife, largest, plan_offsets, plus, whole_lines
 from ...base.dtype import UINT8
 from ...base.errors import InternalError, ModelError
@@ -18,9 +18,11 @@ from ...codegen.control.code import HEAD_BYTES
 from ...graph.node import Call, Function, Var
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import bodies_of
+from ...ir.expr import Expr
+from ...ir.extent_bounds import bounds_of
 from ...ir.simplify import simplify
 from ...ops.families.loop import LoopAttrs
-from ..symbols import Symbol, symbols_of
+from ..symbols import Symbol, symbols_of, with_born_names
 from .placement import Placement, byte_size, place_values
 from .units import BirthUnit, Ordered, Unit, Value, in_order, units_of
 from .views import View, find_views
@@ -54,11 +56,19 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyPlan:
-    """A body: its parts, the slots of its values, and the offsets of those in the workspace, by slot."""
+    """A body: its parts, the slots of its values, and the offsets of those in the workspace, by slot. ``names`` are the
+    dimensions that its formulas are over: those of the unit that has it, and those that it computes itself, each no
+    more than ``most`` says."""
 
     parts: Parts
     placement: Placement
     offsets: Mapping[int, Extent]
+    names: Mapping[Symbol, str]
+    most: Mapping[Symbol, Expr]
+
+    def largest(self, extent: Expr) -> Extent:
+        """The most that an extent can be, over the dimensions of the unit."""
+        return _largest(extent, self.most, self.names)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,18 +131,45 @@ def _plan_body(
 ) -> tuple[BodyPlan, Extent]:
     """A body whose values lie in the workspace from an offset on, and how many bytes they take."""
     parts = take_apart(body, unfused)
-    if born := next((each for each in parts.ordered if isinstance(each, BirthUnit) and each.symbols), None):
-        at = f" (node {', '.join(born.origin)})" if born.origin else ""
-        raise ModelError(
-            f"{born.birth.meaning}{at} is computed inside the body of a loop or branch: what becomes an extent there "
-            "has to follow from the shapes of the model's inputs, or to be computed before it"
-        )
+    most = _most_of_births(parts)
+    names = with_born_names(names, body)
     placement = place_values(body, parts.ordered, parts.results, parts.views, names)
     if placement.constants:
         raise InternalError(f"{body.name} holds constants, which should be operands")
-    (stage,) = placement.stages
-    values = stage.intermediates
-    offsets, size = plan_offsets([SizedLife(value.size, value.first, value.last) for value in values])
-    begins = {value.slot: plus(begin, offset) for value, offset in zip(values, offsets, strict=True)}
-    slices = {part.slot: plus(begins[part.base], part.begin) for part in stage.slices}
-    return BodyPlan(parts, placement, begins | slices), size
+    symbols = {name: symbol for symbol, name in names.items()}
+    begins: dict[int, Extent] = {}
+    end: Extent = 0
+    for stage in placement.stages:
+        sizes = [_largest(expression_of(value.size, symbols), most, names) for value in stage.intermediates]
+        lives = zip(sizes, stage.intermediates, strict=True)
+        offsets, size = plan_offsets([SizedLife(size, value.first, value.last) for size, value in lives])
+        at = plus(begin, end)
+        begins |= {value.slot: plus(at, offset) for value, offset in zip(stage.intermediates, offsets, strict=True)}
+        end = plus(end, size)
+    slices = {part.slot: plus(begins[part.base], part.begin) for stage in placement.stages for part in stage.slices}
+    return BodyPlan(parts, placement, begins | slices, names, most), end
+
+
+def _largest(extent: Expr, most: Mapping[Symbol, Expr], names: Mapping[Symbol, str]) -> Extent:
+    bound = bounds_of(extent, most)[1]
+    if bound is None:
+        raise ModelError(f"the extent {extent} in the body of a loop or branch has no bound that is known before it")
+    return extent_of(bound, names)
+
+
+def _most_of_births(parts: Parts) -> dict[Symbol, Expr]:
+    """The most that each extent can be which a body computes. Raises ``ModelError`` for one that nothing bounds."""
+    most: dict[Symbol, Expr] = {}
+    for unit in parts.ordered:
+        if not isinstance(unit, BirthUnit) or not unit.symbols:
+            continue
+        if not unit.birth.most:
+            at = f" (node {', '.join(unit.origin)})" if unit.origin else ""
+            raise ModelError(
+                f"{unit.birth.meaning}{at} is computed inside the body of a loop or branch, and nothing bounds it: "
+                "what becomes an extent there has to follow from the shapes of the model's inputs, to be computed "
+                "before it, or to be no more than such an extent"
+            )
+        pairs = zip(unit.birth.extents, unit.birth.most, strict=True)
+        most.update({symbol: bound for symbol, bound in pairs if isinstance(symbol, Symbol)})
+    return most

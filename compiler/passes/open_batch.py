@@ -12,7 +12,7 @@ from typing import Any
 from ...base.errors import LoopwrightError, ModelError, TargetError
 from ...base.target import Target
 from ...graph.node import Call, Function, Node, Var, tensor_of
-from ...graph.types import TensorType, given_shapes
+from ...graph.types import GivenShapes, TensorType, given_shapes
 from ...graph.visit import rewrite
 from ...ir.build import index_var
 from ...ir.constants import const_int
@@ -24,10 +24,7 @@ from .flatten_tuples import flatten_tuples
 RESHAPE = get_op("reshape")
 
 
-Shapes = Mapping[str, Sequence[int | None]]
-
-
-def with_open_batch(load: Callable[[Shapes], Function], shapes: Shapes | None, target: Target) -> Function:
+def with_open_batch(load: Callable[[GivenShapes], Function], shapes: GivenShapes | None, target: Target) -> Function:
     """The function that ``load`` gives for shapes, with a batch that is open, and its size in ``batch_size`` if the
     shapes tell it, or the function.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ...base.errors import ModelError
 from ...graph.node import Function, Var
-from ...graph.types import GivenShape, TensorType, given_shapes, tensor_type
+from ...graph.types import GivenShape, GivenShapes, TensorType, given_shapes, tensor_type
 from ...ir.constants import const_int
 from ...ops.definition.retyping import with_params
 from .flatten_tuples import flatten_tuples
 
 
-def specialize(function: Function, given: Mapping[str, Sequence[int | None]] | None) -> Function:
+def specialize(function: Function, given: GivenShapes | None) -> Function:
     """The function with these shapes for its inputs; an extent of None stays as it is. Inputs that are tuples are
     first written out as their members.
 

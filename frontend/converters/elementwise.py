@@ -33,7 +33,6 @@ _UNARY: dict[str, tuple[Callable[[Node], Node], tuple[int, ...]]] = {
     "Exp": (unary.exp, (1, 6, 13)),
     "Floor": (unary.floor, (1, 6, 13)),
     "HardSwish": (unary.hard_swish, (14, 22)),
-    "Identity": (lambda x: x, (1, 13, 14, 16, 19, 21, 23, 24, 25)),
     "Log": (unary.log, (1, 6, 13)),
     "Mish": (unary.mish, (18, 22)),
     "Neg": (unary.negative, (1, 6, 13)),

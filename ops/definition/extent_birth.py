@@ -13,10 +13,12 @@ from ...ir.expr import Expr
 @dataclass(frozen=True, slots=True, eq=False)
 class ExtentBirth:
     """The elements of a call's first argument, a vector of int64, become ``extents``: those that are variables are
-    known to nobody before the run has computed them. ``meaning`` is what errors call them."""
+    known to nobody before the run has computed them. ``meaning`` is what errors call them. ``most`` is the most that
+    each can be, empty where nobody knows."""
 
     extents: tuple[Expr, ...]
     meaning: str
+    most: tuple[Expr, ...] = ()
 
 
 BirthRule: TypeAlias = Callable[[Call], ExtentBirth]

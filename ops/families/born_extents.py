@@ -9,7 +9,7 @@ run finds negative, or beyond all memory, is refused there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import te
@@ -24,6 +24,7 @@ from ...ir.makers import as_index
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
 from ..definition.extent_birth import ExtentBirth
+from ..definition.extent_formulas import FORMULAS, extent_of_formula
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import register_compute
@@ -37,12 +38,15 @@ class BornExtentsAttrs(Attrs):
         "what each number becomes: a variable, or the number that it is known to be"
     )
     meaning: str = attr("what the numbers are, for errors", default="an extent")
+    most: tuple[int | str, ...] = attr(
+        f"the most that each can be, in the body of a loop: {FORMULAS}; empty where nobody knows", default=()
+    )
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def to_json(self) -> dict[str, Any]:
-        return {"extents": [str(extent) for extent in self.extents], "meaning": self.meaning}
+        return {"extents": [str(extent) for extent in self.extents], "meaning": self.meaning, "most": list(self.most)}
 
 
 def _relation(types: Sequence[Type], attrs: BornExtentsAttrs) -> Type:
@@ -59,16 +63,19 @@ def _compute(attrs: BornExtentsAttrs, inputs: Tensors, result: Type) -> te.Tenso
 
 
 def _birth(call: Call) -> ExtentBirth:
-    return ExtentBirth(call.attrs.extents, call.attrs.meaning)
+    types = [a.type for a in call.args]
+    most = tuple(extent_of_formula(formula, types) for formula in call.attrs.most)
+    return ExtentBirth(call.attrs.extents, call.attrs.meaning, most)
 
 
 BORN_EXTENTS = register_op(
     "born_extents",
     "a tensor whose extents are numbers that a run computes; it has no elements that may be read",
-    [("values", "a vector of int64, none of them negative")],
+    [("values", "a vector of int64, none of them negative; behind it tensors that formulas are over")],
     _relation,
     OpPattern.OPAQUE,
     BornExtentsAttrs,
+    variadic=True,
     birth_rule=_birth,
 )
 register_compute(BORN_EXTENTS, _compute)
@@ -83,6 +90,11 @@ def born_extents(values: Node, names: Sequence[str], meaning: str) -> Call:
     if not isinstance(values, Constant):
         return BORN_EXTENTS(values, attrs=BornExtentsAttrs(tuple(map(index_var, names)), meaning))
     return known_extents(values, meaning)
+
+
+def with_most(call: Call, most: tuple[int | str, ...], tellers: Sequence[Node]) -> Call:
+    """The witness with the most that each number can be, as formulas over ``tellers``, arguments 1 and further."""
+    return BORN_EXTENTS(call.args[0], *tellers, attrs=replace(call.attrs, most=most), origin=call.origin)
 
 
 def known_extents(values: Constant, meaning: str) -> Call:

@@ -16,6 +16,7 @@ from ....ops.families.unary import sqrt
 from ....ops.families.unique import unique
 from ...onnx_node import OnnxNode
 from ...registry import Converter, find_converter
+from ...values import Value
 from .. import creation, indexing, quantization, resize, shape  # noqa: F401  their converters serve here
 from ..linear import scaled
 from .entering import contrib
@@ -43,7 +44,7 @@ for _name, _other, _version, _attributes, _inputs in _SAME:
 
 
 @contrib("Range", inputs=3)
-def _range(node: OnnxNode) -> Node | Sequence[Node | None] | None:
+def _range(node: OnnxNode) -> Value | Sequence[Value | None] | None:
     """The step is 1 where it is left out."""
     step = node.get(2)
     if step is None:

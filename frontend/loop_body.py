@@ -1,0 +1,136 @@
+"""The body of a Loop, imported for the types of what it carries: its parameters, and what it gives for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ValueInfoProto
+
+from ..graph.node import Constant, Node, Var, tensor_of
+from ..graph.types import TensorType, tensor_type
+from ..ir.constants import ZERO
+from ..ir.expr import Expr
+from ..ir.makers import as_index, maximum
+from ..ir.simplify import simplify
+from ..ir.visit import free_vars
+from ..ops.families.assume_extent import assume_extent
+from .appending import Appended, appended_rows
+from .onnx_node import OnnxNode
+from .subgraphs import Subgraphs, as_declared
+from .tensors import declared_extent
+from .values import Growing, Value, value_text
+from .varying import Varying
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportedBody:
+    """``params`` are the number of the iteration and what is carried, whose first values are ``first``; of each carried
+    value the parts that it is made of. The body gives ``holds``, the ``carried`` parts, and ``rows``: those of
+    sequences, by number in ``appended``, come first. ``types`` are those of the carried values behind an iteration."""
+
+    node: OnnxNode
+    varying: Mapping[int, Varying]
+    params: tuple[Var, ...]
+    first: tuple[Sequence[Node], ...]
+    holds: Node
+    carried: Sequence[Node]
+    rows: Sequence[Node]
+    appended: Mapping[int, Appended]
+    types: Mapping[int, TensorType]
+
+    def last(self, found: Sequence[Node]) -> list[Node]:
+        """The carried values behind the loop, of the parts that it gives."""
+        parts = iter(found)
+        values = []
+        for number, first in zip(self.types, self.first, strict=True):
+            own = [next(parts) for _ in first]
+            values.append(own[0] if number not in self.varying else self._taken(self.varying[number], own))
+        return values
+
+    def _taken(self, varying: Varying, parts: Sequence[Node]) -> Node:
+        return varying.taken(self.node, [self.node.finish(part) for part in parts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopBody:
+    """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers."""
+
+    node: OnnxNode
+    graph: GraphProto
+    tensors: Mapping[int, Node]
+    sequences: Sequence[int]
+    trips: int | Expr | None
+    subgraphs: Subgraphs
+
+    def imported(self, varying: Mapping[int, Varying]) -> ImportedBody:
+        """The body, where some of what is carried changes its shape."""
+        node, graph, bounds = self.node, self.graph, self.node.shapes.bounds
+        number = Var("number", tensor_type((), "int64"))
+        bounds.numbers[number] = ZERO, None if self.trips is None else simplify(maximum(as_index(self.trips) - 1, ZERO))
+        variables = {
+            k: varying[k].variables() if k in varying else [Var(graph.input[2 + k].name, value.type)]
+            for k, value in self.tensors.items()
+        }
+        params = (number, *(var for own in variables.values() for var in own))
+        bound: dict[str, Value] = {graph.input[2 + k].name: Growing() for k in self.sequences}
+        bound[graph.input[0].name] = as_declared(number, graph.input[0])
+        bound[graph.input[1].name] = as_declared(Constant(np.array(True)), graph.input[1])
+        before = len(node.shapes.inputs)
+        bounds.loops += 1
+        try:
+            for k, own in variables.items():
+                name = graph.input[2 + k].name
+                bound[name] = varying[k].taken(node, own) if k in varying else own[0]
+            holds, *results = self.subgraphs.results(graph, bound)
+            self.subgraphs.move_out(before, params)
+            return self._parts(varying, params, holds, results)
+        finally:
+            bounds.loops -= 1
+
+    def _parts(
+        self, varying: Mapping[int, Varying], params: tuple[Var, ...], holds: Value, results: Sequence[Value]
+    ) -> ImportedBody:
+        node = self.node
+        carried: list[Node] = []
+        types: dict[int, TensorType] = {}
+        for k in self.tensors:
+            value = self._as_declared(_tensor(node, results[k], "carries"), self.graph.output[1 + k])
+            types[k] = tensor_of(value)
+            carried += varying[k].put(node, value) if k in varying else [value]
+        appended, rows = {}, []
+        for k in self.sequences:
+            added = results[k]
+            if not isinstance(added, Growing):
+                raise node.unsupported(f"a loop that hands on {value_text(added)} and not what it was given, longer,")
+            appended[k], own = appended_rows(node, added.added)
+            rows += own
+        first_row = len(self.tensors) + len(self.sequences)
+        for number, result in enumerate(results[first_row:], 1 + first_row):
+            rows.append(self._row(_tensor(node, result, "stacks"), self.graph.output[number]))
+        first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
+        ends = _tensor(node, holds, "gives, for a condition,")
+        return ImportedBody(node, varying, params, first, ends, carried, rows, appended, types)
+
+    def _row(self, row: Node, declared: ValueInfoProto) -> Node:
+        row = self._as_declared(row, declared)
+        inner = {v for extent in tensor_of(row).shape for v in free_vars(extent)} & self.node.shapes.bounds.most.keys()
+        if inner:
+            raise self.node.unsupported(f"stacking rows of {row.type}, whose extents are those of one iteration,")
+        return row
+
+    def _as_declared(self, result: Node, declared: ValueInfoProto) -> Node:
+        """A result with the extents that the body is declared to give, where an iteration computes them."""
+        dims = declared.type.tensor_type.shape.dim
+        for axis, extent in enumerate(tensor_of(result).shape if len(dims) == tensor_of(result).ndim else ()):
+            number = declared_extent(dims[axis])
+            if isinstance(number, int) and self.node.shapes.bounds.most.keys() & set(free_vars(extent)):
+                result = assume_extent(result, axis, as_index(number), self.node.shapes.inputs)
+        return self.node.finish(result)
+
+
+def _tensor(node: OnnxNode, value: Value, verb: str) -> Node:
+    if not isinstance(value, Node):
+        raise node.unsupported(f"a body that {verb} anything but tensors")
+    return value

@@ -1,0 +1,141 @@
+"""The inputs of an ONNX model: tensors are parameters of the graph, sequences and optionals are made of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, TypeProto, ValueInfoProto
+
+from ..base.errors import ModelError
+from ..base.value_form import ValueForm
+from ..graph.node import Var
+from ..graph.types import GivenShape, given_shapes, tensor_type
+from ..ir.build import index_var
+from ..ir.constants import ONE
+from ..ir.expr import Expr
+from ..ir.simplify import simplify
+from .tensors import Symbols, bind_dimensions, bind_formulas, element_type, value_type
+from .values import Absent, Listed, Ragged, Value, form_of, nodes_of
+
+Shapes = Mapping[str, object]
+"""As a caller gives them: the shape of a tensor, a list of the shapes of a sequence's, None for an empty optional."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInputs:
+    """The inputs that are fed at run time, in order: their values by name, and how callers see them."""
+
+    values: Mapping[str, Value]
+
+    @property
+    def params(self) -> list[Var]:
+        """The parameters that they are made of."""
+        return [node for value in self.values.values() for node in nodes_of(value) if isinstance(node, Var)]
+
+    @property
+    def forms(self) -> tuple[ValueForm, ...]:
+        """How callers see them."""
+        return tuple(form_of(name, value) for name, value in self.values.items())
+
+
+def model_inputs(graph: GraphProto, shapes: Shapes | None) -> ModelInputs:
+    """All but initializers, which early versions list as inputs too. Raises ``ModelError`` for ``shapes`` that do not
+    fit, and for types that are not supported."""
+    constants = {i.name for i in graph.initializer}
+    fed = [i for i in graph.input if i.name not in constants]
+    absent, listed, given = _sorted_by_kind(fed, shapes)
+    tensors = [(i, _tensor_of(i.type)) for i in fed if i.name not in absent and not _is_sequence(i.type)]
+    symbols: Symbols = {}
+    for i, proto in tensors:
+        if i.name in given:
+            bind_dimensions(proto, _where(i), symbols, given[i.name])
+    bind_formulas([(_where(i), proto) for i, proto in tensors], symbols)
+    kinds = {i.name: value_type(proto, _where(i), symbols, given.get(i.name)) for i, proto in tensors}
+    values: dict[str, Value] = {}
+    for i in fed:
+        if i.name in absent:
+            values[i.name] = Absent()
+        elif i.name in kinds:
+            values[i.name] = Var(i.name, kinds[i.name])
+        else:
+            values[i.name] = _listed(i, listed[i.name]) if i.name in listed else _ragged(i)
+    return ModelInputs(values)
+
+
+def _sorted_by_kind(
+    fed: Sequence[ValueInfoProto], shapes: Shapes | None
+) -> tuple[set[str], dict[str, list[GivenShape]], dict[str, GivenShape]]:
+    """What callers say of inputs, by name: which are absent, the shapes of a sequence's tensors, those of tensors."""
+    if shapes is None or not isinstance(shapes, Mapping):
+        return set(), {}, given_shapes(shapes)
+    kinds = {i.name: i.type for i in fed}
+    unknown = sorted(map(str, shapes.keys() - kinds.keys()))
+    if unknown:
+        known = ", ".join(map(repr, kinds)) or "none"
+        raise ModelError(f"shapes= names {unknown[0]!r}, which is no input of the model; its inputs are {known}")
+    absent = {name for name, shape in shapes.items() if shape is None and kinds[name].HasField("optional_type")}
+    sequences = {name: shape for name, shape in shapes.items() if name not in absent and _is_sequence(kinds[name])}
+    others = {name: shape for name, shape in shapes.items() if name not in absent and name not in sequences}
+    return absent, {name: _shapes_of_sequence(name, given) for name, given in sequences.items()}, given_shapes(others)
+
+
+def _shapes_of_sequence(name: str, given: object) -> list[GivenShape]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ModelError(
+            f"shapes= gives the input {name!r} {given!r}: it is a sequence, write the shapes of its tensors, as in "
+            "[(3,), (4,)]"
+        )
+    return list(given_shapes({f"{name}.{number}": shape for number, shape in enumerate(given)}).values())
+
+
+def _where(info: ValueInfoProto) -> str:
+    return f"input {info.name!r}"
+
+
+def _inside_optional(proto: TypeProto) -> TypeProto:
+    return proto.optional_type.elem_type if proto.HasField("optional_type") else proto
+
+
+def _is_sequence(proto: TypeProto) -> bool:
+    return bool(_inside_optional(proto).HasField("sequence_type"))
+
+
+def _tensor_of(proto: TypeProto) -> TypeProto:
+    """The type of a tensor, or of those of a sequence."""
+    inner = _inside_optional(proto)
+    return inner.sequence_type.elem_type if inner.HasField("sequence_type") else inner
+
+
+def _listed(info: ValueInfoProto, shapes: Sequence[GivenShape]) -> Listed:
+    """A sequence of tensors of these shapes. A dimension that is declared by name is one of each tensor by itself."""
+    proto = _tensor_of(info.type)
+    elements = []
+    for number, shape in enumerate(shapes):
+        where = f"tensor {number} of input {info.name!r}"
+        bare = TypeProto()
+        bare.tensor_type.elem_type = proto.tensor_type.elem_type
+        elements.append(Var(f"{info.name}.{number}", value_type(bare, where, {}, shape)))
+    return Listed(tuple(elements), element_type(proto.tensor_type.elem_type, _where(info)))
+
+
+def _ragged(info: ValueInfoProto) -> Ragged:
+    """A sequence of any length, of tensors of the rank that is declared."""
+    proto = _tensor_of(info.type)
+    where = f"the tensors of input {info.name!r}"
+    if proto.HasField("tensor_type") and not proto.tensor_type.HasField("shape"):
+        raise ModelError(
+            f"input {info.name!r} is a sequence of tensors whose rank is not declared: give the shapes of its tensors "
+            f"by shapes=, as in {{{info.name!r}: [(3,), (4,)]}}"
+        )
+    kind = value_type(proto, where, {})
+    shape = kind.shape if kind.static_shape is not None else None
+    length = index_var(f"{info.name}_length")
+    total: Expr = index_var(f"{info.name}_elements")
+    if shape is not None:
+        total = simplify(length * math.prod(shape, start=ONE))
+    rows = tensor_type((length, kind.ndim), "int64")
+    return Ragged(
+        Var(f"{info.name}.values", tensor_type((total,), kind.dtype)), Var(f"{info.name}.extents", rows), shape
+    )

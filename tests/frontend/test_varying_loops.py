@@ -1,0 +1,158 @@
+"""Loops whose iterations have extents of their own: what they carry changes its shape, or they compute extents."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import loopwright as lw
+
+FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def info(name, kind=None, shape=None):
+    return onnx.ValueInfoProto(name=name) if kind is None else helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs, outputs, name=f"{op}_{outputs[0]}", **attributes)
+
+
+def loop_model(nodes, carried, outputs, inputs, stored=None, results=None, opset=18):
+    """A Loop of ``m`` iterations, as long as ``go`` holds; its body has ``i``, ``c``, and what is carried, whose first
+    values are named ``first_…``."""
+    constants = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in (stored or {}).items()]
+    given = [info("i", INT, []), info("c", BOOL, []), *map(info, carried)]
+    body = helper.make_graph(nodes, "body", given, [info("c_", BOOL, []), *(results or map(info, outputs))])
+    names = [f"y{k}" for k in range(len(outputs))]
+    loop = node("Loop", ["m", "go", *(f"first_{name}" for name in carried)], names, body=body)
+    graph = helper.make_graph([loop], "g", inputs, [info(name) for name in names], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def engine_of(model):
+    return lw.Engine(lw.compile(model, jobs=1, progress=False))
+
+
+M = info("m", INT, [])
+ONWARDS = node("Identity", ["c"], ["c_"])
+
+
+def values(*shape):
+    return np.random.default_rng(0).uniform(-2, 2, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_value_that_grows_with_each_iteration(axis):
+    """As the tokens that a decoder has made, and its keys and values."""
+    nodes = [ONWARDS, node("Mul", ["last", "half"], ["next"]), node("Concat", ["all", "next"], ["all_"], axis=axis)]
+    inputs = [M, info("first_all", FLOAT, ["b", 3] if axis else ["n", 3]), info("first_last", FLOAT, ["b", 3])]
+    stored = {"go": np.array(True), "half": np.float32(0.5)}
+    model = loop_model(nodes, ["all", "last"], ["all_", "next"], inputs, stored)
+    engine = engine_of(model)
+    for trips, rows in ((0, 2), (1, 2), (5, 1), (3, 4)):
+        first, last = values(rows, 3), values(rows, 3) + 1
+        parts = [first, *(last * np.float32(0.5**k) for k in range(1, trips + 1))]
+        found = engine({"m": np.array(trips), "first_all": first, "first_last": last})
+        np.testing.assert_array_equal(found[0], np.concatenate(parts, axis))
+        np.testing.assert_array_equal(found[1], parts[-1] if trips else last)
+
+
+def test_a_value_that_grows_until_a_condition_ends_the_loop():
+    nodes = [
+        node("ReduceSum", ["all", "axes"], ["sum"], keepdims=0),
+        node("Less", ["sum", "limit"], ["c_"]),
+        node("Concat", ["all", "one"], ["all_"], axis=0),
+    ]
+    stored = {"go": np.array(True), "axes": np.array([0]), "one": np.ones(1, np.float32)}
+    inputs = [M, info("first_all", FLOAT, ["n"]), info("limit", FLOAT, [])]
+    engine = engine_of(loop_model(nodes, ["all"], ["all_"], inputs, stored))
+    for most, count, limit in ((100, 2, 7), (3, 2, 7), (100, 9, 5), (100, 0, 1)):
+        first = np.ones(count, np.float32)
+        (found,) = engine({"m": np.array(most), "first_all": first, "limit": np.array(limit, np.float32)})
+        wanted = count + min(most, max(limit - count, 0) + 1)
+        np.testing.assert_array_equal(found, np.ones(wanted, np.float32))
+
+
+def test_a_value_that_shrinks_to_what_is_left_of_it():
+    """Each iteration keeps the elements above its number: an extent that it counts, of at most as many."""
+    nodes = [
+        ONWARDS,
+        node("Cast", ["i"], ["number"], to=FLOAT),
+        node("Greater", ["left", "number"], ["above"]),
+        node("Compress", ["left", "above"], ["left_"], axis=0),
+        node("ReduceSum", ["left_", "axes"], ["sum"], keepdims=0),
+        node("Add", ["total", "sum"], ["total_"]),
+    ]
+    stored = {"go": np.array(True), "axes": np.array([0])}
+    inputs = [M, info("first_left", FLOAT, ["n"]), info("first_total", FLOAT, [])]
+    engine = engine_of(loop_model(nodes, ["left", "total"], ["left_", "total_"], inputs, stored))
+    for trips, count in ((3, 8), (6, 8), (1, 1), (0, 4)):
+        left = x = np.arange(count, dtype=np.float32)
+        total = np.float32(1)
+        for k in range(trips):
+            left = left[left > k]
+            total += left.sum(dtype=np.float32)
+        found = engine({"m": np.array(trips), "first_left": x, "first_total": np.array(1, np.float32)})
+        np.testing.assert_array_equal(found[0], left)
+        np.testing.assert_allclose(found[1], total)
+
+
+def test_an_extent_that_an_iteration_computes_in_a_branch_of_it():
+    odd = helper.make_graph([node("Slice", ["x", "zero", "end"], ["s"]),
+                             node("ReduceSum", ["s", "axes"], ["a"], keepdims=0)], "odd", [], [info("a")])  # fmt: skip
+    even = helper.make_graph([node("ReduceMax", ["x", "axes"], ["a"], keepdims=0)], "even", [], [info("a")])
+    nodes = [
+        ONWARDS,
+        node("Unsqueeze", ["i", "zero"], ["end"]),
+        node("Mod", ["i", "two"], ["rest"]),
+        node("Cast", ["rest"], ["is_odd"], to=BOOL),
+        node("If", ["is_odd"], ["p"], then_branch=odd, else_branch=even),
+        node("Add", ["sum", "p"], ["sum_"]),
+    ]
+    stored = {"go": np.array(True), "zero": np.array([0]), "two": np.array(2), "axes": np.array([0])}
+    inputs = [M, info("first_sum", FLOAT, []), info("x", FLOAT, ["n"])]
+    engine = engine_of(loop_model(nodes, ["sum"], ["sum_"], inputs, stored))
+    x = values(5)
+    for trips in (0, 1, 4, 9):
+        wanted = sum((x[:k].sum() if k % 2 else x.max() for k in range(trips)), np.float32(1))
+        (found,) = engine({"m": np.array(trips), "first_sum": np.array(1, np.float32), "x": x})
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_a_loop_in_a_loop_whose_extents_the_outer_one_computes():
+    """The inner loop runs over rows, the number of columns of which is that of the outer iteration."""
+    inner = helper.make_graph(
+        [node("Identity", ["d"], ["d_"]), node("Mul", ["t", "w"], ["t_"])], "inner",
+        [info("k", INT, []), info("d", BOOL, []), info("t")], [info("d_", BOOL, []), info("t_")],
+    )  # fmt: skip
+    nodes = [
+        ONWARDS,
+        node("Unsqueeze", ["i", "zero"], ["end"]),
+        node("Slice", ["x", "zero", "end", "one"], ["w"]),
+        node("Loop", ["two", "", "w"], ["t2"], body=inner),
+        node("ReduceSum", ["t2"], ["p"], keepdims=0),
+        node("Add", ["sum", "p"], ["sum_"]),
+    ]
+    stored = {"go": np.array(True), "zero": np.array([0]), "one": np.array([1]), "two": np.array(2)}
+    inputs = [M, info("first_sum", FLOAT, []), info("x", FLOAT, ["n", "k"])]
+    engine = engine_of(loop_model(nodes, ["sum"], ["sum_"], inputs, stored))
+    x = values(2, 5)
+    for trips in (0, 3, 7):
+        wanted = sum(((x[:, :k] ** 3).sum() for k in range(trips)), np.float32(0))
+        (found,) = engine({"m": np.array(trips), "first_sum": np.array(0, np.float32), "x": x})
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_what_nothing_bounds_is_refused():
+    nodes = [
+        ONWARDS,
+        node("Range", ["zero", "count", "one"], ["r"]),
+        node("ReduceSum", ["r"], ["p"], keepdims=0),
+        node("Add", ["sum", "p"], ["sum_"]),
+        node("Mul", ["count", "sum_"], ["count_"]),
+    ]
+    stored = {"go": np.array(True), "zero": np.array(0), "one": np.array(1)}
+    inputs = [M, info("first_sum", INT, []), info("first_count", INT, [])]
+    with pytest.raises(lw.ModelError, match=r"how many numbers a range has.*inside the body of a loop.*nothing bounds"):
+        engine_of(loop_model(nodes, ["sum", "count"], ["sum_", "count_"], inputs, stored))
