@@ -13,10 +13,11 @@ import numpy as np
 from ..base.errors import ModelError
 from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType
-from ..ir.constants import ZERO
+from ..ir.constants import ONE, ZERO
 from ..ir.makers import as_index
 from ..ops.families.open_extents import open_slice
 from ..ops.families.repeat import broadcast_to_extents
+from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from .onnx_node import OnnxNode
 from .ragged import as_ragged
@@ -48,6 +49,16 @@ class _Branches:
         if isinstance(then, Node) and isinstance(otherwise, Node):
             return self._tensors(then, otherwise)
         raise self._differ(then, otherwise)
+
+    def _single_elements(self, then: Node, otherwise: Node) -> tuple[Node, Node] | None:
+        """Two tensors of one element each in the shape of that of lower rank, which what follows can take for either,
+        as exporters write ``[1]`` for some scalars; None for others."""
+        kinds = [tensor_of(then), tensor_of(otherwise)]
+        if kinds[0].dtype != kinds[1].dtype or any(set(kind.shape) - {ONE} for kind in kinds):
+            return None
+        shape = (1,) * min(kind.ndim for kind in kinds)
+        a, b = (self._node.finish(reshape(x, shape)) for x in (then, otherwise))
+        return a, b
 
     def _differ(self, then: Value, otherwise: Value) -> Exception:
         return ModelError(
@@ -97,6 +108,8 @@ class _Branches:
         the condition."""
         if then.type is otherwise.type:
             return then, otherwise
+        if (elements := self._single_elements(then, otherwise)) is not None:
+            return elements
         if not _alike(then, otherwise):
             raise self._differ(then, otherwise)
         node, shapes = self._node, [tensor_of(then).shape, tensor_of(otherwise).shape]

@@ -10,14 +10,17 @@ from onnx import GraphProto, ValueInfoProto
 
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.constants import ZERO
+from ..ir.constants import ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index, maximum
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 from ..ops.families.assume_extent import assume_extent
+from ..ops.families.repeat import broadcast_to_extents
+from ..ops.families.reshape import reshape
 from .appending import Appended, appended_rows
 from .onnx_node import OnnxNode
+from .structure import used_names
 from .subgraphs import Subgraphs, as_declared
 from .tensors import declared_extent
 from .values import Growing, Value, value_text
@@ -64,6 +67,20 @@ class LoopBody:
     trips: int | Expr | None
     subgraphs: Subgraphs
 
+    def only_written(self, types: Mapping[int, TensorType]) -> dict[int, Node]:
+        """Carried values that the body does not read, and gives another rank or dtype than they have before the loop:
+        zeros in their place, of the types that it gives."""
+        read = {name for inner in self.graph.node for name in used_names(inner)}
+        read |= {output.name for output in self.graph.output}
+        found: dict[int, Node] = {}
+        for k, value in self.tensors.items():
+            before, after = tensor_of(value), types[k]
+            differs = (before.ndim, before.dtype) != (after.ndim, after.dtype)
+            if differs and self.graph.input[2 + k].name not in read:
+                zero = Constant(np.zeros((), after.dtype.to_numpy()))
+                found[k] = self.node.finish(broadcast_to_extents(zero, after.shape, self.node.shapes.inputs))
+        return found
+
     def imported(self, varying: Mapping[int, Varying]) -> ImportedBody:
         """The body, where some of what is carried changes its shape."""
         node, graph, bounds = self.node, self.graph, self.node.shapes.bounds
@@ -97,6 +114,7 @@ class LoopBody:
         types: dict[int, TensorType] = {}
         for k in self.tensors:
             value = self._as_declared(_tensor(node, results[k], "carries"), self.graph.output[1 + k])
+            value = _as_element(node, value, tensor_of(self.tensors[k]))
             types[k] = tensor_of(value)
             carried += varying[k].put(node, value) if k in varying else [value]
         appended, rows = {}, []
@@ -128,6 +146,13 @@ class LoopBody:
             if isinstance(number, int) and self.node.shapes.bounds.most.keys() & set(free_vars(extent)):
                 result = assume_extent(result, axis, as_index(number), self.node.shapes.inputs)
         return self.node.finish(result)
+
+
+def _as_element(node: OnnxNode, value: Node, before: TensorType) -> Node:
+    """One element in the shape that it had before the iteration, as exporters write ``[1]`` for some scalars."""
+    after = tensor_of(value)
+    is_element = not (set(before.shape) | set(after.shape)) - {ONE} and before.dtype == after.dtype
+    return node.finish(reshape(value, (1,) * before.ndim)) if is_element and before.ndim != after.ndim else value
 
 
 def _tensor(node: OnnxNode, value: Value, verb: str) -> Node:

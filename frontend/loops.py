@@ -11,17 +11,18 @@ from onnx import GraphProto
 from ..base.errors import ModelError, TypeInferenceError
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.constants import ZERO
+from ..ir.constants import ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas
 from ..ops.definition.relations import normalize_axis
-from ..ops.families.binary import maximum
+from ..ops.families.assume_extent import assume_extent
+from ..ops.families.binary import maximum, minimum
 from ..ops.families.cast import cast
 from ..ops.families.loop import LoopAttrs, loop_call, with_unused
 from ..ops.families.loops import scan
 from ..ops.families.open_extents import open_slice
-from ..ops.families.reshape import reshape
+from ..ops.families.reshape import expand_dims, reshape, squeeze
 from ..ops.families.transpose import transpose
 from .appending import with_appended
 from .loop_body import LoopBody
@@ -64,6 +65,10 @@ def _looped(
         trips = _born_trips(node, subgraphs, f"stacking rows (output {len(tensors)}, {rows!r})")
     body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs)
     imported = body.imported({})
+    if written := body.only_written(imported.types):
+        tensors |= written
+        body = replace(body, tensors=tensors)
+        imported = body.imported({})
     if any(imported.types[k] is not value.type for k, value in tensors.items()):
         trips = _born_trips(node, subgraphs, "a carried value that changes its shape") if trips is None else trips
         body = replace(body, trips=trips)
@@ -92,10 +97,18 @@ def _looped(
     found = loop_call(attrs, limit, begin, first, (), (*captured, *tellers))
     last = dict(zip(tensors, imported.last(found[: len(first)]), strict=True))
     stacks = iter(_reached(node, found, len(first), conditional))
-    made: dict[int, Value] = dict(last)
+    made: dict[int, Value] = {k: _of_iterations(node, v, found[-1]) if k in written else v for k, v in last.items()}
     for k, sequence in sequences.items():
         made[k] = with_appended(node, sequence, imported.appended[k], stacks)
     return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+def _of_iterations(node: OnnxNode, value: Node, count: Node) -> Node:
+    """A value that only iterations give: each run checks that there was one."""
+    some = minimum(node.finish(reshape(count, (1,))), Constant(np.ones(1, np.int64)))
+    (rows,) = node.extents_of(some, "whether a loop whose result only iterations give has had one")
+    row = open_slice(expand_dims(value, (0,)), 0, ZERO, as_index(rows), node.shapes.inputs)
+    return squeeze(assume_extent(row, 0, ONE, ()), (0,))
 
 
 def _carried_sequence(node: OnnxNode, number: int, value: Value) -> SequenceValue:

@@ -344,6 +344,14 @@ def test_a_branch_may_compute_extents_of_its_own():
     assert_same(engine({"c": np.array(False), **fed, "wanted": np.array([-7, 5])}), [np.arange(2)])
 
 
+def test_one_element_may_be_a_scalar_in_one_branch_and_a_vector_in_the_other():
+    then, otherwise = [node("ReduceMax", ["x"], ["y"], keepdims=0)], [node("ReduceMin", ["x"], ["y"], keepdims=1)]
+    engine = lw.Engine(lw.compile(if_model(then, otherwise, given=[tensor("x", ["n"])]), jobs=1, progress=False))
+    x = arange(4, begin=3)
+    assert_same(engine({"c": np.array(True), "x": x}), [x.max()])
+    assert_same(engine({"c": np.array(False), "x": x}), [x.min()])
+
+
 def test_branches_may_give_sequences_of_different_lengths(tmp_path):
     then = [node("SequenceConstruct", ["a", "b"], ["y"])]
     otherwise = [node("SequenceConstruct", ["b"], ["y"])]

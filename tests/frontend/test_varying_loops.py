@@ -156,3 +156,29 @@ def test_what_nothing_bounds_is_refused():
     inputs = [M, info("first_sum", INT, []), info("first_count", INT, [])]
     with pytest.raises(lw.ModelError, match=r"how many numbers a range has.*inside the body of a loop.*nothing bounds"):
         engine_of(loop_model(nodes, ["sum", "count"], ["sum_", "count_"], inputs, stored))
+
+
+def test_one_element_is_a_scalar_or_a_vector_as_before_the_loop():
+    """As exporters write flags: a scalar before the loop, a vector of one behind an iteration."""
+    nodes = [ONWARDS, node("Concat", ["one", "x"], ["both"], axis=0), node("ReduceSum", ["both", "axes"], ["z"])]
+    nodes += [node("Unsqueeze", ["s", "axes"], ["v"]), node("Add", ["z", "v"], ["s_"])]
+    stored = {"go": np.array(True), "axes": np.array([0]), "one": np.ones(1, np.float32)}
+    inputs = [M, info("first_s", FLOAT, []), info("x", FLOAT, ["n"])]
+    engine = engine_of(loop_model(nodes, ["s"], ["s_"], inputs, stored))
+    (found,) = engine({"m": np.array(3), "first_s": np.array(5, np.float32), "x": np.ones(4, np.float32)})
+    assert found == 20
+    assert found.shape == ()
+
+
+def test_what_a_loop_only_writes_may_be_anything_before_it():
+    nodes = [ONWARDS, node("Mul", ["state", "x"], ["state_"]), node("Concat", ["state_", "x"], ["written_"], axis=0)]
+    inputs = [M, info("first_state", FLOAT, ["n"]), info("first_written", INT, []), info("x", FLOAT, ["n"])]
+    model = loop_model(nodes, ["state", "written"], ["state_", "written_"], inputs, {"go": np.array(True)})
+    engine = engine_of(model)
+    fed = {"first_state": np.arange(3, dtype=np.float32), "first_written": np.array(7), "x": values(3)}
+    for trips in (1, 4):
+        state, written = engine({"m": np.array(trips), **fed})
+        np.testing.assert_allclose(state, fed["first_state"] * fed["x"] ** trips, rtol=1e-5)
+        np.testing.assert_array_equal(written, np.concatenate([state, fed["x"]]))
+    with pytest.raises(lw.RuntimeArgumentError, match="whether a loop|should be 1"):
+        engine({"m": np.array(0), **fed})
