@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import NoneType
+
 import numpy as np
 
 from ...base.dtype import FLOAT64
@@ -22,6 +24,7 @@ from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import element_type
 from .run_time_operands import extent_as_number, numbers_up_to
+from .run_time_signal import dft_of_run, stft_of_run
 
 MEL_CORNER = 700.0
 """A frequency f is proportional to log(1 + f / number(MEL_CORNER)) in mel."""
@@ -34,6 +37,8 @@ def _dft_17(node: OnnxNode) -> Node:
 
 @converter("DFT", 20)
 def _dft_20(node: OnnxNode) -> Node:
+    if not isinstance(node.get(2), (Constant, NoneType)):
+        return dft_of_run(node, None)
     axis = node.constant_int(2, "the axis")
     return _dft(node, -2 if axis is None else axis)
 
@@ -41,9 +46,11 @@ def _dft_20(node: OnnxNode) -> Node:
 def _dft(node: OnnxNode, axis: int) -> Node:
     if not -node.rank <= axis < node.rank:
         raise ModelError(f"{node}: there is no axis {axis} in {node.type()}")
+    along = axis % node.rank
+    is_known = isinstance(node.get(1), (Constant, NoneType)) and const_int(node.type().shape[along]) is not None
+    if not is_known and along < node.rank - 1:
+        return dft_of_run(node, along)
     length = node.constant_int(1, "the length")
-    if const_int(node.type().shape[axis]) is None:
-        node.numbers(node.type().shape[axis:][:1])
     return dft(node[0], length, axis, node.flag("inverse"), node.flag("onesided"))
 
 
@@ -52,6 +59,8 @@ def _stft(node: OnnxNode) -> Node:
     """The transform of each frame of a signal, times the window. A frame is as long as is said, else as the window,
     else as the signal."""
     signal = node[0] if node.rank != 2 else expand_dims(node[0], 2)
+    if not isinstance(node[1], Constant) or not _is_known(node, signal):
+        return stft_of_run(node, node.finish(signal), node.flag("onesided", True))
     step, window = node.constant_int(1, "the step of frames"), node.get(2)
     length = node.constant_int(3, "the length of frames")
     if step is None or step < 1:
@@ -65,6 +74,14 @@ def _stft(node: OnnxNode) -> Node:
             raise ModelError(f"{node}: the window must have the {length} elements of a frame, found {window.type}")
         taken = taken * reshape(window, [length, 1])
     return dft(taken, None, 2, onesided=node.flag("onesided", True))
+
+
+def _is_known(node: OnnxNode, signal: Node) -> bool:
+    """Whether the length of frames is known: it is given, else that of the window, else that of the signal."""
+    if (length := node.get(3)) is not None:
+        return isinstance(length, Constant)
+    window = node.get(2)
+    return const_int(tensor_of(signal).shape[1] if window is None else tensor_of(window).shape[0]) is not None
 
 
 @converter("MelWeightMatrix", 17)

@@ -74,12 +74,3 @@ def test_an_open_signal_of_two_axes():
 def test_misuse_is_told(constants, message):
     with pytest.raises(lw.ModelError, match=message):
         lw.from_onnx(stft((1, 300, 1), constants))
-
-
-def test_a_transform_of_an_open_extent_says_what_to_give():
-    node = onnx.helper.make_node("DFT", ["x"], ["y"])
-    model = make_model([node], {"x": (np.float32, (1, "n", 1))}, ["y"], 20)
-    with pytest.raises(lw.ModelError, match="shapes="):
-        lw.from_onnx(model)
-    (found,) = run(model, {"x": floats(1, 90, 1)}, {"x": (1, 90, 1)})
-    assert found.shape == (1, 90, 2)

@@ -1,0 +1,78 @@
+"""Transforms whose axis, length or step only a run knows, or of an open axis, against numpy."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import loopwright as lw
+
+FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
+
+
+def engine_of(op, inputs, outputs=("y",), opset=20, **attributes):
+    infos = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in inputs if name]
+    node = helper.make_node(op, [name for name, _, _ in inputs], list(outputs), name="transform", **attributes)
+    graph = helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name=name) for name in outputs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return lw.Engine(lw.compile(model, jobs=1, progress=False))
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def pairs(z):
+    return np.stack([z.real, z.imag], -1).astype(np.float32)
+
+
+def transformed(x, axis, length, inverse, onesided):
+    z = x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
+    if inverse and onesided:
+        return np.fft.irfft(z, length, axis)[..., None].astype(np.float32)
+    if onesided:
+        return pairs(np.fft.rfft(z, length, axis))
+    return pairs(np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis))
+
+
+FORMS = {"forward": (1, 0, 0), "pairs": (2, 0, 0), "inverse": (2, 1, 0), "half": (1, 0, 1), "back": (2, 1, 1)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_axis_and_a_length_of_the_run(form):
+    components, inverse, onesided = FORMS[form]
+    inputs = [("x", FLOAT, ["b", "n", "m", components]), ("length", INT, []), ("axis", INT, [])]
+    engine = engine_of("DFT", inputs, inverse=inverse, onesided=onesided)
+    for shape, axis, length in (((2, 5, 3), 1, 5), ((2, 5, 3), 2, 7), ((1, 6, 4), -2, 3), ((3, 2, 8), 0, 4)):
+        x = numbers(*shape, components)
+        (found,) = engine({"x": x, "length": np.array(length), "axis": np.array(axis)})
+        at = axis if axis >= 0 else axis + 4
+        wanted = transformed(x, at, length, inverse, onesided)
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+    for axis in (3, -1, -5):
+        with pytest.raises(lw.RuntimeArgumentError, match="axis of a transform"):
+            engine({"x": numbers(1, 2, 2, components), "length": np.array(2), "axis": np.array(axis)})
+
+
+def test_an_open_axis():
+    engine = engine_of("DFT", [("x", FLOAT, ["b", "n", 1])], opset=17, axis=1, onesided=1)
+    for shape in ((1, 8, 1), (3, 13, 1)):
+        x = numbers(*shape)
+        np.testing.assert_allclose(engine({"x": x})[0], transformed(x, 1, None, 0, 1), atol=2e-5)
+
+
+@pytest.mark.parametrize("window", [False, True])
+def test_frames_of_a_step_and_a_length_of_the_run(window):
+    last = [("w", FLOAT, ["m"])] if window else [("", None, None), ("length", INT, [])]
+    engine = engine_of("STFT", [("x", FLOAT, ["b", "n", 1]), ("step", INT, []), *last], opset=17)
+    for batch, extent, step, length in ((1, 40, 8, 16), (2, 33, 5, 9), (1, 8, 3, 8)):
+        x, w = numbers(batch, extent, 1), np.hanning(length).astype(np.float32)
+        given = {"w": w} if window else {"length": np.array(length)}
+        (found,) = engine({"x": x, "step": np.array(step), **given})
+        frames = np.lib.stride_tricks.sliding_window_view(x[..., 0], length, axis=1)[:, ::step]
+        wanted = pairs(np.fft.rfft(frames * w if window else frames, axis=-1))
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+    with pytest.raises(lw.RuntimeArgumentError, match="number of frames"):
+        engine({"x": numbers(1, 8, 1), "step": np.array(0), **given})
