@@ -7,7 +7,7 @@ from llvmlite import ir as llvm_ir
 from ..base.dtype import DType
 from ..base.target import Target
 from .small_floats import narrow, narrow_double, widen
-from .types import F64, call_intrinsic, element_type, is_small_float, same_lanes, with_element
+from .types import F64, I32, call_intrinsic, element_type, is_small_float, same_lanes, with_element
 
 
 def convert(
@@ -81,8 +81,23 @@ def _to_odd_double(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DTy
 
 def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:
     wanted = with_element(value, element_type(to))
+    if to.bits < 32:
+        return builder.trunc(_clamped_to_int(builder, value, to), wanted)
     name = "fptosi.sat" if to.is_signed else "fptoui.sat"
     return call_intrinsic(builder, name, [wanted, value.type], wanted, [value])
+
+
+def _clamped_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:
+    """The int32 that a float is in a dtype of fewer bits: three instructions on x86, where LLVM's own conversion that
+    saturates takes many."""
+    limits = to.int_range()
+    assert limits is not None
+    low, high = (same_lanes(value, float(limit)) for limit in limits)
+    if to.is_signed:
+        value = builder.select(builder.fcmp_ordered("ord", value, value), value, same_lanes(value, 0.0))
+    value = builder.select(builder.fcmp_ordered(">", value, low), value, low)  # NaN becomes the smallest, 0
+    value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
+    return builder.fptosi(value, with_element(value, I32))
 
 
 def widen_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, kind: DType) -> llvm_ir.Value:

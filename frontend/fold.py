@@ -29,6 +29,8 @@ Evaluate = Callable[[Any, list[Array], TensorType], Any]
 
 def fold(call: Call) -> Constant | None:
     """The value of a call, if its arguments are constants and it is small."""
+    if call.op.name in _KEPT:
+        return None
     kind = call.type
     args = [a.value for a in call.args if isinstance(a, Constant)]
     if not isinstance(kind, TensorType) or kind.static_shape is None or len(args) != len(call.args):
@@ -106,6 +108,8 @@ def _reduced(function: Callable[..., Any]) -> Evaluate:
     return lambda attrs, args, kind: function(args[0], axis=attrs.axes)
 
 
+_KEPT = {"dequantize"}
+"""What the compiler is to see: products of quantized weights are sums of integers."""
 _NOT_OF_NOTHING = {"max", "min", "take"}
 """What numpy refuses for empty arrays."""
 

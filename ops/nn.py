@@ -68,6 +68,7 @@ from .families.nonzero import nonzero
 from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .families.pad import pad
 from .families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from .families.quantize import dequantize, quantize
 from .families.recurrent.gru import gru
 from .families.recurrent.lstm import lstm
 from .families.recurrent.rnn import rnn
@@ -185,6 +186,7 @@ __all__ = [
     "cumsum",
     "dense",
     "depth_to_space",
+    "dequantize",
     "det",
     "dft",
     "divide",
@@ -262,6 +264,7 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "quantize",
     "reciprocal",
     "relu",
     "repeat",

@@ -29,6 +29,8 @@ REGISTERS_A_CHAIN = 8
 polynomial: those of its intermediate values, and its part of those that hold constants."""
 COPIED_USES = 4
 """A tensor whose elements are used so often is worth copying into a better order."""
+ROUNDING = frozenset({"round", "floor", "ceil", "trunc"})
+"""Functions that are one instruction of a vector."""
 
 
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassociate: bool = True) -> Schedule:
@@ -164,8 +166,8 @@ def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
 
 
 def is_costly(op: ComputeOp) -> bool:
-    """Whether an element takes functions to compute, not arithmetic alone."""
-    return any(isinstance(node, Call) for body in op.body for node in walk(body))
+    """Whether an element takes functions to compute, not arithmetic and rounding alone."""
+    return any(isinstance(node, Call) and node.name not in ROUNDING for body in op.body for node in walk(body))
 
 
 def _reads_of(state: ScheduleState, stage: Stage) -> int:

@@ -3,7 +3,7 @@
 A call may join its post-dominator, the *sink*, with all calls on the paths between them:
 
   - a complex operator (``OUT_ELEMENTWISE_FUSABLE``) with elementwise and broadcasting ones, if all results have its
-    result's shape, and elements as wide: they are its *epilogue*, computed tile by tile as its schedule goes;
+    result's shape, and elements no wider: they are its *epilogue*, computed tile by tile as its schedule goes;
   - a reduction with elementwise and broadcasting ones, if all results have its result's shape;
   - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there;
   - elementwise and broadcasting ones with a pool that reads each element once.
@@ -84,7 +84,7 @@ def asked_alone(calls: Sequence[Call], unfused: Collection[str]) -> str | None:
 def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callable[[Call], Call]) -> str | None:
     """Why what follows cannot be computed as the results of a complex operator or a reduction come."""
     complex_one = pattern_of(anchor) is OpPattern.OUT_ELEMENTWISE_FUSABLE
-    shape = "its shape, with elements as wide" if complex_one else "its shape"
+    shape = "its shape, with elements no wider" if complex_one else "its shape"
     takes = f"its function takes in elementwise and broadcasting operators of {shape}"
     for call in followers:
         if pattern_of(call) >= OpPattern.TUPLE:
@@ -93,7 +93,7 @@ def _not_an_epilogue(anchor: Call, followers: Sequence[Call], anchor_of: Callabl
             return f"{describe(anchor)}, and {_membership(call, anchor_of)}: no function has two such"
         if pattern_of(anchor_of(call)) > OpPattern.BROADCAST:
             return f"{describe(anchor)}: {takes}, and {_membership(call, anchor_of)}"
-        if not _same_shape(call.type, anchor.type, same_width=complex_one):
+        if not _same_shape(call.type, anchor.type, no_wider=complex_one):
             return f"{describe(anchor)}: {takes}, {anchor.type}, and {call.op.name} gives {call.type}"
     return None
 
@@ -120,9 +120,9 @@ def alone(call: Call) -> str:
     return f"{describe(call)}: it is a function of its own"
 
 
-def _same_shape(a: Type, b: Type, same_width: bool) -> bool:
-    """Whether two tensors have one shape; and, if asked for, vectors of one number of elements."""
+def _same_shape(a: Type, b: Type, no_wider: bool) -> bool:
+    """Whether two tensors have one shape; and, if asked for, elements of ``a`` are no wider than those of b."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.ndim != b.ndim:
         return False
-    width_differs = a.dtype.storage_bits != b.dtype.storage_bits
-    return not (same_width and width_differs) and all(m is n for m, n in zip(a.shape, b.shape, strict=True))
+    wider = a.dtype.storage_bits > b.dtype.storage_bits
+    return not (no_wider and wider) and all(m is n for m, n in zip(a.shape, b.shape, strict=True))

@@ -18,12 +18,18 @@ from .fold_constants import Evaluate, fold_constants
 from .frame_signals import frame_signals
 from .fuse_attention import fuse_attention
 from .hoist_invariants import hoist_invariants
+from .integer_products import integer_products
 from .known_births import with_known_births
 from .lift_constants import lift_constants
+from .merge_scales import merge_scales
+from .repeat_dequantize import repeat_dequantize
 from .share_constants import share_constants
+from .share_widened import share_widened
 from .simplify_inference import simplify_inference
+from .sink_dequantize import sink_dequantize
 from .split_elementwise import split_elementwise
 from .split_products import split_products
+from .unsigned_bytes import unsigned_bytes
 from .widen_halves import widen_halves
 
 
@@ -35,7 +41,10 @@ def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Ev
         function = replace(function, batch=batch)
     function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate)
     function = timed(simplify_inference, function)
-    function = timed(widen_halves, function, options.precision)
+    function = timed(share_widened, timed(widen_halves, function, options.precision))
+    if not options.is_strict:
+        function = timed(unsigned_bytes, timed(sink_dequantize, function))
+        function = timed(repeat_dequantize, timed(merge_scales, timed(integer_products, function)))
     if evaluate is not None:
         function = timed(fold_constants, function, evaluate)
         while (known := timed(with_known_births, function)) is not function:

@@ -103,6 +103,35 @@ def draw_where(d):
     return Case(nn.where, np.where, (Input(shapes[1], "bool"), Input(shapes[0], kind), Input(shapes[2], kind)))
 
 
+def draw_scales(d, shape, kind):
+    """Scales and zero points of the whole, or of places on the last axis."""
+    each = shape[-1:] if shape and d.chance() else ()
+    return Input(each, "float32", 0.01, 2.0, outliers=None), Input(each, kind, *integer_range(kind))
+
+
+def draw_quantize(d):
+    """By scales that are powers of two, so that what lies halfway does so in the oracle, too."""
+    kind, shape = d.one("int8", "uint8", "int16", "uint16"), d.shape(0, 4, empty=True)
+    step = 2.0 ** d.int(-4, 3)
+    _, zero = draw_scales(d, shape, kind)
+    return Case(
+        lambda x, z: nn.quantize(x, nn.full((), step), z, kind),
+        lambda x, z: every.quantized(x, np.float32(step), z, kind),
+        (Input(shape, "float32", -300, 300), zero),
+    )
+
+
+def draw_dequantize(d):
+    kind, shape = d.one("int8", "uint8", "int16", "int32"), d.shape(0, 4, empty=True)
+    scale, zero = draw_scales(d, shape, kind)
+    low, high = integer_range(kind)
+    return Case(
+        nn.dequantize,
+        lambda x, s, z: (x.astype(np.int64) - z) * s.astype(np.float64),
+        (Input(shape, kind, low, high), scale, zero),
+    )
+
+
 def draw_clip(d):
     low = d.int(-3, 1)
     high = low + d.int(0, 3)
@@ -280,6 +309,8 @@ DRAWS = {
     "power": draw_power,
     "where": draw_where,
     "clip": draw_clip,
+    "quantize": draw_quantize,
+    "dequantize": draw_dequantize,
     "bitcast": draw_bitcast,
     "cast": draw_cast,
     "prelu": lambda d: Case(

@@ -129,6 +129,13 @@ def space_to_depth(x, size):
     return blocks.transpose(0, 3, 5, 1, 2, 4).reshape(batch, channels * size**2, height // size, width // size)
 
 
+def quantized(x, scale, zero, kind):
+    """As QuantizeLinear says, with NaN as 0."""
+    limits = np.iinfo(kind)
+    whole = np.rint(x.astype(np.float32) / scale.astype(np.float32)) + zero.astype(np.float64)
+    return np.clip(np.nan_to_num(whole, nan=0.0, posinf=1e30, neginf=-1e30), limits.min, limits.max).astype(kind)
+
+
 def one_hot(indices, off, on, depth):
     return np.where(np.arange(depth) == indices[..., None] % depth, on, off)
 
@@ -435,6 +442,26 @@ CASES = {
     "power": [(nn.power, np.power, np.abs(floats(4, 3)), floats(3))],
     "prelu": [(nn.prelu, lambda x, s: np.where(x < 0, s * x, x), floats(2, 3, 4), floats(3, 1))],
     "where": [(nn.where, np.where, bools(4, 1), floats(4, 3), floats(3))],
+    "quantize": [
+        (
+            lambda x, s, z, kind=kind: nn.quantize(x, s, z, kind),
+            lambda x, s, z, kind=kind: quantized(x, s, z, kind),
+            np.append(floats(3, 7) * 99, [[np.nan], [np.inf], [-1e30]], axis=1).astype(np.float32),
+            np.array([[0.5], [1.0], [0.3]], np.float32),
+            np.asarray(zero, kind),
+        )
+        for kind, zero in (("uint8", 130), ("int8", -7), ("int16", 5))
+    ],
+    "dequantize": [
+        (
+            nn.dequantize,
+            lambda x, s, z: (x.astype(np.int64) - z) * s.astype(np.float64),
+            integers(3, 7, low=low, high=high, kind=kind),
+            np.array([[0.5], [1.0], [0.3]], np.float32),
+            np.array([[3], [0], [9]], kind),
+        )
+        for kind, low, high in (("uint8", 0, 256), ("int8", -128, 128), ("int32", -(1 << 20), 1 << 20))
+    ],
     "full": [(lambda: nn.full((2, 3), 1.5), lambda: np.full((2, 3), 1.5))],
     "arange": [(lambda: get_op("arange")(attrs=get_op("arange").attrs(2, 3, 5)), lambda: np.arange(2, 17, 3))],
     "one_hot": [

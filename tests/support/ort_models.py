@@ -83,9 +83,11 @@ def optimized(source, target, level=LEVELS.ORT_ENABLE_EXTENDED):
 
 
 def quantized(how, source, target, feeds):
-    """Write the model that onnxruntime's quantiser makes of another."""
+    """Write the model that onnxruntime's quantiser makes of another, with weights of 7 bits: with those of 8, what
+    onnxruntime gives depends on the processor, as it may add pairs of products in int16, and saturate."""
     if how == "dynamic":
-        quantize_dynamic(source, target)
+        quantize_dynamic(source, target, reduce_range=True)
     else:
-        quantize_static(source, target, _Calibration(feeds), quant_format=QuantFormat[how])
+        calibration = _Calibration(feeds)
+        quantize_static(source, target, calibration, quant_format=QuantFormat[how], reduce_range=True)
     return target

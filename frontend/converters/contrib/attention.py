@@ -12,8 +12,8 @@ from ....ops.families.concatenate import concatenate
 from ....ops.families.matmul.matmul import dense
 from ....ops.families.reshape import expand_dims, reshape, squeeze
 from ....ops.families.slicing import strided_slice
+from ....ops.families.zero_points import matmul_less_zeros
 from ...onnx_node import OnnxNode
-from ..quantization import integer_product
 from .entering import contrib
 from .heads import attend, by_heads, count_of_heads, in_heads, joined, key_mask, known, scale_of, with_past
 from .integer_products import real_product
@@ -58,7 +58,7 @@ def _quantized_attention(node: OnnxNode) -> Sequence[Node | None]:
 
     def project(start: int, end: int) -> Node:
         of_part = strided_slice(weights, [start], [end], [1])
-        sums = integer_product(node[0], of_part, node.get(6), _part(zero, start, end))
+        sums = matmul_less_zeros(node[0], of_part, node.get(6), _part(zero, start, end))
         own = _part(scale, start, end)
         assert own is not None
         return real_product(sums, node[3], own, strided_slice(bias, [start], [end], [0]))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ....base.dtype import FLOAT32
 from ....graph.node import Node
-from ....ops.families.binary import add, multiply, subtract
+from ....ops.families.binary import add
 from ....ops.families.cast import cast
 from ....ops.families.creation import full
 from ....ops.families.gather import take
 from ....ops.families.open_extents import open_slice
+from ....ops.families.quantize import dequantize
 from ....ops.families.reduce import sum as total
 from ....ops.families.repeat import broadcast_to_extents
 from ...onnx_node import OnnxNode
@@ -59,8 +60,7 @@ def _quantized_embed_layer_norm(node: OnnxNode) -> Sequence[Node | None]:
     )
 
     def real(x: Node, place: tuple[int, int, int]) -> Node:
-        whole = subtract(cast(x, "int32"), cast(node[place[2]], "int32"))
-        return multiply(cast(whole, "float32"), node[place[1]])
+        return dequantize(x, node[place[1]], node[place[2]])
 
     summed = real(take(node[WORDS], node[IDS], 0), words)
     summed = add(summed, real(_first_positions(node, node[POSITIONS]), positions))

@@ -12,14 +12,16 @@ from ....ops.families import reduce
 from ....ops.families.binary import add, divide, equal, maximum, minimum, multiply, subtract
 from ....ops.families.cast import cast
 from ....ops.families.matmul.matmul import matmul
+from ....ops.families.quantize import quantize
 from ....ops.families.select import where
 from ....ops.families.transpose import transpose
 from ....ops.families.unary import clip
 from ....ops.families.unary import round as nearest
+from ....ops.families.zero_points import matmul_less_zeros, of_rows
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
 from ..linear import scaled
-from ..quantization import integer_product, of_rows, qlinear_conv, quantized
+from ..quantization import qlinear_conv
 from .entering import contrib
 from .products import WINDOW
 
@@ -30,7 +32,7 @@ BYTE = 255.0
 @contrib("MatMulIntegerToFloat", inputs=7)
 def _matmul_to_float(node: OnnxNode) -> Node:
     a, b, a_scale, b_scale = (node[k] for k in range(4))
-    return real_product(integer_product(a, b, node.get(4), node.get(5)), a_scale, b_scale, node.get(6))
+    return real_product(matmul_less_zeros(a, b, node.get(4), node.get(5)), a_scale, b_scale, node.get(6))
 
 
 def real_product(sums: Node, a_scale: Node, b_scale: Node, bias: Node | None) -> Node:
@@ -44,7 +46,7 @@ def real_product(sums: Node, a_scale: Node, b_scale: Node, bias: Node | None) ->
 def _dynamic_matmul(node: OnnxNode) -> Node:
     """The left operand is quantized to unsigned bytes between its smallest and largest number."""
     a, scale, zero = dynamically_quantized(node[0])
-    return real_product(integer_product(a, node[1], zero, node.get(3)), scale, node[2], node.get(4))
+    return real_product(matmul_less_zeros(a, node[1], zero, node.get(3)), scale, node[2], node.get(4))
 
 
 def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
@@ -55,7 +57,7 @@ def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
     span = divide(subtract(high, low), top)
     scale = where(equal(span, zero), one, span)
     middle = cast(nearest(clip(divide(subtract(zero, low), scale), 0.0, BYTE)), "uint8")
-    return quantized(x, scale, middle, dtype("uint8")), scale, middle
+    return quantize(x, scale, middle, dtype("uint8")), scale, middle
 
 
 @contrib("QGemm", "alpha transA transB", inputs=9)
@@ -63,14 +65,14 @@ def _qgemm(node: OnnxNode) -> Node:
     """A bias is added to the sums, so that its scale is that of products; without a scale of its own the result is
     real."""
     a, b = (transpose(node[k]) if node.flag(name) else node[k] for k, name in ((0, "transA"), (3, "transB")))
-    sums, bias = integer_product(a, b, node[2], node[5]), node.get(6)
+    sums, bias = matmul_less_zeros(a, b, node[2], node[5]), node.get(6)
     if bias is not None:
         sums = add(sums, bias)
     y = real_product(sums, scaled(node[1], node.real("alpha", 1.0)), node[4], None)
     scale, zero = node.get(7), node.get(8)
     if scale is None:
         return y
-    return quantized(y, scale, zero, node.type().dtype if zero is None else tensor_of(zero).dtype)
+    return quantize(y, scale, zero, node.type().dtype if zero is None else tensor_of(zero).dtype)
 
 
 @contrib("MatMulInteger16", inputs=2)

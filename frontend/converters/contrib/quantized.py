@@ -7,36 +7,27 @@ from __future__ import annotations
 
 from ....graph.node import Node, tensor_of
 from ....ops.families import global_pool, pool, unary
-from ....ops.families.binary import BinaryCall, add, multiply, subtract
-from ....ops.families.cast import cast
+from ....ops.families.binary import BinaryCall, add, multiply
 from ....ops.families.concatenate import concatenate
+from ....ops.families.quantize import dequantize, quantize
 from ....ops.families.select import where
 from ....ops.families.softmax import softmax, trailing_axes
 from ...onnx_node import OnnxNode
 from ...registry import Converter
 from ..convolution import window_of
-from ..quantization import quantized
 from .entering import ANY_NUMBER, contrib
 
 POOL = "auto_pad ceil_mode kernel_shape pads strides"
 
 
-def real(x: Node, scale: Node, zero: Node | None) -> Node:
-    """The numbers that integers stand for, in float32."""
-    whole = cast(x, "int32")
-    if zero is not None:
-        whole = subtract(whole, cast(zero, "int32"))
-    return multiply(cast(whole, "float32"), scale)
-
-
 def _of(node: OnnxNode, first: int) -> Node:
     """The real numbers of an input, which its scale and zero point follow."""
-    return real(node[first], node[first + 1], node.get(first + 2))
+    return dequantize(node[first], node[first + 1], node.get(first + 2))
 
 
 def _result(node: OnnxNode, y: Node, scale: int) -> Node:
     """Real numbers as integers of the type of the first input, by a scale and the zero point behind it."""
-    return quantized(y, node[scale], node.get(scale + 1), node.type().dtype)
+    return quantize(y, node[scale], node.get(scale + 1), node.type().dtype)
 
 
 def _two(function: BinaryCall) -> Converter:
@@ -73,13 +64,13 @@ def _concat(node: OnnxNode) -> Node:
     """The scale and zero point of the result come first, then each tensor with its own."""
     parts = [_of(node, k) for k in range(2, len(node.inputs), 3)]
     joined = concatenate(parts, node.integer("axis"))
-    return quantized(joined, node[0], node[1], tensor_of(node[1]).dtype)
+    return quantize(joined, node[0], node[1], tensor_of(node[1]).dtype)
 
 
 @contrib("QLinearWhere", inputs=9)
 def _where(node: OnnxNode) -> Node:
     chosen = where(node[0], _of(node, 1), _of(node, 4))
-    return quantized(chosen, node[7], node[8], tensor_of(node[8]).dtype)
+    return quantize(chosen, node[7], node[8], tensor_of(node[8]).dtype)
 
 
 @contrib("QLinearAveragePool", f"channels_last count_include_pad {POOL}", inputs=5)

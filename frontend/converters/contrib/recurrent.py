@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....graph.node import Node, tensor_of
+from ....ops.families.quantize import dequantize
 from ....ops.families.reshape import expand_dims
 from ....ops.families.transpose import transpose
 from ...onnx_node import OnnxNode
 from ..recurrent import lstm_of
 from .entering import contrib
-from .quantized import real
 
 WEIGHTS, RECURRENT, W_SCALE, W_ZERO, R_SCALE, R_ZERO = 1, 2, 8, 9, 10, 11
 
@@ -33,7 +33,7 @@ def _dynamic_lstm(node: OnnxNode) -> Sequence[Node | None]:
 def _weights(node: OnnxNode, index: int, scale: int, zero: int) -> Node:
     """Weights as real numbers, [directions, 4 · hidden, input]; scales are of directions, or of columns of each."""
     scales, zeros = (_of_columns(node[k]) for k in (scale, zero))
-    return transpose(real(node[index], scales, zeros), (0, 2, 1))
+    return transpose(dequantize(node[index], scales, zeros), (0, 2, 1))
 
 
 def _of_columns(x: Node) -> Node:

@@ -1,0 +1,137 @@
+"""Products and convolutions of quantized numbers: sums of (a - p) · (b - q), exact in int32, of 8-bit integers a and b.
+
+They are left to ``nn.matmul`` and ``nn.conv``, which know no zero points. What these add is taken off the sums:
+Σ (a - p)·(b - q) = Σ a·b - p·Σ b - q·Σ (a - p). Known weights are signed where they can be, with a zero point of 0, and
+known activations unsigned, as the words are that are multiplied: then sums over weights alone are to be taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import numpy as np
+
+from ...base.dtype import INT8
+from ...graph.node import Constant, Node, tensor_of
+from ..definition.arguments import per_axis
+from . import reduce
+from .binary import bitwise_xor, multiply, subtract
+from .cast import bitcast, cast
+from .conv.conv import ConvOptions, conv
+from .matmul.matmul import matmul
+from .pad import pad
+from .repeat import broadcast_to_extents
+from .reshape import expand_dims
+from .select import where
+from .window import known_window, resolve_padding
+
+MIDDLE_OF_BYTES = 128
+"""What unsigned bytes are more than the signed ones of the same numbers."""
+
+
+def is_zero(zero: Node | None) -> bool:
+    """Whether a zero point is known to be 0."""
+    return zero is None or (isinstance(zero, Constant) and not zero.value.any())
+
+
+def of_rows(parameter: Node) -> Node:
+    """A scale or zero point of each row, as a column; one of the whole stays as it is."""
+    kind = tensor_of(parameter)
+    return expand_dims(parameter, -1) if kind.ndim == 1 else parameter
+
+
+def matmul_less_zeros(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node:
+    """Σ (a - a_zero) · (b - b_zero) in int32 for matrices of 8-bit integers; zero points are of all, or of each row of
+    a and each column of b."""
+    b, b_zero = _signed(b, b_zero)
+    if tensor_of(a).ndim < 2 or tensor_of(b).ndim < 2:
+        return matmul(_less_zero(a, a_zero), _less_zero(b, b_zero))
+    if isinstance(b, Constant):
+        a, a_zero = _unsigned(a, a_zero)
+    result: Node = matmul(a, b)
+    if not is_zero(a_zero):
+        assert a_zero is not None
+        columns = reduce.sum(cast(b, "int32"), -2, keepdims=True)
+        result = subtract(result, multiply(cast(of_rows(a_zero), "int32"), columns))
+    if not is_zero(b_zero):
+        assert b_zero is not None
+        rows = reduce.sum(_less_zero(a, None if a_zero is None else of_rows(a_zero)), -1, keepdims=True)
+        result = subtract(result, multiply(rows, cast(b_zero, "int32")))
+    return result
+
+
+def conv_less_zeros(
+    x: Node,
+    weight: Node,
+    x_zero: Node | None,
+    w_zero: Node | None,
+    extent_sources: Sequence[Node] = (),
+    **options: Unpack[ConvOptions],
+) -> Node:
+    """The convolution in int32 of x [N, C, …] less its zero point, which is one number, by the weight
+    [K, C / groups, …] less its own, which broadcasts to it. Pads are real zeros. ``extent_sources`` are tensors that
+    have the open extents of x, where its zero point is not known."""
+    weight, w_zero = _signed(weight, w_zero)
+    rank = tensor_of(x).ndim
+    if not is_zero(w_zero):  # rare: the sums of windows would be a convolution of their own
+        return conv(_less_zero(x, x_zero), _less_zero(weight, w_zero), **options)
+    if isinstance(weight, Constant):
+        x, x_zero = _unsigned(x, x_zero)
+    if is_zero(x_zero):
+        return conv(x, weight, **options)
+    assert x_zero is not None
+    full = _padded(x, weight, x_zero, extent_sources, options)
+    sums = conv(full, weight, **{**options, "padding": 0, "auto_pad": "NOTSET"})
+    filters = reduce.sum(cast(weight, "int32"), range(1, rank))
+    return subtract(sums, multiply(cast(x_zero, "int32"), expand_dims(filters, range(2 - rank, 0))))
+
+
+def _less_zero(x: Node, zero: Node | None) -> Node:
+    wide = cast(x, "int32")
+    return wide if zero is None or is_zero(zero) else subtract(wide, cast(zero, "int32"))
+
+
+def _signed(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
+    """Known bytes less their known zero point, as signed bytes, if all fit; else as they are."""
+    if not isinstance(x, Constant) or not (zero is None or isinstance(zero, Constant)):
+        return x, zero
+    if zero is None or not zero.value.any():
+        if tensor_of(x).dtype is INT8 or (x.value > 127).any():
+            return x, zero
+        return Constant(x.value.view(np.int8), x.name), None
+    less = x.value.astype(np.int16) - zero.value.astype(np.int16)
+    fits = less.min(initial=0) >= -128 and less.max(initial=0) <= 127
+    return (Constant(less.astype(np.int8), x.name), None) if fits else (x, zero)
+
+
+def _unsigned(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
+    """Signed bytes, of a zero point that is known, as unsigned ones of the same numbers."""
+    if tensor_of(x).dtype is not INT8 or not (zero is None or isinstance(zero, Constant)):
+        return x, zero
+    turned = bitcast(bitwise_xor(x, Constant(np.asarray(-MIDDLE_OF_BYTES, np.int8))), "uint8")
+    return turned, unsigned_zero(Constant(np.asarray(0, np.int8)) if zero is None else zero)
+
+
+def unsigned_zero(zero: Constant) -> Constant:
+    """The zero point that the numbers of signed bytes have as unsigned ones."""
+    return Constant(np.asarray(zero.value.astype(np.int16) + MIDDLE_OF_BYTES).astype(np.uint8))
+
+
+def _padded(x: Node, weight: Node, zero: Node, sources: Sequence[Node], options: ConvOptions) -> Node:
+    """x with its zero point around it, where the convolution has pads."""
+    kind = tensor_of(x)
+    rank = kind.ndim - 2
+    window = known_window(tensor_of(weight).shape[2:])
+    steps = per_axis(options.get("strides", 1), rank, "strides")
+    spread = per_axis(options.get("dilation", 1), rank, "dilation")
+    given, chosen = options.get("padding", 0), options.get("auto_pad", "NOTSET")
+    pads = resolve_padding(kind.shape[2:], window, steps, spread, given, chosen)
+    if not any(pads):
+        return x
+    before, after = (0, 0, *pads[:rank]), (0, 0, *pads[rank:])
+    if isinstance(zero, Constant):
+        return pad(x, before, after, value=float(zero.value.ravel()[0]))
+    one = Constant(np.ones((1,) * kind.ndim, np.uint8))
+    ones = broadcast_to_extents(one, (1, 1, *kind.shape[2:]), sources)
+    return where(cast(pad(ones, before, after), "bool"), pad(x, before, after), zero)
