@@ -19,6 +19,7 @@ from ...ir.constants import const_int
 from ...ir.expr import Binary, Expr
 from ...ir.visit import free_vars, walk
 from ...ops.definition.registry import op_of
+from ...ops.families.quantize import DEQUANTIZE, QUANTIZE
 from ..symbols import Symbol, by_position, extents_of, renamed, symbols_of
 from .partition import Group
 
@@ -26,7 +27,7 @@ MAX_NAME = 80
 
 
 def is_inlined_constant(node: Node) -> bool:
-    """Constants of one element stand in the code; others are arguments."""
+    """Constants of one element stand in the code, but for what numbers are quantized by; others are arguments."""
     return isinstance(node, Constant) and node.value.size == 1
 
 
@@ -35,7 +36,17 @@ def arguments_of(group: Group) -> tuple[Node, ...]:
     nothing itself."""
     if bodies_of(group.calls[0]):
         return group.inputs
-    return tuple(node for node in group.inputs if not is_inlined_constant(node))
+    quantized = {node for call in group.calls for node in _quantized_by(call)}
+    return tuple(node for node in group.inputs if node in quantized or not is_inlined_constant(node))
+
+
+def _quantized_by(call: Call) -> Iterable[Node]:
+    """The scales and zero points of a call: arguments too, as they are others in each layer, which then share code. But
+    1 and 0 need no code at all."""
+    if call.op not in (QUANTIZE, DEQUANTIZE):
+        return ()
+    constants = (a for a in call.args[1:] if isinstance(a, Constant))
+    return (a for a in constants if a.value.size != 1 or a.value.item() not in (0, 1))
 
 
 def names_of(dimensions: Mapping[Expr, Symbol]) -> dict[str, Expr]:

@@ -6,7 +6,8 @@ A call may join its post-dominator, the *sink*, with all calls on the paths betw
     result's shape, and elements no wider: they are its *epilogue*, computed tile by tile as its schedule goes;
   - a reduction with elementwise and broadcasting ones, if all results have its result's shape;
   - elementwise, broadcasting and injective ones with each other, and with a reduction: the chain ends there;
-  - elementwise and broadcasting ones with a pool that reads each element once.
+  - elementwise and broadcasting ones with a pool that reads each element once;
+  - what dequantizes or casts an operand of an epilogue, of its shape, with that.
 
 So there is at most one complex operator or reduction in a function. An opaque operator is a function of its own, and
 operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first; but
@@ -21,6 +22,8 @@ from ...graph.node import Call
 from ...graph.types import TensorType, Type
 from ...ops.definition.memory_view import RunsOfResult
 from ...ops.definition.registry import OpPattern, op_of
+from ...ops.families.cast import CAST
+from ...ops.families.quantize import DEQUANTIZE
 from .prologue import reads_once
 
 MAX_CALLS = 48
@@ -71,8 +74,16 @@ def obstacle(
     if into is sink and reads_once(sink) and pattern_of(anchor) <= OpPattern.BROADCAST:
         return None
     if into is not sink:
+        if _converts_for(node, between, into):
+            return None
         return f"{_membership(sink, anchor_of)}: its function takes in nothing else"
     return alone(sink) if pattern_of(sink) >= OpPattern.TUPLE else f"{describe(sink)}: its operands stay outside"
+
+
+def _converts_for(node: Call, between: Sequence[Call], anchor: Call) -> bool:
+    """Whether a call only converts what an epilogue reads at its own places, as it computes them."""
+    direct = not between and anchor not in node.args
+    return direct and node.op in (CAST, DEQUANTIZE) and _same_shape(node.type, anchor.type, no_wider=True)
 
 
 def asked_alone(calls: Sequence[Call], unfused: Collection[str]) -> str | None:

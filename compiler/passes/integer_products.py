@@ -1,6 +1,6 @@
 """Products and convolutions of dequantized bytes are sums of integers, exact in int32, scaled to real numbers behind.
 
-Σ (a - p)·s · (b - q)·t = s·t · Σ (a - p)·(b - q)
+Σ (a - p)·s · (b - q)·t = s·t · Σ (a - p)·(b - q), which is the sums, dequantized
 
 What is quantized behind them, and what stands between, is their epilogue by the ordinary fusion. Weights stay bytes.
 Where channels are few in a group, as in depthwise convolutions, words of bytes would be mostly empty, and products are
@@ -13,18 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...base.dtype import FLOAT32
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int
 from ...ops.definition.accumulate import is_byte
 from ...ops.definition.registry import get_op
-from ...ops.families.binary import multiply
-from ...ops.families.cast import cast
 from ...ops.families.conv.conv import CONVS
 from ...ops.families.conv.int8 import LEAST_CHANNELS
+from ...ops.families.quantize import dequantize
 from ...ops.families.transpose import transpose
-from ...ops.families.zero_points import conv_less_zeros, matmul_less_zeros
+from ...ops.families.zero_points import conv_less_zeros, is_zero, matmul_less_zeros, signed
 from .quantized_values import Array, Dequantized, dequantized, in_float32, with_origin
 
 DENSE, MATMUL = get_op("nn.dense"), get_op("nn.matmul")
@@ -55,10 +53,7 @@ def _of_bytes(node: Node) -> Dequantized | None:
 
 def _product(call: Call, a: Dequantized, b: Dequantized) -> Node | None:
     made = _conv(call, a, b) if call.op in CONV_OPS else _matmul(call, a, b)
-    if made is None:
-        return None
-    kind, real = tensor_of(call).dtype, multiply(cast(made.sums, FLOAT32), made.scale)
-    return real if kind is FLOAT32 else cast(real, kind)
+    return None if made is None else dequantize(made.sums, made.scale, dtype=tensor_of(call).dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +94,16 @@ def _conv(call: Call, x: Dequantized, weight: Dequantized) -> _Scaled | None:
         return None
     if zeros.size > 1:
         zeros = zeros.reshape(-1, *(1,) * (kind.ndim - 1))
+    filters, zero = signed(weight.x, Constant(zeros.astype(weight.zero.dtype)))
+    if not is_zero(zero):
+        return None  # sums of windows would be to be taken off: a convolution of their own
     if scale.value.size > 1:
         scale = Constant(scale.value.reshape(-1, *(1,) * attrs.rank))
     sums = conv_less_zeros(
         x.x,
-        weight.x,
+        filters,
         Constant(x.zero.reshape(())),
-        Constant(zeros.astype(weight.zero.dtype)),
+        None,
         groups=attrs.groups,
         strides=attrs.strides,
         padding=attrs.padding,

@@ -1,16 +1,16 @@
-"""What is dequantized is so for each reader: one that is fused with it then reads integers, a quarter of the bytes."""
+"""Bytes are dequantized for each reader: one that is fused with it then reads a quarter of the bytes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ...graph.node import Call, Constant, Function, Node
+from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ops.families.quantize import DEQUANTIZE
 
 
 def repeat_dequantize(function: Function) -> Function:
-    """The function in which nothing that is dequantized, but constants, has several readers."""
+    """The function in which no bytes that are dequantized, but constants, have several readers."""
     used_by = users(function.body)
     done: dict[Node, Node] = {}
 
@@ -19,7 +19,7 @@ def repeat_dequantize(function: Function) -> Function:
         shared = len(used_by[node]) > 1 and isinstance(node, Call) and node.op is DEQUANTIZE
         if not shared or not isinstance(made, Call) or isinstance(made.args[0], Constant):
             return made
-        return replace(made)
+        return replace(made) if tensor_of(made.args[0]).dtype.storage_bits == 8 else made
 
     for node in post_order(function.body):
         done[node] = with_inputs(node, tuple(read(n) for n in inputs(node)))

@@ -44,7 +44,7 @@ def of_rows(parameter: Node) -> Node:
 def matmul_less_zeros(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None) -> Node:
     """Σ (a - a_zero) · (b - b_zero) in int32 for matrices of 8-bit integers; zero points are of all, or of each row of
     a and each column of b."""
-    b, b_zero = _signed(b, b_zero)
+    b, b_zero = signed(b, b_zero)
     if tensor_of(a).ndim < 2 or tensor_of(b).ndim < 2:
         return matmul(_less_zero(a, a_zero), _less_zero(b, b_zero))
     if isinstance(b, Constant):
@@ -72,7 +72,7 @@ def conv_less_zeros(
     """The convolution in int32 of x [N, C, …] less its zero point, which is one number, by the weight
     [K, C / groups, …] less its own, which broadcasts to it. Pads are real zeros. ``extent_sources`` are tensors that
     have the open extents of x, where its zero point is not known."""
-    weight, w_zero = _signed(weight, w_zero)
+    weight, w_zero = signed(weight, w_zero)
     rank = tensor_of(x).ndim
     if not is_zero(w_zero):  # rare: the sums of windows would be a convolution of their own
         return conv(_less_zero(x, x_zero), _less_zero(weight, w_zero), **options)
@@ -82,7 +82,8 @@ def conv_less_zeros(
         return conv(x, weight, **options)
     assert x_zero is not None
     full = _padded(x, weight, x_zero, extent_sources, options)
-    sums = conv(full, weight, **{**options, "padding": 0, "auto_pad": "NOTSET"})
+    without_pads: ConvOptions = {**options, "padding": 0, "auto_pad": "NOTSET"}
+    sums = conv(full, weight, **without_pads)
     filters = reduce.sum(cast(weight, "int32"), range(1, rank))
     return subtract(sums, multiply(cast(x_zero, "int32"), expand_dims(filters, range(2 - rank, 0))))
 
@@ -92,7 +93,7 @@ def _less_zero(x: Node, zero: Node | None) -> Node:
     return wide if zero is None or is_zero(zero) else subtract(wide, cast(zero, "int32"))
 
 
-def _signed(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
+def signed(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
     """Known bytes less their known zero point, as signed bytes, if all fit; else as they are."""
     if not isinstance(x, Constant) or not (zero is None or isinstance(zero, Constant)):
         return x, zero

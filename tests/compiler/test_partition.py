@@ -102,6 +102,12 @@ def test_an_epilogue_has_the_shape_of_the_complex_operator_and_elements_no_wider
     assert names(nn.cast(nn.matmul(X, W), "float64")) == ["nn_matmul", "cast"]
 
 
+def test_what_converts_an_operand_of_an_epilogue_joins_it_but_not_one_of_the_complex_operator():
+    z, square = lw.var("z", (4, 8), "float16"), lw.var("square", (8, 8), "float16")
+    assert names(nn.relu(nn.add(nn.matmul(X, W), nn.cast(z, "float32")))) == ["nn_matmul_cast_add_relu"]
+    assert names(nn.relu(nn.matmul(W, nn.cast(square, "float32")))) == ["cast", "nn_matmul_relu"]
+
+
 def test_sums_of_bytes_become_floats_in_the_epilogue():
     rng = np.random.default_rng(0)
     image, filters = rng.integers(-9, 9, (1, 8, 6, 16), np.int8), rng.integers(-9, 9, (8, 8, 3, 3), np.int8)
