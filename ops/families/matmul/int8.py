@@ -162,6 +162,8 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
         cost=word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right]),
     )
     if not product.transposed:
-        in_place = BytePaneled(few_rows_tile(product, target), product.terms, transposed=False, pack=False)
+        tile = few_rows_tile(product, target)
+        in_place = BytePaneled(tile, product.terms, transposed=False, pack=False)
+        cost = word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right])
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
-            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16)
+            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16, cost=cost)
