@@ -1,4 +1,4 @@
-"""A ViT, a BERT and a MobileNetV2 as an exporter writes them, with seeded weights: what the onnx package has not got.
+"""A ViT, a BERT, a MobileNetV2 and a ResNet-18 as an exporter writes them, with seeded weights.
 
 Linear layers are MatMul and Add, attention is MatMul, Softmax and Transposes, GELU is spelt with Erf; batch
 normalisation has been folded into convolutions, as exporters do.
@@ -190,6 +190,27 @@ def mobilenet_v2(
     logits = b.node("Gemm", x, weight, b.normal(classes, deviation=0.1), transB=1)
     shape = (1, 3, image, image)
     return b.model("mobilenet_v2", [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)], logits)
+
+
+STAGES = ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1))
+"""ResNet-18's blocks: channels, stride of the first."""
+
+
+def resnet18(image: int = 224, classes: int = 1000) -> ModelProto:
+    """Residual blocks of two convolutions each."""
+    b = Builder(seed=4)
+    x, channels = b.node("Relu", b.convolution("image", 3, 64, 7, stride=2)), 64
+    x = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    for outputs, stride in STAGES:
+        y = b.node("Relu", b.convolution(x, channels, outputs, 3, stride=stride))
+        y = b.convolution(y, outputs, outputs, 3)
+        short = x if channels == outputs else b.convolution(x, channels, outputs, 1, stride=stride)
+        x, channels = b.node("Relu", b.node("Add", y, short)), outputs
+    x = b.node("Flatten", b.node("GlobalAveragePool", x), axis=1)
+    weight = b.normal(classes, channels, deviation=np.sqrt(1 / channels))
+    logits = b.node("Gemm", x, weight, b.normal(classes, deviation=0.1), transB=1)
+    shape = (1, 3, image, image)
+    return b.model("resnet18", [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)], logits)
 
 
 def feeds(model: ModelProto, words: int = 30_522, seed: int = 1) -> dict[str, np.ndarray]:
