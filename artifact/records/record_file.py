@@ -1,6 +1,7 @@
 """The file that records are kept in: one JSON object a line, only ever appended to, by any number of processes.
 
-A line is read by itself: what is wrong with one never hides the others.
+A line is read by itself: what is wrong with one never hides the others. Beside records stand notes of what tuning tried
+(``trial.py``) and which records it has taken back (``withdrawal.py``): these have a ``kind``.
 """
 
 from __future__ import annotations
@@ -8,19 +9,25 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar
 
 from filelock import FileLock
 
 from ...base.errors import RecordError
+from .note import NOTE_FORMAT
 from .record import FORMAT, Record
+from .trial import Trial
+from .withdrawal import Withdrawal, digest_of
 from .workload import canonical_json
 
 _log = logging.getLogger("loopwright.records")
 Read = TypeVar("Read", bound=Record)
+Note: TypeAlias = Trial | Withdrawal
+_NOTES: dict[str, type[Trial] | type[Withdrawal]] = {Trial.KIND: Trial, Withdrawal.KIND: Withdrawal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +46,63 @@ class SkippedLine:
 def read_records(
     path: str | os.PathLike[str], read: Callable[[object], Read]
 ) -> tuple[tuple[Read, ...], tuple[SkippedLine, ...]]:
-    """The records of a file as ``read`` makes them of JSON, and the lines that were skipped, of which the log tells.
+    """The records of a file as ``read`` makes them of JSON, but for those that were taken back, and the lines that were
+    skipped, of which the log tells.
 
     Raises ``RecordError`` for a file that cannot be read.
     """
-    records, skipped = [], []
-    try:
-        lines = Path(path).read_bytes().split(b"\n")
-    except OSError as error:
-        raise RecordError(f"the tuning records {os.fspath(path)} cannot be read: {error.strerror or error}") from error
-    for line in _parsed(lines, os.fspath(path), read):
-        if isinstance(line, SkippedLine):
-            _log.warning("skipping a tuning record: %s", line)
-            skipped.append(line)
-        else:
-            records.append(line)
+    records: list[Read] = []
+    skipped, withdrawn = [], set()
+    for line in _parsed(path, read):
+        match line:
+            case SkippedLine():
+                _log.warning("skipping a tuning record: %s", line)
+                skipped.append(line)
+            case Withdrawal():
+                withdrawn.add(line.record)
+            case Record():
+                records.append(line)
+    if withdrawn:
+        records = [record for record in records if digest_of(record) not in withdrawn]
     return tuple(records), tuple(skipped)
 
 
-def _parsed(lines: Iterable[bytes], path: str, read: Callable[[object], Read]) -> Iterator[Read | SkippedLine]:
+def read_trials(path: str | os.PathLike[str]) -> tuple[Trial, ...]:
+    """What tuning has tried, by the notes of a file. Damaged lines are passed over: they are measured again.
+
+    Raises ``RecordError`` for a file that cannot be read.
+    """
+    return tuple(line for line in _parsed(path, Record.from_json) if isinstance(line, Trial))
+
+
+def _parsed(path: str | os.PathLike[str], read: Callable[[object], Read]) -> Iterator[Read | Note | SkippedLine]:
+    name = os.fspath(path)
+    try:
+        lines = Path(path).read_bytes().split(b"\n")
+    except OSError as error:
+        raise RecordError(f"the tuning records {name} cannot be read: {error.strerror or error}") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield SkippedLine(path, number, "damaged", f"this is no JSON: {error}")
+            yield SkippedLine(name, number, "damaged", f"this is no JSON: {error}")
             continue
         if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] < 1:
-            yield SkippedLine(path, number, "damaged", "a record is a JSON object with a number from 1 as its 'format'")
-        elif data["format"] > FORMAT:
+            yield SkippedLine(name, number, "damaged", "a record is a JSON object with a number from 1 as its 'format'")
+        elif data["format"] > FORMAT and not _is_note(data):
             problem = f"it has format {data['format']}, this version reads up to {FORMAT}: use a newer loopwright"
-            yield SkippedLine(path, number, "newer", problem)
+            yield SkippedLine(name, number, "newer", problem)
         else:
             try:
-                yield read(data)
+                yield read(data) if data["format"] <= FORMAT else _NOTES[data["kind"]].from_json(data)
             except (RecordError, RecursionError, ValueError, OverflowError) as error:
-                yield SkippedLine(path, number, "damaged", str(error))
+                yield SkippedLine(name, number, "damaged", str(error))
+
+
+def _is_note(data: Mapping[str, Any]) -> bool:
+    return data["format"] == NOTE_FORMAT and isinstance(data.get("kind"), str) and data["kind"] in _NOTES
 
 
 def append_records(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
@@ -83,7 +110,32 @@ def append_records(path: str | os.PathLike[str], records: Iterable[Record]) -> N
 
     Raises ``RecordError`` where the file cannot be written.
     """
-    lines = b"".join(map(_line, records))
+    _append(path, b"".join(map(_line, records)))
+
+
+def append_notes(path: str | os.PathLike[str], notes: Iterable[Note]) -> None:
+    """Write what tuning notes behind the lines of a file, as ``append_records`` writes records."""
+    _append(path, b"".join(canonical_json(note.to_json()).encode() + b"\n" for note in notes))
+
+
+def rewrite_records(path: str | os.PathLike[str], kept: Callable[[Sequence[Record]], Iterable[Record]]) -> None:
+    """Have a file hold those of its records that ``kept`` gives, and no notes. It is replaced as a whole, while other
+    writers wait. Raises ``RecordError`` where it cannot be read or written."""
+    file = Path(path)
+    aside = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+    try:
+        with FileLock(f"{file}.lock"):
+            records, _ = read_records(file, Record.from_json)
+            try:
+                aside.write_bytes(b"".join(map(_line, kept(records))))
+                aside.replace(file)
+            finally:
+                aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"the tuning records {file} cannot be written: {error.strerror or error}") from error
+
+
+def _append(path: str | os.PathLike[str], lines: bytes) -> None:
     try:
         with FileLock(f"{os.fspath(path)}.lock"), Path(path).open("a+b", buffering=0) as file:
             if _is_torn(file):  # a writer that crashed left half a line
