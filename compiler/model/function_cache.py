@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from ...artifact.cache_entry import About
 from ...artifact.cache_key import cache_key, compiler_version
 from ...artifact.extents import evaluate
 from ...artifact.function import CompiledFunction
+from ...artifact.function_bytes import from_bytes, to_bytes
 from ...base.errors import ModelError
 from ...base.target import Target
 from ...codegen.object_check import check_object
@@ -36,7 +36,6 @@ MEMORY_ENTRIES = 256
 """Most functions kept in memory, the last used ones."""
 SOURCES = ("base", "ir", "te", "lowering", "schedules", "artifact", "codegen", "graph", "ops", "compiler")
 """The folders whose code has a part in what is compiled: those that the compiler imports, by way of others as well."""
-_SIZE_BYTES = 8
 _MOST = 1 << 62
 
 
@@ -172,20 +171,3 @@ def _check_extents(found: CompiledFunction) -> None:
             fits = False
         if not fits:
             raise ModelError(f"its extent {str(extent)!r} cannot be")
-
-
-def to_bytes(function: CompiledFunction) -> bytes:
-    """A function as bytes: its fields as JSON, then its object code."""
-    fields = function.to_json()
-    code: bytes = fields.pop("object")
-    header = json.dumps(fields).encode()
-    return len(header).to_bytes(_SIZE_BYTES, "little") + header + code
-
-
-def from_bytes(data: bytes) -> CompiledFunction:
-    """What ``to_bytes`` wrote. Raises ``ValueError``, ``RecursionError`` or ``ModelError`` for all else."""
-    end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-    fields = json.loads(data[_SIZE_BYTES:end])
-    if not isinstance(fields, dict):
-        raise ModelError("its fields are no object")
-    return CompiledFunction.from_json(fields | {"object": data[end:]})
