@@ -78,5 +78,12 @@ from .runtime.measure.compare import Comparison as Comparison
 from .runtime.measure.profile import Profile as Profile
 from .runtime.measure.timing import Timing as Timing
 from .te.tensor import Tensor as Tensor
+from .tuning.candidate import TuningCandidate as TuningCandidate
+from .tuning.report import TuningReport as TuningReport
+from .tuning.searcher import Searcher as Searcher
+from .tuning.space import Space as Space
+from .tuning.task import TuningTask as TuningTask
+from .tuning.tasks import tasks as tasks
+from .tuning.tune import tune as tune
 
 __version__: str

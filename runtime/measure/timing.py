@@ -69,11 +69,11 @@ def measure(
     auto = isinstance(number, str) and number == "auto"
     if not auto:
         _check_positive("number", number)
-    call, nothing = _repeater(entry, ctx, args), _repeater(_native()["lw_nothing"], ctx, args)
-    _timed(call, 1, fail)  # pages are touched and workers started before the clock runs
+    call, nothing = repeater(entry, ctx, args), repeater(_native()["lw_nothing"], ctx, args)
+    time_calls(call, 1, fail)  # pages are touched and workers started before the clock runs
     count = _calibrate(call, fail) if number == "auto" else number
-    overhead = min(_timed(nothing, count, fail) for _ in range(5))
-    samples = [_timed(call, count, fail) for _ in range(repeats)]
+    overhead = min(time_calls(nothing, count, fail) for _ in range(5))
+    samples = [time_calls(call, count, fail) for _ in range(repeats)]
     return Timing(tuple(max(0.0, sample - overhead) / count for sample in samples), count)
 
 
@@ -85,13 +85,14 @@ def _check_positive(name: str, value: object) -> None:
 def _calibrate(call: Repeat, fail: Callable[[int], NoReturn]) -> int:
     """The number of calls that last long enough to be timed."""
     count = 1
-    while (seconds := _timed(call, count, fail)) < _TARGET_SECONDS and count < _MAX_NUMBER:
+    while (seconds := time_calls(call, count, fail)) < _TARGET_SECONDS and count < _MAX_NUMBER:
         growth = _TARGET_SECONDS / max(seconds, 1e-9)
         count = min(_MAX_NUMBER, max(count + 1, int(count * min(growth * 1.1, 10.0))))
     return count
 
 
-def _timed(call: Repeat, count: int, fail: Callable[[int], NoReturn]) -> float:
+def time_calls(call: Repeat, count: int, fail: Callable[[int], NoReturn]) -> float:
+    """Seconds of so many calls in a row. ``fail`` raises for an error code."""
     start = time.perf_counter()
     error = call(count)
     seconds = time.perf_counter() - start
@@ -100,7 +101,8 @@ def _timed(call: Repeat, count: int, fail: Callable[[int], NoReturn]) -> float:
     return seconds
 
 
-def _repeater(entry: int, ctx: ctypes.c_void_p, args: ctypes.c_void_p) -> Repeat:
+def repeater(entry: int, ctx: ctypes.c_void_p, args: ctypes.c_void_p) -> Repeat:
+    """What calls ``entry(ctx, args)`` as often as it is told, from native code."""
     function = _REPEAT(_native()["lw_repeat"])
     return lambda count: int(function(entry, ctx, args, count))
 

@@ -1,0 +1,40 @@
+"""Arguments of ``lw.tune`` and ``lw.tasks`` that do not fit are refused before anything is measured."""
+
+import pytest
+
+import loopwright as lw
+
+A, B = lw.var("a", (8, 16)), lw.var("b", (16, 8))
+MODEL = lw.Function([A, B], lw.nn.matmul(A, B))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"minutes": 0}, r"minutes should be a positive number, found 0"),
+        ({"minutes": "long"}, r"minutes should be a positive number, found 'long'"),
+        ({"timeout": float("nan")}, r"timeout should be a positive number, found nan"),
+        ({"seed": 1.5}, r"seed should be a whole number, found 1.5"),
+        ({"jobs": 0}, r"jobs should be a whole number of at least 1, found 0"),
+        ({"threads": 0}, r"threads should be a whole number from 1 to 1024, found 0"),
+        ({"threads": 1000}, r"runs of 1000 threads are measured with as many cpus free, and \d+ are granted here"),
+        ({"workers": 3}, r"workers should be an object with the submit of concurrent.futures"),
+        ({"searcher": "luck"}, r"searcher should be 'evolution', 'random', 'grid', or a function"),
+        ({"only": "nn.matmul"}, r"only should be a list of names of operators, found 'nn.matmul'"),
+        ({"target": "llvm -mtriple=aarch64-linux-gnu"}, r"this machine is \w+: give workers= that have it"),
+    ],
+    ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
+)
+def test_what_does_not_fit_is_refused(tmp_path, arguments, problem):
+    with pytest.raises(lw.RuntimeArgumentError, match=problem):
+        lw.tune(MODEL, tmp_path / "t.jsonl", **{"threads": 1, **arguments})
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(lw.RecordError, match="cannot be read"):
+        lw.tune(MODEL, tmp_path, threads=1)
+
+
+def test_a_searcher_that_gives_none_is_told(tmp_path):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"the searcher should have propose and observe, found 3"):
+        lw.tune(MODEL, tmp_path / "t.jsonl", threads=1, searcher=lambda space, rng: 3)

@@ -1,0 +1,75 @@
+"""``lw.tune`` for real: a small model, on this machine, with workers of several kinds."""
+
+import os
+import signal
+import threading
+
+import needed_tools
+import numpy as np
+
+import loopwright as lw
+from loopwright.artifact.records.record_file import read_trials
+
+A, B = lw.var("a", (16, 48)), lw.var("b", (48, 16))
+MODEL = lw.Function([A, B], lw.nn.relu(lw.nn.matmul(A, B)))
+
+
+def few(space, rng):
+    """A searcher that proposes nine candidates."""
+
+    class Few:
+        left = 3
+
+        def propose(self, count):
+            self.left -= 1
+            names = space.implementations if self.left == 2 else space.implementations[:1] if self.left >= 0 else ()
+            return [space.settle(name, {"rows": 1 + 2 * self.left}).candidate for name in names]
+
+        def observe(self, results):
+            self.results = results
+
+    return Few()
+
+
+def check(path, report):
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 48), (48, 16)))
+    library = lw.compile(MODEL, jobs=1, records=path)
+    np.testing.assert_allclose(lw.Engine(library)([a, b])[0], np.maximum(a @ b, 0), rtol=1e-4, atol=1e-4)
+    names = {name for task in lw.tasks(MODEL) for name in task.implementations}
+    trials = [trial for trial in read_trials(path) if trial.implementation in names]
+    assert len(trials) == len({(t.implementation, t.decisions) for t in trials}) == report.tries > 2
+    assert {trial.outcome for trial in trials} <= {"measured", "same code"}
+    assert len(lw.TuningRecords.load(path)) == report.written - report.taken_back
+    assert all(record.cost > 0 for record in lw.TuningRecords.load(path))
+
+
+def test_a_model_is_tuned(tmp_path):
+    path, told = tmp_path / "tuned.jsonl", []
+    report = lw.tune(MODEL, path, minutes=60, threads=1, searcher=few, progress=told.append)
+    check(path, report)
+    assert str(report)
+    assert {progress.phase.split()[0] for progress in told} >= {"measuring", "tuning"}
+
+
+def test_a_model_without_a_choice_has_nothing_to_tune(tmp_path):
+    report = lw.tune(lw.Function([A], lw.nn.relu(A)), tmp_path / "t.jsonl", threads=1)
+    assert (report.tasks, report.tries, report.gain) == ((), 0, 1.0)
+
+
+def test_a_cluster_that_loses_a_worker_tunes_a_model(tmp_path):
+    distributed = needed_tools.module("distributed", "tune")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+        kill = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+
+        def listen(progress):
+            if progress.phase.startswith("tuning") and kill.ident is None:
+                kill.start()
+
+        more = {"workers": client.get_executor(), "jobs": 2, "searcher": few, "progress": listen}
+        report = lw.tune(MODEL, tmp_path / "t.jsonl", minutes=60, **more)
+    check(tmp_path / "t.jsonl", report)

@@ -1,0 +1,86 @@
+"""What a run of tuning has found so far, in the file of its records: a run that is interrupted goes on from there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..artifact.records.record_file import append_notes, append_records, read_trials
+from ..artifact.records.trial import Trial
+from ..artifact.records.withdrawal import Withdrawal
+from ..compiler.selection.records import NO_RECORDS, TuningRecords
+from ..compiler.selection.tuning_record import TuningRecord
+from .candidate import TuningCandidate
+from .outcome import UNNOTED, Outcome, OutcomeKind
+
+UNTUNED = "untuned"
+"""In the place of an implementation: what serves without records."""
+CONFIRMED = " (confirmed)"
+"""Behind the name of an implementation: what a comparison in new processes gave."""
+
+
+class Journal:
+    """The lines of a file. Mutable: it grows with the file. Raises ``RecordError`` for a file that cannot be read."""
+
+    def __init__(self, path: str | os.PathLike[str], threads: int) -> None:
+        self.path = Path(path)
+        self.threads = threads
+        found = read_trials(self.path) if self.path.exists() else ()
+        self._known = {(t.task, t.implementation, t.decisions): t for t in found if t.threads == threads}
+
+    def records(self) -> TuningRecords:
+        """The records in the file, as it is now."""
+        return TuningRecords.load(self.path) if self.path.exists() else NO_RECORDS
+
+    def find(self, task: str, implementation: str, decisions: str | None) -> Outcome | None:
+        """What came of a candidate, in this run or in an earlier one."""
+        trial = self._known.get((task, implementation, decisions))
+        if trial is None or trial.outcome not in set(OutcomeKind):
+            return None
+        return Outcome(
+            OutcomeKind(trial.outcome),
+            trial.ratio,
+            trial.low,
+            trial.high,
+            trial.seconds,
+            nest=trial.nest,
+            detail=trial.detail,
+            cpu=trial.cpu,
+        )
+
+    def note(self, task: str, outcomes: Iterable[tuple[str, str | None, Outcome]]) -> None:
+        """Keep what came of candidates: the name of an implementation, its decisions, the outcome."""
+        trials = [
+            Trial(
+                task,
+                self.threads,
+                implementation,
+                decisions,
+                found.kind.value,
+                found.ratio,
+                found.low,
+                found.high,
+                found.seconds,
+                found.nest,
+                found.detail,
+                found.cpu,
+            )
+            for implementation, decisions, found in outcomes
+            if found.kind not in UNNOTED
+        ]
+        append_notes(self.path, trials)
+        self._known.update({(t.task, t.implementation, t.decisions): t for t in trials})
+
+    def add(self, record: TuningRecord) -> None:
+        """Write a record."""
+        append_records(self.path, [record])
+
+    def withdraw(self, records: Iterable[TuningRecord], why: str) -> None:
+        """Take records back."""
+        append_notes(self.path, [Withdrawal.of(record, why) for record in records])
+
+
+def confirmation_of(candidate: TuningCandidate) -> tuple[str, str | None]:
+    """What the confirmation of a candidate is kept by."""
+    return f"{candidate.implementation}{CONFIRMED}", candidate.decisions_json

@@ -1,0 +1,80 @@
+"""Measures a whole model tuned beside the same untuned, in a child process."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..runtime.arrays import Array
+from ..runtime.contenders.latency import median_interval
+from ..runtime.engine import Engine
+from ..runtime.library import Library, load
+from ..runtime.measure.closeness import allowed_distance, distance
+from .checks import random_array
+from .outcome import OutcomeKind
+from .paired_rounds import RoundLimits, take_turns
+from .sandbox import Answer
+
+GRACE = 150.0
+"""Calls of the untuned model for which there is time beside the seconds of the job."""
+SAMPLE_SECONDS = 0.02
+"""A sample is of so many calls that the untuned model takes so long."""
+
+
+def measure_model(job: Mapping[str, Any]) -> Iterator[Answer]:
+    """That it is ready, then the ratio of the times of the untuned and the tuned library."""
+    with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:
+        untuned, tuned = (_loaded(given, Path(folder) / f"{k}.lwlib") for k, given in enumerate(job["libraries"]))
+        inputs = _inputs(untuned, job["inputs"], job["seed"])
+        engines = [Engine(library, threads=job["threads"]) for library in (untuned, tuned)]
+        engines[0](inputs)
+        yield {"grace": GRACE * _seconds(engines[0], inputs, 1)}
+        for _ in job["items"]:
+            yield _answer(engines, inputs, RoundLimits(*job["limits"]), job["seed"])
+
+
+def _answer(engines: list[Engine], inputs: Mapping[str, Array], limits: RoundLimits, seed: int) -> Answer:
+    first, second = (list(engine(inputs)) for engine in engines)
+    for number, (expected, got) in enumerate(zip(first, second, strict=True)):
+        if (error := distance(got, expected)) > (allowed := allowed_distance(expected)):
+            detail = f"output {number} of the tuned model is off by {error:.2g} of its largest, not {allowed:.2g}"
+            return {"kind": OutcomeKind.WRONG.value, "detail": detail}
+    count = 1
+    while (seconds := _seconds(engines[0], inputs, count)) * count < SAMPLE_SECONDS and count < 10_000:
+        count = 1 + max(count, int(SAMPLE_SECONDS / max(seconds, 1e-7)))
+    turns = take_turns(
+        lambda: _seconds(engines[0], inputs, count),
+        lambda: _seconds(engines[1], inputs, count),
+        limits,
+        random.Random(seed),
+    )
+    if not turns.ratios:
+        return {"kind": OutcomeKind.TIMELESS.value, "detail": "the clock saw no time pass"}
+    low, high = median_interval(turns.ratios)
+    times = {"ratio": turns.ratio, "low": low, "high": high, "seconds": turns.candidate, "ratios": turns.ratios}
+    return {"kind": OutcomeKind.MEASURED.value, **times}
+
+
+def _seconds(engine: Engine, inputs: Mapping[str, Array], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        engine(inputs)
+    return (time.perf_counter() - start) / count
+
+
+def _loaded(given: str | bytes, path: Path) -> Library:
+    if isinstance(given, str):
+        return load(given)
+    path.write_bytes(given)
+    return load(path)
+
+
+def _inputs(library: Library, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    return {spec.name: given[spec.name] if spec.name in given else random_array(spec, rng) for spec in library.inputs}

@@ -1,0 +1,305 @@
+"""The run of tuning: which task is searched next, when its winner is believed, and when a record is taken back.
+
+A record is written when a winner is faster than the untuned choice for sure, in new processes, in the fused functions
+that it serves; and stays if the model is faster by the records, end to end.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from ..base.errors import RuntimeArgumentError
+from ..base.quantities import count_text
+from ..compiler.selection.records import Level, TuningRecords
+from ..compiler.selection.tuning_record import TuningRecord
+from .bench import Bench
+from .bounds import lower_bound
+from .candidate import TuningCandidate
+from .journal import UNTUNED, Journal, confirmation_of
+from .outcome import Outcome, OutcomeKind
+from .report import TaskProgress, TuningProgress, TuningReport
+from .searcher import MakeSearcher, Searcher, TrialResult
+from .space import Space
+from .task import TuningTask
+
+BATCH = 16
+DOUBT = 0.05
+"""How likely it may be that any record of a run is none the faster."""
+LEAST_GAIN = 1.01
+"""A winner that is less is not worth a record."""
+FINALISTS = 2
+"""The best candidates of a task that are confirmed, until one is faster for sure."""
+HOPE, FADING = 0.3, 0.6
+"""The part of its time that a task is hoped to lose by a batch, at first; what is left of that behind one in vain."""
+NOTHING_LEFT = 0.002
+"""The search ends when less than this part of the model's time can be hoped for."""
+RESERVE = 0.2
+"""The part of the time granted that is kept for winners and the model as a whole."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search of one task. Mutable. ``hope`` is the part of its time that the next batch is expected to save."""
+
+    task: TuningTask
+    space: Space
+    searcher: Searcher
+    untuned: Outcome
+    tried: dict[tuple[str, str | None], tuple[TuningCandidate, Outcome]] = field(default_factory=dict)
+    hope: float = HOPE
+    state: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """What the model spends in the task, untuned."""
+        pairs = zip(self.untuned.seconds, self.task.uses, strict=False)
+        return sum(seconds * use.calls for seconds, use in pairs)
+
+    @property
+    def promise(self) -> float:
+        """The seconds of a run of the model that the next batch is expected to save."""
+        return self.hope * self.seconds
+
+    @property
+    def ranked(self) -> list[tuple[TuningCandidate, Outcome]]:
+        """The candidates that have a time, the fastest first."""
+        timed = [pair for pair in self.tried.values() if pair[1].is_timed]
+        return sorted(timed, key=lambda pair: -pair[1].ratio)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the untuned code the best is."""
+        return max([1.0, *(outcome.ratio for _, outcome in self.tried.values())])
+
+
+@dataclass(frozen=True, slots=True)
+class TuningBudget:
+    """How long a run may last: ``seconds`` by a ``clock``."""
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+
+
+class Tuner:
+    """One run. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is."""
+
+    def __init__(
+        self,
+        tasks: Sequence[TuningTask],
+        bench: Bench,
+        journal: Journal,
+        make_searcher: MakeSearcher,
+        budget: TuningBudget,
+        seed: int,
+        listener: Callable[[TuningProgress], None],
+    ) -> None:
+        self._tasks = list(tasks)
+        self._bench, self._journal = bench, journal
+        self._make_searcher, self._seed = make_searcher, seed
+        self._budget, self._listener = budget, listener
+        self._begin = budget.clock()
+        self._searches: list[_Search] = []
+        self._phase = ""
+        self._measured = 0
+
+    def run(self) -> TuningReport:
+        """Search until the time is up or nothing is left to gain, confirm winners, and check the model."""
+        known = self._journal.records()
+        new = [task for task in self._tasks if self._known_untuned(task) is None]
+        if new:
+            self._tell(f"compiling what is to be tuned: {count_text(len(new), 'task')}")
+            self._bench.prepare(new)
+        for number, task in enumerate(self._tasks):
+            self._tell(f"measuring what is to be tuned, {number + 1} of {len(self._tasks)}")
+            rng = random.Random(f"{self._seed} {task.key}")
+            space = task.space(known)
+            self._searches.append(_Search(task, space, self._searcher(space, rng), self._untuned(task)))
+        self._search()
+        written = [record for search in self._searches for record in self._winner(search)]
+        gain, at_least, back = self._check_model(written)
+        return TuningReport(
+            tuple(map(self._progress, self._searches)),
+            str(self._journal.path),
+            len(written),
+            back,
+            gain,
+            at_least,
+            sum(len(search.tried) for search in self._searches),
+            self._measured,
+        )
+
+    def _searcher(self, space: Space, rng: random.Random) -> Searcher:
+        made = self._make_searcher(space, rng)
+        if not isinstance(made, Searcher):
+            raise RuntimeArgumentError(f"the searcher should have propose and observe, found {made!r}")
+        return made
+
+    def _known_untuned(self, task: TuningTask) -> Outcome | None:
+        """What an earlier run says of the untuned code, if it was of the same functions."""
+        found = self._journal.find(task.key, UNTUNED, None)
+        return found if found is not None and len(found.seconds) in (0, len(task.uses)) else None
+
+    def _untuned(self, task: TuningTask) -> Outcome:
+        found = self._known_untuned(task)
+        if found is None:
+            found = self._bench.untuned(task)
+            self._journal.note(task.key, [(UNTUNED, None, found)])
+        return found
+
+    @property
+    def _seconds_left(self) -> float:
+        return max(0.0, self._budget.seconds - (self._budget.clock() - self._begin))
+
+    def _search(self) -> None:
+        """Batch by batch, always of the task that promises most."""
+        for search in self._searches:
+            if not search.untuned.is_timed:
+                search.state = f"left out: {search.untuned.kind.value}: {search.untuned.detail}"[:120]
+                search.hope = 0.0
+        whole = sum(search.seconds for search in self._searches)
+        while self._seconds_left > RESERVE * self._budget.seconds:
+            if sum(each.promise for each in self._searches) <= NOTHING_LEFT * whole:
+                return
+            search = max(self._searches, key=lambda each: each.promise)
+            search.state = "searching"
+            self._tell(f"tuning {search.task.name}")
+            self._batch(search)
+
+    def _batch(self, search: _Search) -> None:
+        """Try what the searcher proposes."""
+        candidates = list(search.searcher.propose(BATCH))
+        if not candidates:
+            search.hope, search.state = 0.0, "searched"
+            return
+        before = search.gain
+        outcomes = self._outcomes(search, candidates)
+        for candidate, outcome in zip(candidates, outcomes, strict=True):
+            search.tried[candidate.key] = candidate, outcome
+        search.searcher.observe([TrialResult(c, o.ratio) for c, o in zip(candidates, outcomes, strict=True)])
+        search.hope = max(1 - before / search.gain, search.hope * FADING)
+        if all(outcome.kind is OutcomeKind.FOREIGN for outcome in outcomes):
+            search.hope, search.state = 0.0, f"left out: {outcomes[0].detail}"[:120]
+
+    def _outcomes(self, search: _Search, candidates: Sequence[TuningCandidate]) -> list[Outcome]:
+        """What comes of candidates; what an earlier run, or this one, has tried is not tried again."""
+        key = search.task.key
+        found = {c.key: outcome for c in candidates if (outcome := self._journal.find(key, *c.key)) is not None}
+        new = list({c.key: c for c in candidates if c.key not in found}.values())
+        if new:
+            known = {outcome.nest: outcome for _, outcome in search.tried.values() if outcome.nest}
+            made = self._bench.try_all(search.task, new, known)
+            self._journal.note(key, [(*c.key, outcome) for c, outcome in zip(new, made, strict=True)])
+            self._measured += len(new)
+            found.update({c.key: outcome for c, outcome in zip(new, made, strict=True)})
+        return [found[candidate.key] for candidate in candidates]
+
+    def _winner(self, search: _Search) -> list[TuningRecord]:
+        """The record of a task's winner, written; none where no candidate is faster for sure."""
+        records = self._journal.records()
+        task, untuned = search.task, search.untuned
+        own = [m.record for m in records.lookup(task.workload, task.settings.target) if m.level is Level.TARGET]
+        for candidate, outcome in search.ranked[:FINALISTS]:
+            if outcome.ratio < LEAST_GAIN or not untuned.is_timed:
+                break
+            if any((r.implementation, r.decisions) == candidate.key for r in own):
+                search.state = "recorded already"
+                return []
+            search.state = "confirming"
+            self._tell(f"confirming the winner of {task.name}")
+            confirmed = self._confirmed(task, candidate)
+            if confirmed.is_timed and confirmed.low > 1:
+                search.state = f"at least {confirmed.low:.3f}×"
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                made = TuningRecord.of(
+                    task.call,
+                    task.settings.target,
+                    candidate.implementation,
+                    confirmed.seconds,
+                    candidate.decided or None,
+                    time=now,
+                    threads=self._journal.threads,
+                )
+                self._journal.add(made)
+                self._journal.withdraw(own, "replaced by one that is faster")
+                return [made]
+        if untuned.is_timed:
+            search.state = "nothing faster for sure" if search.tried else "there was no time for it"
+        return []
+
+    def _confirmed(self, task: TuningTask, candidate: TuningCandidate) -> Outcome:
+        """What new processes say of a candidate; its ``low`` is a bound that holds for all tasks of the run at once."""
+        name, decisions = confirmation_of(candidate)
+        found = self._journal.find(task.key, name, decisions)
+        if found is None:
+            found = self._bench.confirm(task, candidate)
+            if found.is_timed:
+                found = replace(found, low=lower_bound(found.ratios, DOUBT / max(1, len(self._tasks))))
+            self._journal.note(task.key, [(name, decisions, found)])
+        return found
+
+    def _check_model(self, written: Sequence[TuningRecord]) -> tuple[float, float, int]:
+        """The gain of the model, a bound of it, and how many of the written records were taken back."""
+        records = self._journal.records()
+        own = [
+            match.record
+            for task in self._tasks
+            for match in records.lookup(task.workload, task.settings.target)
+            if match.level is Level.TARGET
+        ]
+        if not own:
+            return 1.0, 1.0, 0
+        others = [record for record in records if record not in own]
+        self._tell("comparing the model tuned with the same untuned")
+        kept, outcome = self._faster_part(own, others)
+        lost = [record for record in own if record not in kept]
+        if lost:
+            self._journal.withdraw(lost, "the model was not faster by it, end to end")
+        taken = sum(record in lost for record in written)
+        return (outcome.ratio, outcome.low, taken) if kept else (1.0, 1.0, taken)
+
+    def _faster_part(
+        self, records: Sequence[TuningRecord], others: Sequence[TuningRecord]
+    ) -> tuple[Sequence[TuningRecord], Outcome]:
+        """Those of the records by which the model is faster, by bisection: of all, else of what is left of halves."""
+        outcome = self._bench.model(TuningRecords([*others, *records]))
+        bound = lower_bound(outcome.ratios, DOUBT)
+        outcome = replace(outcome, low=bound)
+        if bound > 1 and outcome.kind is OutcomeKind.MEASURED:
+            return records, outcome
+        if len(records) == 1:
+            return [], outcome
+        self._tell("taking records back: the model was not faster by them")
+        middle = (len(records) + 1) // 2
+        first, of_first = self._faster_part(records[:middle], others)
+        second, of_second = self._faster_part(records[middle:], others)
+        if not first or not second:
+            return (first, of_first) if first else (second, of_second)
+        return max([(first, of_first), (second, of_second)], key=lambda pair: pair[1].low)
+
+    def _tell(self, phase: str) -> None:
+        rows = tuple(map(self._progress, self._searches))
+        self._listener(TuningProgress(phase, rows, self._seconds_left))
+
+    def _progress(self, search: _Search) -> TaskProgress:
+        ranked = search.ranked
+        whole = sum(each.seconds for each in self._searches)
+        predicted = sum(each.task.share for each in self._searches)
+        share = search.seconds / whole * predicted if whole else search.task.share
+        failed = sum(not outcome.is_timed for _, outcome in search.tried.values())
+        best = str(ranked[0][0]) if ranked and ranked[0][1].ratio > 1 else ""
+        gain = search.gain if search.tried else 0.0
+        return TaskProgress(
+            search.task.name,
+            search.task.call.op.name,
+            share,
+            search.seconds,
+            len(search.tried),
+            failed,
+            best,
+            gain,
+            search.state,
+        )
