@@ -27,6 +27,8 @@ SUBCOMMANDS = {
     "dump": "print a model at a stage of its compilation",
     "explain": "say why a model is computed as it is",
     "explore": "write a page that shows how schedules become machine code",
+    "tune": "search faster implementations for a model by measuring, and keep them as records",
+    "records": "list, compare, prune or copy tuning records",
     "ops": "list the operators",
     "cache": "list, check or clear the cache of compiled code",
     "completion": "print a script by which a shell completes these commands",

@@ -24,6 +24,18 @@ class Choices(TypedDict):
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """``--shape``, ``--target``, ``--records``, ``--arithmetic`` and ``--batch-invariant``."""
+    add_shape_option(parser)
+    add_target_option(parser)
+    parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
+    add_arithmetic_option(parser)
+    parser.add_argument(
+        "--batch-invariant",
+        action="store_true",
+        help="choose nothing by the batch, so that compilations for any batch give a sample the same bits",
+    )
+
+
+def add_shape_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape",
         action="append",
@@ -33,19 +45,19 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="the shape of an input, repeatable; ? for an extent that is to stay open. Where numbers are needed and "
         "none are given, usual ones are taken, and told",
     )
+
+
+def add_target_option(parser: argparse.ArgumentParser) -> None:
     target = 'as in "native", which is the default, "x86-64-v3", "llvm -mcpu=… -mattr=…"'
     parser.add_argument("--target", help=target)
-    parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
+
+
+def add_arithmetic_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--arithmetic",
         choices=get_args(Arithmetic),
         help="direct: only the products of the definitions, so that outliers, NaN and infinities reach no further than "
         "there; fast, the default: also fewer others, as of Winograd and Strassen",
-    )
-    parser.add_argument(
-        "--batch-invariant",
-        action="store_true",
-        help="choose nothing by the batch, so that compilations for any batch give a sample the same bits",
     )
 
 

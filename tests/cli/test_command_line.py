@@ -50,7 +50,13 @@ assert not {{"numpy", "onnx", "llvmlite", "rich", "loopwright.api", "loopwright.
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_wrong_options_show_the_usage_of_their_subcommand(capsys, name):
-    needed = {"ops": [], "cache": ["ls"], "compile": ["m", "-o", "m.lwlib"], "completion": ["bash"]}
+    needed = {
+        "ops": [],
+        "cache": ["ls"],
+        "records": ["ls", "m"],
+        "compile": ["m", "-o", "m.lwlib"],
+        "completion": ["bash"],
+    }
     err = usage_error(capsys, name, *needed.get(name, ["m"]), "--hepl")
     assert err.startswith(f"usage: loopwright {name} ")
     assert err.endswith("error: unrecognized arguments: --hepl; did you mean --help?\n")

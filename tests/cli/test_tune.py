@@ -1,0 +1,113 @@
+"""``loopwright tune``: its options, what it shows, and a run that is killed and goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import loopwright as lw
+from loopwright.artifact.records.record_file import read_trials
+from loopwright.cli.tune import lines_of_progress
+from loopwright.tuning.report import TaskProgress, TuningProgress
+
+RUN = [sys.executable, "-m", "loopwright", "tune"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    weight = np.random.default_rng(0).standard_normal((32, 24)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 32])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 24])
+    graph = helper.make_graph(nodes, "small", [x], [y], [numpy_helper.from_array(weight, "w")])
+    path = tmp_path_factory.mktemp("model") / "small.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def arguments(model, records, *more):
+    return [*RUN, str(model), "--records", str(records), "--shape", "x=16,32", "--threads", "1", *more]
+
+
+def test_a_run_that_is_killed_goes_on_and_measures_nothing_twice(model, tmp_path):
+    path = tmp_path / "tuned.jsonl"
+    child = subprocess.Popen(arguments(model, path, "--minutes", "5"), stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 300
+    while (not path.exists() or len(read_trials(path)) < 10) and time.monotonic() < end:
+        time.sleep(0.1)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    before = len(read_trials(path))
+    assert before >= 10
+    more = ("--minutes", "0.1", "--json")
+    done = subprocess.run(arguments(model, path, *more), check=True, capture_output=True, text=True, timeout=600)
+    report = json.loads(done.stdout)
+    trials = [(t.task, t.implementation, t.decisions) for t in read_trials(path)]
+    assert len(trials) == len(set(trials)) >= before
+    assert report["tries"] >= report["measured"]
+    assert report["records"] == str(path)
+    assert "tuning fused_" in done.stderr
+    x = np.ones((16, 32), np.float32)
+    plain, tuned = (lw.compile(str(model), shapes={"x": (16, 32)}, jobs=1, records=r) for r in (None, path))
+    np.testing.assert_allclose(lw.Engine(tuned)([x])[0], lw.Engine(plain)([x])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_an_interrupt_ends_a_run_and_its_children(model, tmp_path):
+    path = tmp_path / "tuned.jsonl"
+    child = subprocess.Popen(
+        arguments(model, path, "--minutes", "5"), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    end = time.monotonic() + 300
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    os.kill(child.pid, signal.SIGINT)
+    _, said = child.communicate(timeout=300)
+    assert child.returncode == 130, said
+    assert "Traceback" not in said
+
+
+def task(gain, best="matmul.direct(rows=3)", tried=16):
+    return TaskProgress("fused_nn_matmul", "nn.matmul", 1.0, 1e-3, tried, 0, best, gain, "searching")
+
+
+def test_lines_tell_of_phases_and_of_what_is_better():
+    lines = []
+    tell = lines_of_progress(lines.append)
+    for phase, gain, best in (
+        ("a", 0.0, ""),
+        ("a", 1.2, "x()"),
+        ("a", 1.2, "x()"),
+        ("b", 1.5, "y()"),
+        ("b", 1.5, "y()"),
+    ):
+        tell(TuningProgress(phase, (task(gain, best),), 60.0))
+    assert lines == [
+        "a",
+        "fused_nn_matmul: 1.20× by x(), after 16 candidates",
+        "fused_nn_matmul: 1.50× by y(), after 16 candidates",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (("--minutes", "0"), "a positive number of minutes is expected"),
+        (("--shape", "x=?,32"), "extents that are open are not tuned"),
+        (("--records", "/nowhere/tuned.jsonl"), "there is no folder /nowhere"),
+        (("--threads", "1000"), "runs of 1000 threads are measured with as many cpus free"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(model, tmp_path, more, problem):
+    command = [*RUN, str(model), "--records", str(tmp_path / "t.jsonl"), "--minutes", "0.1", *more]
+    found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert found.returncode in (1, 2)
+    assert problem in found.stderr
+    assert "Traceback" not in found.stderr
