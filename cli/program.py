@@ -81,6 +81,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
     if batch is not None:
         _check_batch([i for i in inputs if i.name not in known])
     if library is not None:
+        _check_arrays(arguments.model, library)
         _check_fixed(arguments.model, inputs, asked)
         shapes = library_shapes(library, inputs, known, batch)
         tell(shapes, known)
@@ -92,7 +93,19 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
         library = compile_with_progress(arguments, {**known, **shapes, **_opened(inputs, asked, shapes)}, tasks=tasks)
     except ModelError as error:
         raise advised(error, inputs, asked) from error
+    _check_arrays(arguments.model, library)
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def _check_arrays(path: Path, library: Library) -> None:
+    """Raises ``RuntimeArgumentError`` for a model that takes or gives anything but arrays."""
+    forms = (*library.model.grouped_inputs, *library.model.grouped_outputs)
+    others = ", ".join(dict.fromkeys(form.name for form in forms if form.array_names != (form.name,)))
+    if others:
+        raise RuntimeArgumentError(
+            f"{path}: {others} are lists of arrays, or may be absent: commands run models of arrays; call this one in "
+            "Python by lw.Engine"
+        )
 
 
 def _check_fixed(path: Path, inputs: Sequence[ModelInput], asked: GivenShapes) -> None:

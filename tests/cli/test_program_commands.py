@@ -341,3 +341,12 @@ def test_mlir_opt_reads_what_dump_prints(folder, capsys, stage):
     done = subprocess.run(line, input=text, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("func.func @") == text.count("func.func @") > 0
+
+
+def test_run_refuses_a_model_that_gives_lists(tmp_path, capsys):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 8])
+    node = helper.make_node("SplitToSequence", ["x"], ["parts"], name="split")
+    graph = helper.make_graph([node], "lists", [x], [onnx.ValueInfoProto(name="parts")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "lists.onnx")
+    assert "parts are lists of arrays, or may be absent" in failure(capsys, "run", tmp_path / "lists.onnx")
