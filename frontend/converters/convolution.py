@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.node import Node, TupleGet, tensor_of
+from ...graph.node import Constant, Node, TupleGet, tensor_of
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
@@ -25,6 +25,7 @@ from ...ops.families.window import known_window, same_padding
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
+from .run_time_col2im import col2im_of_run
 
 
 def window_of(node: OnnxNode) -> dict[str, Any]:
@@ -163,6 +164,8 @@ register("GlobalMaxPool", (1, 22), lambda node: global_pool.global_max_pool(node
 
 @converter("Col2Im", 18)
 def _col2im(node: OnnxNode) -> Node:
+    if not (isinstance(node[1], Constant) and isinstance(node[2], Constant)):
+        return col2im_of_run(node)
     image, window = node.required_constant(1, "image_shape"), node.required_constant(2, "block_shape")
     return col2im(
         node[0], image, window, node.ints("strides") or 1, node.ints("pads") or 0, node.ints("dilations") or 1

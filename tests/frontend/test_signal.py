@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx_cases import case, check, each_version, floats, make_model, run
+from onnx_cases import case, check, each_version, floats, make_model
 
 import loopwright as lw
 

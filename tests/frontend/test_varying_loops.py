@@ -180,5 +180,5 @@ def test_what_a_loop_only_writes_may_be_anything_before_it():
         state, written = engine({"m": np.array(trips), **fed})
         np.testing.assert_allclose(state, fed["first_state"] * fed["x"] ** trips, rtol=1e-5)
         np.testing.assert_array_equal(written, np.concatenate([state, fed["x"]]))
-    with pytest.raises(lw.RuntimeArgumentError, match="whether a loop|should be 1"):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"whether a loop|should be 1"):
         engine({"m": np.array(0), **fed})
