@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 import loopwright as lw
@@ -107,19 +107,21 @@ class LoopwrightBackend(Backend):
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
-        """Run a single node on arrays, in the newest opset unless ``opset_version`` says otherwise.
+        """Run a single node on arrays, or lists of them, in the newest opset unless ``opset_version`` says otherwise.
 
         An input that the node needs to know beforehand, such as axes, is compiled in.
         """
         names = [name for name in node.input if name]
         if len(inputs) != len(names):
             raise lw.RuntimeArgumentError(f"the node takes {count_text(len(names), 'input')}, found {len(inputs)}")
-        fed = {name: np.asarray(value) for name, value in zip(names, inputs, strict=True)}
+        fed = {name: _contiguous(value) for name, value in zip(names, inputs, strict=True)}
+        if absent := [name for name, value in fed.items() if value is None]:
+            raise lw.RuntimeArgumentError(f"the input {absent[0]} is None: leave its name out of the node")
         opset = kwargs.get("opset_version")
         try:
             return cls.prepare(_model_of(node, fed, {}, opset), device, **kwargs).run(fed)
         except lw.ModelError:
-            known = {name: value for name, value in fed.items() if value.ndim <= 1}
+            known = {name: value for name, value in fed.items() if not isinstance(value, list) and value.ndim <= 1}
             others = {name: value for name, value in fed.items() if name not in known}
             return cls.prepare(_model_of(node, others, known, opset), device, **kwargs).run(others)
 
@@ -130,17 +132,22 @@ class LoopwrightBackend(Backend):
 
 
 def _model_of(
-    node: NodeProto, fed: Mapping[str, Array], known: Mapping[str, Array], opset_version: int | None
+    node: NodeProto, fed: Mapping[str, Any], known: Mapping[str, Array], opset_version: int | None
 ) -> ModelProto:
     """A model of one node; ``known`` inputs become initializers."""
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in fed.items()
-    ]
+    inputs = [_info(name, value) for name, value in fed.items()]
     outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name]
     stored = [numpy_helper.from_array(array, name) for name, array in known.items()]
     opsets = None if opset_version is None else [helper.make_opsetid(node.domain, opset_version)]
     return helper.make_model(helper.make_graph([node], "node", inputs, outputs, stored), opset_imports=opsets)
+
+
+def _info(name: str, value: Any) -> ValueInfoProto:
+    """What is declared of an input: an array, or a list of them."""
+    if isinstance(value, list):
+        kind = helper.np_dtype_to_tensor_dtype(value[0].dtype) if value else TensorProto.FLOAT
+        return helper.make_tensor_sequence_value_info(name, kind, None)
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
 
 
 is_compatible = LoopwrightBackend.is_compatible

@@ -46,7 +46,8 @@ def compile(
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
     ``shapes`` gives the shapes of inputs; dimensions that stay open, or are given as None or -1, are for each run to
-    choose, and code for known ones is faster. ``jobs`` is the number of processes that compile (default: one a core);
+    choose, and code for known ones is faster. Of an input that is a list it gives a list of shapes, and None for one
+    that is absent. ``jobs`` is the number of processes that compile (default: one a core);
     ``progress(done, total, name)`` is called after each function. Without it, a bar shows from the second second on
     where somebody is there to see it, in a terminal or a notebook; False shows none, True also lines in a pipe.
     ``precision`` is as for ``build``.

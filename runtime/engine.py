@@ -53,8 +53,9 @@ if TYPE_CHECKING:
 
 class Engine:
     """Runs a library. ``engine({"x": x})`` gives the outputs as new arrays; several threads may call it. Inputs are a
-    mapping by name, or a list or tuple in order; an array by itself is the input of a model that has one only. Outputs
-    are a list that answers names too, as ``outputs["logits"]``; ``inputs`` and ``outputs`` tell what there is.
+    mapping by name, or a list or tuple in order; an array by itself is the input of a model that has one only. An input
+    or output that is a sequence is a list of arrays, one that is absent None. Outputs are a list that answers names
+    too, as ``outputs["logits"]``; ``inputs`` and ``outputs`` tell what there is.
 
     The four phases, for callers that set inputs one by one: ``init`` loads the code and allocates the arena,
     ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array. They act on the

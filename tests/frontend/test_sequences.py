@@ -413,3 +413,11 @@ def test_sequences_of_strings_are_lists_of_arrays_of_strings():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     (found,) = lw.Engine(lw.compile(model, jobs=1, progress=False))([])
     assert [list(words) for words in found] == [["one", "two"]]
+
+
+def test_a_node_runs_on_lists():
+    insert = node("SequenceInsert", ["s", "t", "p"], ["y"])
+    tensors, t = [arange(2), arange(3, begin=5)], arange(1)
+    assert_same(onnx_backend.run_node(insert, [tensors, t, np.array(1)]), [[tensors[0], t, tensors[1]]])
+    with pytest.raises(lw.RuntimeArgumentError, match="the input s is None"):
+        onnx_backend.run_node(insert, [None, t, np.array(1)])
