@@ -91,7 +91,7 @@ def _unsqueeze(node: OnnxNode) -> Node:
 
 @converter("Flatten", 1, 9, 11, 13, 21, 23, 24, 25)
 def _flatten(node: OnnxNode) -> Node:
-    return reshape.flatten(node[0], node.integer("axis", 1))
+    return reshape.flatten(node[0], node.integer("axis", 1), node.shapes.inputs)
 
 
 @converter("Concat", 1)

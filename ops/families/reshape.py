@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from ...ir.expr import Expr
 from ...ir.factors import product_of, quotient, same_product
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
+from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import PerAxis, axes_of, flag, integer, integer_list, integers, naming
 from ..definition.attrs import Attrs, attr
@@ -187,17 +189,20 @@ def reshape_to_open(x: Node, shape: Sequence[int | Expr], of: Iterable[Node]) ->
     return RESHAPE(x, *used, attrs=ReshapeAttrs(formulas))
 
 
-def flatten(x: Node, axis: int = 1) -> Call:
-    """x as a matrix: the axes before ``axis`` become rows, the others columns."""
+def flatten(x: Node, axis: int = 1, of: Iterable[Node] = ()) -> Call:
+    """x as a matrix: the axes before ``axis`` become rows, the others columns. Where both are open, the rows are a
+    formula over dimensions that x or tensors among ``of`` have by themselves."""
     old = tensor_of(x).shape
     at = integer(axis, "axis") + (len(old) if axis < 0 else 0)
     if not 0 <= at <= len(old):
         raise TypeInferenceError(f"flatten of {x.type}: axis {axis} is not one of its {len(old)}, nor their end")
     rows, row_factors = product_of(old[:at])
     columns, column_factors = product_of(old[at:])
+    if row_factors and column_factors:
+        return reshape_to_open(x, (simplify(math.prod(old[:at], start=ONE)), -1), (*of, x))
     if not row_factors and not column_factors:
         return reshape(x, (rows, columns), allow_zero=True)
-    return reshape(x, (-1, columns) if not column_factors else (rows, -1), allow_zero=True)
+    return reshape(x, (rows, -1) if column_factors else (-1, columns), allow_zero=True)
 
 
 def squeeze(x: Node, axes: PerAxis | None = None) -> Call:

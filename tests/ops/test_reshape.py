@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.reshape import expand_dims, flatten, reshape, squeeze
@@ -89,6 +90,16 @@ def test_flatten_makes_a_matrix(ops, axis):
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     rows = int(np.prod(x.shape[:axis], dtype=int))
     np.testing.assert_array_equal(ops.apply(flatten, x, axis=axis), x.reshape(rows, -1))
+
+
+def test_flatten_keeps_open_rows_and_open_columns_apart(ops):
+    n, m = te.var("n"), te.var("m")
+    assert flatten(ops.var((n, 1, m)), 1).type is tensor_type((n, m), "float32")
+    v = lw.var("x", (n, 2, m, 3))
+    engine = lw.Engine(lw.compile(lw.Function([v], flatten(v, 2))))
+    for shape in ((4, 2, 5, 3), (1, 2, 7, 3)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(engine([x])[0], x.reshape(shape[0] * 2, -1))
 
 
 def test_flatten_keeps_a_symbolic_batch(ops):
