@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
 
 from ..base.brief import BriefRepr
+from ..base.dtype import STRING
 from ..base.output_form import OutputForm
 from ..base.target import Target
 from ..base.value_form import ValueForm
@@ -27,8 +28,10 @@ class CompiledModel(BriefRepr):
     ``alternatives`` are functions of other implementations, by the symbols of those that they may stand for in an
     engine. ``precision`` and ``arithmetic`` are what it was compiled with. ``forms`` are those in which Python is shown
     the outputs, empty if all are the arrays. ``grouped_inputs`` and ``grouped_outputs`` say of which ``inputs`` and
-    ``outputs`` the values are made that callers see, empty if each is one array. ``numbers`` are the extents that a run
-    has in its frame, by slot: its dimensions by name, and what is derived from them.
+    ``outputs`` the values are made that callers see, empty if each is one array. ``string_inputs`` are the positions of
+    the inputs that are strings: native code has their spans there (``base/spans.py``), and the bytes of all in the last
+    input. ``numbers`` are the extents that a run has in its frame, by slot: its dimensions by name, and what is derived
+    from them.
     """
 
     name: str
@@ -48,6 +51,7 @@ class CompiledModel(BriefRepr):
     forms: tuple[OutputForm | None, ...] = ()
     grouped_inputs: tuple[ValueForm, ...] = ()
     grouped_outputs: tuple[ValueForm, ...] = ()
+    string_inputs: tuple[int, ...] = ()
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 
@@ -57,6 +61,27 @@ class CompiledModel(BriefRepr):
         derived = {each.slot: each.value for stage in self.body.stages for each in stage.derived}
         object.__setattr__(self, "by_symbol", {function.symbol: function for function in self.functions})
         object.__setattr__(self, "numbers", {**given, **born, **derived})
+
+    @property
+    def shown_inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs as Python gives them: of strings by themselves, without the bytes."""
+        if not self.string_inputs:
+            return self.inputs
+        strings = frozenset(self.string_inputs)
+        return tuple(
+            replace(spec, dtype=STRING) if number in strings else spec for number, spec in enumerate(self.inputs[:-1])
+        )
+
+    @property
+    def shown_outputs(self) -> tuple[TensorSpec, ...]:
+        """The outputs as Python is shown them, unless it gives buffers: of strings by themselves, without the
+        bytes."""
+        shown = zip(self.outputs, self.forms or (None,) * len(self.outputs), strict=True)
+        return tuple(
+            replace(spec, dtype=STRING) if form is not None and form.kind == "strings" else spec
+            for spec, form in shown
+            if form is None or form.kind != "bytes"
+        )
 
     @property
     def is_staged(self) -> bool:

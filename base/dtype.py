@@ -2,7 +2,8 @@
 
 ``index`` is the type of loop variables, extents and buffer indices. It never overflows, by contract (extents and
 buffer sizes are bounded when a kernel is entered), so its algebra is that of the integers; machine code uses 64 bits.
-The data integers ``int8`` … ``uint64`` wrap around. ``handle`` is the type of buffer addresses.
+The data integers ``int8`` … ``uint64`` wrap around. ``handle`` is the type of buffer addresses. ``string`` is what
+inputs and outputs of imported models are said to be of; no expression, buffer or tensor of a graph has it.
 
 The *narrow* types, floats of 8 and 4 bits and integers of 4 and 2, are stored, moved and converted, and nothing else is
 computed in them. Each takes a byte in memory, as in numpy's arrays of ml_dtypes: those of fewer bits its lower bits.
@@ -33,7 +34,7 @@ NarrowKind = Literal[
     "int2",
     "uint2",
 ]
-Kind = Literal["bool", "int", "uint", "float", "bfloat", "index", "handle", NarrowKind]
+Kind = Literal["bool", "int", "uint", "float", "bfloat", "index", "handle", "string", NarrowKind]
 NARROW_KINDS: tuple[NarrowKind, ...] = get_args(NarrowKind)
 """The kinds of the narrow types, which are their names, and those that ml_dtypes has for them."""
 
@@ -45,9 +46,10 @@ _WIDTHS: dict[Kind, tuple[int, ...]] = {
     "bfloat": (16,),
     "index": (64,),
     "handle": (64,),
+    "string": (64,),
     **{kind: (int(re.findall(r"\d", kind)[0]),) for kind in NARROW_KINDS},
 }
-_UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle", *NARROW_KINDS)
+_UNSIZED: tuple[Kind, ...] = ("bool", "index", "handle", "string", *NARROW_KINDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -130,7 +132,7 @@ class DType(metaclass=Interned):
     @property
     def is_signed(self) -> bool:
         """Whether it has negative values."""
-        return self.kind not in ("bool", "uint", "uint4", "uint2", "handle", "float8_e8m0fnu")
+        return self.kind not in ("bool", "uint", "uint4", "uint2", "handle", "string", "float8_e8m0fnu")
 
     @property
     def storage_bits(self) -> int:
@@ -175,6 +177,8 @@ class DType(metaclass=Interned):
                 return np.dtype(np.int64)
             case "handle":
                 return np.dtype(np.uintp)
+            case "string":
+                return np.dtype(object)
             case "bool":
                 return np.dtype(np.bool_)
             case _:
@@ -196,7 +200,10 @@ def dtype(spec: str | DType | np.dtype[Any] | type) -> DType:
     if spec is None:
         raise ExpressionError("None is no dtype")  # numpy takes it for float64
     if isinstance(spec, str):
-        return _parse(spec)
+        found = _parse(spec)
+        if found.kind == "string":
+            raise ExpressionError("string is a dtype of inputs and outputs of imported models, which nothing else has")
+        return found
     try:
         return _parse(np.dtype(spec).name)
     except (TypeError, ValueError):
@@ -230,6 +237,7 @@ def _named(text: str) -> DType:
 BOOL = DType("bool", 1)
 INDEX = DType("index", 64)
 HANDLE = DType("handle", 64)
+STRING = DType("string", 64)
 INT8, INT16, INT32, INT64 = (DType("int", b) for b in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (DType("uint", b) for b in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (DType("float", b) for b in (16, 32, 64))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from .. import Library, LoopwrightError, ModelError, from_onnx
+from ..base.spans import LEAST_BYTES
 from ..frontend.load import load_model
 from ..runtime.dimensions import make_plan
 from .default_shapes import Shapes, candidate_shapes, shape_options
@@ -37,7 +38,8 @@ def library_shapes(
 
     def check(shapes: Shapes) -> None:
         found = {spec.name: tuple(e for e in spec.shape if isinstance(e, int)) for spec in library.inputs} | shapes
-        make_plan(library.model, [found[spec.name] for spec in library.inputs])
+        strings = [(LEAST_BYTES,)] if library.model.string_inputs else []
+        make_plan(library.model, [*(found[spec.name] for spec in library.inputs), *strings])
 
     return _first_accepted(candidate_shapes(inputs, given, batch), check)
 

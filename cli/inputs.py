@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import RuntimeArgumentError
 from ..artifact.function import TensorSpec
+from ..base.dtype import STRING
 from ..runtime.arrays import Array
 from .model_inputs import ModelInput, inputs_text
 
@@ -117,6 +118,7 @@ def _random(spec: TensorSpec, shapes: Mapping[str, tuple[int, ...]], rng: np.ran
     try:
         if spec.dtype.is_float:
             return rng.standard_normal(shape, np.float32).astype(kind)
-        return rng.integers(0, 2, shape).astype(kind)
+        numbers = rng.integers(0, 2, shape)
+        return numbers.astype(np.str_) if spec.dtype is STRING else numbers.astype(kind)
     except (MemoryError, ValueError):
         raise RuntimeArgumentError(f"there is no memory for random values of {spec.name}, of shape {shape}") from None

@@ -105,6 +105,10 @@ def largest_error(names: Sequence[str], outputs: Sequence[Array], expected: Sequ
 
 
 def _error(name: str, output: Array, expected: Array, who: str) -> float:
+    if output.dtype.kind == expected.dtype.kind == "U" and output.shape == expected.shape:
+        if wrong := np.count_nonzero(output != expected):
+            raise CheckError(f"output {name} differs from {who}'s in {wrong} of {output.size} strings")
+        return 0.0
     if output.shape != expected.shape or output.dtype != expected.dtype:
         ours, theirs = (f"{a.dtype}{list(a.shape)}" for a in (output, expected))
         raise CheckError(f"output {name} is {ours}, but {theirs} by {who}")

@@ -39,7 +39,10 @@ def tensors_json(kind: str, specs: Sequence[TensorSpec], arrays: Iterable[Array]
 
 
 def statistics(array: Array) -> dict[str, float]:
-    """The least, mean and largest of the elements that are finite, if there are any, and how many are not."""
+    """The least, mean and largest of the elements that are finite, if there are any, and how many are not. Strings have
+    none."""
+    if array.dtype.kind in "OUT":
+        return {"not_finite": 0}
     values = array.astype(np.float64)
     finite = values[np.isfinite(values)]
     found: dict[str, float] = {"not_finite": int(values.size - finite.size)}

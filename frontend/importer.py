@@ -34,10 +34,12 @@ from .load import load_model
 from .model_inputs import model_inputs
 from .model_name import model_name
 from .onnx_node import OnnxNode, describe
-from .output_forms import MOVES, OF_SEQUENCES, OutputForms
+from .output_forms import OutputForms
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
+from .shown_results import shown_results
+from .string_values import StringTensor
 from .structure import check_graph, order_nodes, producers_of
 from .subgraphs import Subgraphs
 from .support import check_body, check_form, check_supported, opset_imports
@@ -69,24 +71,27 @@ def from_onnx(
     check_supported(proto)
     _check_sizes(proto.graph)
     given = model_inputs(proto.graph, shapes)
-    importer = _Importer(model_functions(proto), folder, ShapeValues(given.params))
-    importer.final.update((param, number) for number, param in enumerate(given.params))
+    params = given.params
+    importer = _Importer(model_functions(proto), folder, ShapeValues(params))
+    importer.final.update((param, number) for number, param in enumerate(params))
+    for spans in given.strings:
+        importer.forms.put_strings(StringTensor(spans, params[-1]))
     scope = Scope(proto.graph.initializer, opsets, dict(given.values))
     wanted = tuple(o.name for o in proto.graph.output)
     values = importer.run(scope, proto.graph.node, wanted)
     outputs = tuple(form_of(*each) for each in zip(wanted, values, strict=True))
-    names = tuple(array for form in outputs for array in form.array_names)
-    results = [node for value in values for node in nodes_of(value)]
-    body = importer.shapes.as_data(results[0] if len(results) == 1 else Tuple(tuple(results)))
-    forms = tuple(importer.forms.of(result) for result in results)
+    names = [array for form in outputs for array in form.array_names]
+    shown = shown_results([node for value in values for node in nodes_of(value)], names, importer.forms)
+    body = importer.shapes.as_data(shown.results[0] if len(shown.results) == 1 else Tuple(shown.results))
     return Function(
-        given.params,
+        params,
         body,
         name,
-        names,
-        forms=forms if any(forms) else (),
+        shown.names,
+        forms=shown.forms if any(shown.forms) else (),
         grouped_inputs=grouped(given.forms),
         grouped_outputs=grouped(outputs),
+        string_inputs=tuple(params.index(spans) for spans in given.strings),
     )
 
 
@@ -141,13 +146,13 @@ class _Importer:
         if len(finished) == 1:  # of several, one may be computed from another
             finished = {name: self._valued(result, name, node) for name, result in finished.items()}
         for name, result in finished.items():
-            self._check(node, wanted[name], result)
+            self._check(node, wanted[name], result, done)
         return finished
 
-    def _check(self, node: NodeProto, made: Value, finished: Value) -> None:
+    def _check(self, node: NodeProto, made: Value, finished: Value, done: dict[Node, Node]) -> None:
         """Hand the forms of a result on, and raise ``ModelError`` where it is too large."""
         for before, after in zip(nodes_of(made), nodes_of(finished), strict=True):
-            self.forms.hand_on(before, after)
+            self.forms.hand_on(before, after, lambda made: self._finish(made, node, done))
             if isinstance(after.type, TensorType):
                 check_type_size(after.type, f"the result of {describe(node)}")
 
@@ -163,20 +168,19 @@ class _Importer:
         version = version_of(domain, node.op_type, opset)
         if version is not None and (flow := find_control_flow(domain, node.op_type, version)) is not None:
             check_form(node, domain, opset)
+            parts = [part for value in values if value is not None for part in nodes_of(value)]
+            self.forms.check_plain(parts, f"{describe(node)} takes")
             return flow(self._view(node, values, version, done), self._subgraphs(scope))
         convert = find_converter(domain, node.op_type, version) if version is not None else None
         if convert is None or version is None:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
-        if node.op_type not in OF_SEQUENCES:
-            given = [part for value in values if value is not None for part in nodes_of(value)]
-            self.forms.check(node.op_type, describe(node), given)
-        made = convert(self._view(node, values, version, done))
+        moved = self.forms.moved(node.op_type, describe(node), values)
+        made = convert(self._view(node, moved.values, version, done))
         if made is None:
             return self._standard_function(node, domain, opset, values, scope)
         results = made if isinstance(made, Sequence) else (made,)
-        if node.op_type in MOVES and isinstance(values[0], Node) and isinstance(results[0], Node):
-            self.forms.hand_on(values[0], results[0])
+        self.forms.hand_on_moved(moved, results, describe(node))
         return results
 
     def _view(self, node: NodeProto, values: Sequence[Value | None], version: int, done: dict[Node, Node]) -> OnnxNode:
@@ -221,7 +225,7 @@ class _Importer:
         def is_outside(node: Node) -> bool:
             return node in moved_out or self.final.get(node, begun) < begun
 
-        return Subgraphs(results, is_outside, self.shapes, moved_out)
+        return Subgraphs(results, is_outside, self.shapes, moved_out, self.forms)
 
     def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
         """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of

@@ -16,7 +16,8 @@ from ..ir.build import index_var
 from ..ir.constants import ONE
 from ..ir.expr import Expr
 from ..ir.simplify import simplify
-from .tensors import Symbols, bind_dimensions, bind_formulas, element_type, value_type
+from .shown_results import unique_name
+from .tensors import Symbols, bind_dimensions, bind_formulas, element_type, holds_strings, value_type
 from .values import Absent, Listed, Ragged, Value, form_of, nodes_of
 
 Shapes = Mapping[str, object]
@@ -28,11 +29,17 @@ class ModelInputs:
     """The inputs that are fed at run time, in order: their values by name, and how callers see them."""
 
     values: Mapping[str, Value]
+    strings: tuple[Var, ...] = ()
+    """Those that are spans of strings."""
 
     @property
     def params(self) -> list[Var]:
-        """The parameters that they are made of."""
-        return [node for value in self.values.values() for node in nodes_of(value) if isinstance(node, Var)]
+        """The parameters that they are made of; behind them the bytes of all strings, if there are any."""
+        found = [node for value in self.values.values() for node in nodes_of(value) if isinstance(node, Var)]
+        if not self.strings:
+            return found
+        name = unique_name("utf8", [param.name for param in found])
+        return [*found, Var(name, tensor_type((index_var("utf8_bytes"),), "uint8"))]
 
     @property
     def forms(self) -> tuple[ValueForm, ...]:
@@ -52,7 +59,7 @@ def model_inputs(graph: GraphProto, shapes: Shapes | None) -> ModelInputs:
         if i.name in given:
             bind_dimensions(proto, _where(i), symbols, given[i.name])
     bind_formulas([(_where(i), proto) for i, proto in tensors], symbols)
-    kinds = {i.name: value_type(proto, _where(i), symbols, given.get(i.name)) for i, proto in tensors}
+    kinds = {i.name: value_type(proto, _where(i), symbols, given.get(i.name), spans=True) for i, proto in tensors}
     values: dict[str, Value] = {}
     for i in fed:
         if i.name in absent:
@@ -61,7 +68,8 @@ def model_inputs(graph: GraphProto, shapes: Shapes | None) -> ModelInputs:
             values[i.name] = Var(i.name, kinds[i.name])
         else:
             values[i.name] = _listed(i, listed[i.name]) if i.name in listed else _ragged(i)
-    return ModelInputs(values)
+    texts = [i.name for i, proto in tensors if holds_strings(proto)]
+    return ModelInputs(values, tuple(value for name in texts if isinstance(value := values[name], Var)))
 
 
 def _sorted_by_kind(

@@ -20,6 +20,7 @@ from ..ops.families.gather import take
 from ..ops.families.reshape import reshape
 from .output_forms import OutputForms
 from .shape_values import ShapeValues
+from .string_values import StringTensor
 from .tensors import tensor_value
 from .values import Value, value_text
 
@@ -222,10 +223,24 @@ class OnnxNode:
         return None if found is None else tuple(float(v) for v in found)
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """An attribute that is a list of strings; empty if it is not given."""
+        """An attribute that is a list of strings, or a tensor of them; empty if it is not given."""
+        given = self.attributes.get(name)
+        if given is not None and given.type == AttributeProto.TENSOR and given.t.data_type == TensorProto.STRING:
+            return tuple(v.decode("utf-8", "replace") for v in given.t.string_data)
         found = self._attribute(name, (AttributeProto.STRINGS,))
         texts = {v: v.decode("utf-8", "replace") for v in set(found or ())}  # of many, few may differ
         return tuple(map(texts.__getitem__, found or ()))
+
+    def text(self, index: int) -> StringTensor | None:
+        """The strings that an input is; None if it is left out, or of numbers."""
+        return self.forms.strings_of(self.get(index))
+
+    def required_text(self, index: int = 0) -> StringTensor:
+        """The strings that an input is. Raises ``ModelError`` for another."""
+        found = self.text(index)
+        if found is None:
+            raise ModelError(f"{self}: input {index} must be strings, found {self.type(index)}")
+        return found
 
     def int_array(self, name: str) -> npt.NDArray[np.int64]:
         """An attribute that is a list of integers, which may be long; empty if it is not given."""

@@ -1,67 +1,143 @@
-"""Values that Python is shown in another form than native code has them in: strings, and maps from classes to scores.
+"""Values that stand for others than the numbers of their nodes: strings, labels, and maps from classes to scores.
 
-A string stands for its position in a list that is known when the model is imported. Such values may be outputs, and be
-moved; what would look at the strings themselves is refused.
+Strings are spans of bytes (``string_values.py``). A label stands for its position in a list that is known when the
+model is imported, and becomes a string where something looks at it, or joins it with strings. Maps can only be
+outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from onnx import TensorProto
 
 from ..base.errors import ModelError
 from ..base.output_form import OutputForm
-from ..graph.node import Constant, Node
+from ..graph.node import Constant, Node, tensor_of
+from ..ops.families.gather import take
 from ..ops.families.unary import identity
+from .string_values import StringTensor, constant_strings, merged
+from .values import Value, nodes_of
 
 MOVES = frozenset(
-    {"ArrayFeatureExtractor", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose",
-     "Unsqueeze"}
+    {"ArrayFeatureExtractor", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
+     "GatherND", "Identity", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice",
+     "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
 )  # fmt: skip
-"""Operators that give elements of their first input, whatever these stand for."""
+"""Operators whose outputs are elements of their inputs, whatever these stand for."""
 OF_SEQUENCES = frozenset(
-    {"Identity", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
-     "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"}
+    {"Optional", "OptionalGetElement", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
+     "SequenceInsert"}
 )  # fmt: skip
 """Operators that hand whole tensors on, whatever these stand for."""
+READS = frozenset(
+    {"CategoryMapper", "Equal", "LabelEncoder", "OneHotEncoder", "OptionalHasElement",
+     "RegexFullMatch", "SequenceLength", "Shape", "Size",
+     "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "Tokenizer"}
+)  # fmt: skip
+"""Operators whose converters ask for the strings that an input has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moved:
+    """What an operator is given that moves strings, and what its outputs are: labels, or of which bytes."""
+
+    values: Sequence[Value | None]
+    form: OutputForm | None = None
+    utf8: Node | None = None
+    kept: frozenset[Node] = frozenset()
+    """The strings and maps among values that an operator hands on as they are."""
 
 
 class OutputForms:
-    """The forms of those values of a model that have one. Mutable: grows while the model is imported."""
+    """What those values of a model are that are no numbers. Mutable: grows while the model is imported."""
 
     def __init__(self) -> None:
         self._forms: dict[Node, OutputForm] = {}
+        self._utf8: dict[Node, Node] = {}
 
     def of(self, value: Node | None) -> OutputForm | None:
-        """The form of a value, if it has one."""
+        """The form of a value that is labels or maps."""
         return None if value is None else self._forms.get(value)
 
+    def is_plain(self, value: Node | None) -> bool:
+        """Whether a value is the numbers of its node."""
+        return value not in self._forms and value not in self._utf8
+
+    def strings_of(self, value: Node | None) -> StringTensor | None:
+        """The strings that a value is; None for numbers and maps."""
+        if value is None:
+            return None
+        if (utf8 := self._utf8.get(value)) is not None:
+            return StringTensor(value, utf8)
+        form = self._forms.get(value)
+        if form is None or form.kind != "labels":
+            return None
+        if isinstance(value, Constant):
+            return constant_strings([form.names[k] for k in value.value.ravel()], value.value.shape)
+        names = constant_strings(form.names)
+        return StringTensor(take(names.spans, value), names.utf8)
+
     def put(self, value: Node, form: OutputForm) -> Node:
-        """A value like ``value`` that is shown in a form."""
+        """A value like ``value`` that is labels or maps."""
         shown = identity(value)
         self._forms[shown] = form
         return shown
 
-    def hand_on(self, before: Node | None, after: Node) -> None:
-        """Show what became of a value in the form of that."""
-        form = self.of(before)
-        if form is not None:
-            self._forms[after] = form
+    def put_strings(self, strings: StringTensor) -> Node:
+        """The spans of strings, as a value that is strings."""
+        self._utf8[strings.spans] = strings.utf8
+        return strings.spans
 
-    def strings(self, tensor: TensorProto) -> Node:
-        """A constant of strings: their positions."""
+    def hand_on(self, before: Node, after: Node, finish: Callable[[Node], Node]) -> None:
+        """What became of a value is the same. ``finish`` makes a node part of the model."""
+        if (form := self._forms.get(before)) is not None:
+            self._forms[after] = form
+        if (utf8 := self._utf8.get(before)) is not None:
+            self._utf8[after] = finish(utf8)
+
+    def constant(self, tensor: TensorProto) -> Node:
+        """A constant of strings, as labels."""
         names = tuple(text.decode("utf-8", "replace") for text in tensor.string_data)
         positions = Constant(np.arange(len(names)).reshape(tuple(tensor.dims)), tensor.name)
         self._forms[positions] = OutputForm("labels", names)
         return positions
 
-    def check(self, operator: str, where: str, values: Sequence[Node | None]) -> None:
-        """Raise ``ModelError`` where a node would look at values by their form."""
-        moved = values[:1] if operator in MOVES else ()
-        for value in values:
-            form = self.of(value)
-            if form is not None and (form.kind == "maps" or value not in moved):
-                what = "strings" if form.kind == "labels" else "maps"
-                raise ModelError(f"{where}: {what} can be outputs of a model, but not the inputs of {operator}")
+    def moved(self, operator: str, where: str, values: Sequence[Value | None]) -> Moved:
+        """What a node is given, where some of its inputs are no numbers. Raises ``ModelError`` for an operator that
+        would look at the numbers that strings and maps are in native code."""
+        parts = [part for value in values if value is not None for part in nodes_of(value)]
+        others = [part for part in parts if not self.is_plain(part)]
+        if not others or operator in READS:
+            return Moved(values)
+        whole = all(value is None or isinstance(value, Node) for value in values)
+        if operator in OF_SEQUENCES or (operator == "Identity" and not whole):
+            return Moved(values, kept=frozenset(others))
+        maps = any((form := self.of(value)) is not None and form.kind == "maps" for value in others)
+        if maps or operator not in MOVES or not whole:
+            what = "maps can be outputs of a model, but" if maps else "strings are"
+            raise ModelError(f"{where}: {what} not the inputs of {operator}")
+        if len(others) == 1 and operator != "Pad" and (form := self.of(parts[0])) is not None:
+            return Moved(values, form=form)
+        strings = {value: found for value in others if (found := self.strings_of(value)) is not None}
+        spans, utf8 = merged(list(strings.values()))
+        of = dict(zip(strings, spans, strict=True))
+        return Moved([of.get(value, value) if isinstance(value, Node) else value for value in values], utf8=utf8)
+
+    def check_plain(self, values: Sequence[Node | None], who: str) -> None:
+        """Raise ``ModelError`` for strings and maps among values; ``who`` says who takes or gives them."""
+        if not all(map(self.is_plain, values)):
+            raise ModelError(f"{who} strings or maps, which is not supported there")
+
+    def hand_on_moved(self, moved: Moved, results: Sequence[Value | None], where: str) -> None:
+        """The results of an operator that moves strings are strings, too. Raises ``ModelError`` where an operator on
+        sequences makes new values of some."""
+        for part in (part for result in results if result is not None for part in nodes_of(result)):
+            if moved.form is not None:
+                self._forms[part] = moved.form
+            if moved.utf8 is not None:
+                self._utf8[part] = moved.utf8
+            if moved.kept and part not in moved.kept and not tensor_of(part).dtype.is_bool:
+                raise ModelError(f"{where}: strings and maps in sequences are moved at known positions only")

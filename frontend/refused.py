@@ -29,7 +29,6 @@ _REASONS: dict[str, str] = {
     "BifurcationDetector": "it compares guessed tokens with generated ones, which belongs around a model",
     "NGramRepeatBlock": "it forbids tokens while text is generated, which belongs around a model",
     "MurmurHash3": "it hashes bytes and strings",
-    "Tokenizer": "it works on strings",
     "WordConvEmbedding": f"{_NO_EXPORTER}: characters of words are embedded by a convolution of its own",
     "CropAndResize": f"{_NO_EXPORTER}: ONNX has RoiAlign",
     "ConvTransposeWithDynamicPads": f"{_NO_EXPORTER}: ONNX has ConvTranspose",

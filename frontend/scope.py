@@ -43,5 +43,5 @@ class Scope:
     def _stored(self, name: str, folder: Path | None, forms: OutputForms) -> Node:
         tensor = self.stored[name]
         if tensor.data_type == TensorProto.STRING:
-            return forms.strings(tensor)
+            return forms.constant(tensor)
         return Constant(tensor_value(tensor, f"initializer {name!r}", folder), name)

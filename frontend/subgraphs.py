@@ -14,8 +14,9 @@ from ..graph.node import Constant, Function, Node, Var, tensor_of
 from ..graph.visit import post_order
 from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
+from .output_forms import OutputForms
 from .shape_values import ShapeValues
-from .values import Value, value_text
+from .values import Value, nodes_of, value_text
 
 Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 """A function, and the values that it captures, which are its last parameters."""
@@ -31,12 +32,15 @@ class Subgraphs:
     is_outside: Callable[[Node], bool]
     shapes: ShapeValues
     moved_out: set[Node]
+    forms: OutputForms
 
     def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
         """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
-        on none of its parameters."""
+        on none of its parameters. Raises ``ModelError`` for strings and maps among them."""
         before = len(self.shapes.inputs)
         found = self.results(graph, bound)
+        parts = [part for value in found for part in nodes_of(value)]
+        self.forms.check_plain(parts, f"a branch or body, {graph.name!r}, gives")
         self.move_out(before, params)
         return found
 
@@ -59,7 +63,8 @@ class Subgraphs:
                     self.shapes.bounds.most.pop(extent, None)  # type: ignore[arg-type]
 
     def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
-        """The function of a subgraph that gives these results."""
+        """The function of a subgraph that gives these results. Raises ``ModelError`` for strings and maps."""
+        self.forms.check_plain(results, f"a branch or body, {graph.name!r}, gives")
         computed = [self.shapes.as_data(result, self.is_outside) for result in results]
         return closed(graph.name or "body", params, computed, self.is_outside)
 

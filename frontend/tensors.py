@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
-from ..base.dtype import DType, dtype
+from ..base.dtype import INT64, DType, dtype
 from ..base.errors import ExpressionError, ModelError
 from ..base.memory import STEPS_VARIABLE, step_limit
 from ..graph.types import GivenShape, TensorType, tensor_type
@@ -66,13 +66,16 @@ def check_type_size(kind: TensorType, where: str) -> None:
     check_size(numbers, kind.dtype, where)
 
 
-def value_type(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape | None = None) -> TensorType:
+def value_type(
+    proto: TypeProto, where: str, symbols: Symbols, given: GivenShape | None = None, spans: bool = False
+) -> TensorType:
     """The type of a declared value, with the extents ``given`` instead of the declared ones; None leaves those be.
 
-    A named dimension is one symbol, or a number from ``bind_dimensions``, everywhere in the model.
+    A named dimension is one symbol, or a number from ``bind_dimensions``, everywhere in the model. With ``spans``
+    strings have the type of their spans.
     """
     declared = _declared(proto, where)
-    kind = element_type(declared.elem_type, where)
+    kind = INT64 if spans and holds_strings(proto) else element_type(declared.elem_type, where)
     if not declared.HasField("shape") and given is None:
         raise ModelError(f"{where} is declared without a shape: give one by shapes=")
     dims = list(declared.shape.dim) if declared.HasField("shape") else [TensorShapeProto.Dimension()] * len(given or ())
@@ -82,6 +85,11 @@ def value_type(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape
     extents = [_extent(d, k, symbols) if n is None else n for k, (d, n) in enumerate(zip(dims, wanted, strict=True))]
     check_size([e for e in extents if isinstance(e, int)], kind, where)
     return tensor_type(extents, kind)
+
+
+def holds_strings(proto: TypeProto) -> bool:
+    """Whether a declared value is a tensor of strings."""
+    return proto.HasField("tensor_type") and proto.tensor_type.elem_type == TensorProto.STRING
 
 
 def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape) -> None:

@@ -168,6 +168,8 @@ class Function(NodeBase):
     then it is known to the code, and nothing is chosen by it. ``forms`` are those in which Python is shown the results,
     where these are not the tensors themselves; None for results that are. ``grouped_inputs`` and ``grouped_outputs``
     say of which parameters and results the values are made that callers see, where some are lists or may be absent.
+    ``string_inputs`` are the positions of the parameters that are spans of strings (``base/spans.py``), whose bytes are
+    the last parameter.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -182,6 +184,7 @@ class Function(NodeBase):
     forms: tuple[OutputForm | None, ...] = ()
     grouped_inputs: tuple[ValueForm, ...] = ()
     grouped_outputs: tuple[ValueForm, ...] = ()
+    string_inputs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

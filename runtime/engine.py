@@ -61,10 +61,11 @@ class Engine:
     ``set_input`` names an input by name or position, ``run`` computes, ``get_output`` gives an array. They act on the
     engine's own request; threads that want phases have a ``request()`` each.
 
-    Inputs are numpy or DLPack arrays of exactly the dtype and shape that ``inputs`` states, where a symbolic
-    dimension may be any number that is the same wherever the dimension stands; others are a ``RuntimeArgumentError``.
-    They are read where they are, and never written. ``out`` are buffers for the outputs, by name or in order; without
-    it outputs are new arrays.
+    Inputs are numpy or DLPack arrays of exactly the dtype and shape that ``inputs`` states, where a symbolic dimension
+    may be any number that is the same wherever the dimension stands; others are a ``RuntimeArgumentError``. Strings
+    are numpy arrays of ``object``, ``str`` or ``StringDType``, and come as arrays of ``object``. They are read
+    where they are, and never written. ``out`` are buffers for the outputs, by name or in order; without it outputs
+    are new arrays.
 
     ``executors`` is how many calls run at once, each with an arena and threads of its own, or a list of their
     ``ExecutorConfig``; further calls wait. ``threads`` is the most that a run uses, of the engine or of a call; without
@@ -197,7 +198,8 @@ class Engine:
         gives the same output arrays, written anew. The inputs must not be resized in place."""
         arrays = self._signature.input_arrays(inputs)
         executors = self._ready()
-        outputs = executors.use(lambda executor: executor.new_outputs(arrays))
+        strings = self._signature.gives_strings
+        outputs = None if strings else executors.use(lambda executor: executor.new_outputs(arrays))
         runs = {executor: executor.bind(arrays, outputs) for executor in executors.executors}
         return BoundEngine(self._signature, executors, runs, outputs)
 
@@ -227,7 +229,7 @@ class Engine:
             alone = ExecutorSet([executor], model.name)
 
             def call() -> float:
-                return executor.seconds_in_code(lambda: alone.run(self._signature.input_arrays(arrays), None, None))
+                return executor.seconds_in_code(lambda: alone.run(self._signature.input_arrays(inputs), None, None))
 
             return executor.by_steps(
                 arrays,
@@ -251,7 +253,7 @@ class Engine:
         Raises ``ModelError`` where it cannot be evaluated, or has no value in common with the model.
         """
         arrays = self._signature.input_arrays(inputs)
-        named = {spec.name: array for spec, array in zip(self.library.inputs, arrays, strict=True)}
+        named = self._signature.named(arrays)
         if isinstance(reference, Library):
             known: Mapping[str, Array] = Engine(reference).values(named)
         else:

@@ -107,7 +107,7 @@ class Executor:
         return outputs
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
-        shown = list(map(presented, outputs, self._forms)) if self._forms else outputs
+        shown = presented(outputs, self._forms) if self._forms else outputs
         values = shown if self._grouped is None else self._grouped.values(shown)
         return RunOutputs(values, self._signature.output_positions)
 

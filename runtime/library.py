@@ -52,12 +52,12 @@ class Library:
     @property
     def inputs(self) -> TensorSpecs:
         """Name, dtype and shape of each input, in order and by name; dimensions that are open have names."""
-        return TensorSpecs(self.model.inputs)
+        return TensorSpecs(self.model.shown_inputs)
 
     @property
     def outputs(self) -> TensorSpecs:
         """Name, dtype and shape of each output, in order and by name; dimensions that are open have names."""
-        return TensorSpecs(self.model.outputs)
+        return TensorSpecs(self.model.shown_outputs)
 
     @property
     def functions(self) -> tuple[CompiledFunction, ...]:
@@ -199,6 +199,7 @@ def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
         "forms": [None if form is None else asdict(form) for form in model.forms],
         "grouped_inputs": [asdict(form) for form in model.grouped_inputs],
         "grouped_outputs": [asdict(form) for form in model.grouped_outputs],
+        "string_inputs": model.string_inputs,
     }
 
 
@@ -236,6 +237,7 @@ class _Content:
     forms: tuple[OutputForm | None, ...]
     grouped_inputs: tuple[ValueForm, ...]
     grouped_outputs: tuple[ValueForm, ...]
+    string_inputs: tuple[int, ...]
 
 
 def _read(file: SectionFile) -> CompiledModel:
@@ -264,6 +266,7 @@ def _read(file: SectionFile) -> CompiledModel:
         content.forms,
         content.grouped_inputs,
         content.grouped_outputs,
+        content.string_inputs,
     )
 
 

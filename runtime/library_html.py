@@ -29,8 +29,8 @@ def model_facts(model: CompiledModel) -> Markup:
     how = {"precision": model.precision, "arithmetic": model.arithmetic}
     return facts(
         {
-            "inputs": ", ".join(map(str, model.inputs)),
-            "outputs": ", ".join(map(str, model.outputs)),
+            "inputs": ", ".join(map(str, model.shown_inputs)),
+            "outputs": ", ".join(map(str, model.shown_outputs)),
             "target": model.target.cpu,
             "compiled with": ", ".join(f"{value} {name}" for name, value in how.items()),
         }

@@ -8,12 +8,19 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from ..base.errors import InternalError
 from ..base.output_form import OutputForm
+from ..base.spans import unpack_strings
 from .arrays import Array
 
 
-def presented(array: Array, form: OutputForm | None) -> Any:
-    """The output that an array of numbers stands for: an array of strings, a list of dicts, or the array itself."""
+def presented(outputs: Sequence[Array], forms: Sequence[OutputForm | None]) -> list[Any]:
+    """The outputs that arrays of numbers stand for: arrays of strings, lists of dicts, or the arrays themselves."""
+    pairs = zip(outputs, forms, strict=True)
+    return [_presented(array, form, outputs) for array, form in pairs if form is None or form.kind != "bytes"]
+
+
+def _presented(array: Array, form: OutputForm | None, outputs: Sequence[Array]) -> Any:
     if form is None:
         return array
     match form.kind:
@@ -22,14 +29,19 @@ def presented(array: Array, form: OutputForm | None) -> Any:
         case "maps":
             keys = form.names or form.numbers
             return [dict(zip(keys, row, strict=True)) for row in array.tolist()]
+        case "strings":
+            return unpack_strings(array, outputs[form.source])
+        case "bytes":
+            raise InternalError("bytes of strings are not shown")
         case _:
             assert_never(form.kind)
 
 
 def as_numbers(outputs: Sequence[Any], forms: Sequence[OutputForm | None]) -> list[Array]:
-    """Outputs as arrays of numbers again, whoever computed them: a label is the first position of its name, -1 if it is
-    none of the names; maps are a row each."""
-    return [_numbers(*pair) for pair in zip_longest(outputs, forms)]
+    """Outputs as arrays again, whoever computed them: a label is the first position of its name, -1 if it is none of
+    the names; maps are a row each. Other strings are of numpy's dtype for them."""
+    shown = [form for form in forms if form is None or form.kind != "bytes"]
+    return [_numbers(*pair) for pair in zip_longest(outputs, shown)]
 
 
 def _numbers(output: Any, form: OutputForm | None) -> Array:
@@ -43,5 +55,9 @@ def _numbers(output: Any, form: OutputForm | None) -> Array:
         case "maps":
             keys = form.names or form.numbers
             return np.array([[row[key] for key in keys] for row in output], np.float32).reshape(-1, len(keys))
+        case "strings":
+            return np.asarray(output, np.str_)
+        case "bytes":
+            raise InternalError("bytes of strings are not shown")
         case _:
             assert_never(form.kind)

@@ -59,7 +59,8 @@ class Request:
                 f"{self._name}: input {', '.join(missing)} is not set: call set_input before run"
             )
         self._outputs = None
-        self._outputs = self._run([self._inputs[k] for k in range(len(specs))], out, threads)
+        arrays = self._signature.native([self._inputs[k] for k in range(len(specs))])
+        self._outputs = self._run(arrays, out, threads)
 
     def get_output(self, key: str | int = 0) -> Array:
         """An output of the last run, by name or position."""

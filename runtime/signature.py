@@ -9,8 +9,10 @@ import numpy as np
 
 from ..artifact.function import TensorSpec
 from ..artifact.model import CompiledModel
+from ..base.dtype import STRING
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
+from ..base.spans import pack_strings, unpack_strings
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
 from .grouped_values import GroupedInputs, GroupedOutputs
@@ -25,20 +27,22 @@ class Signature:
 
     def __init__(self, model: CompiledModel) -> None:
         self.name = model.name
-        self.inputs = TensorSpecs(model.inputs)
-        self.outputs = TensorSpecs(model.outputs)
-        self.output_positions = {spec.name: number for number, spec in enumerate(model.outputs)}
+        self.inputs = TensorSpecs(model.shown_inputs)
+        self.outputs = TensorSpecs(model.shown_outputs)
+        self.output_positions = {spec.name: number for number, spec in enumerate(self.outputs)}
+        self.gives_strings = any(spec.dtype is STRING for spec in self.outputs)
+        self._strings = model.string_inputs
         self._order = self.inputs.names
         self._names = set(self._order)
-        self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in model.inputs]
+        self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in self.inputs]
         forms = model.grouped_inputs
-        self._grouped = GroupedInputs(model.name, forms, model.inputs) if forms else None
+        self._grouped = GroupedInputs(model.name, forms, self.inputs) if forms else None
         self.grouped_outputs = GroupedOutputs(model.grouped_outputs) if model.grouped_outputs else None
         if self.grouped_outputs is not None:
             self.output_positions = self.grouped_outputs.positions
 
     def input_arrays(self, values: Values) -> list[Array]:
-        """The arrays behind the inputs, in order; nothing is converted or copied.
+        """The arrays behind the inputs, in order; nothing is converted or copied, but strings.
 
         Arrays that fit at first sight are let through at once: this is on the path of each call.
         """
@@ -64,7 +68,24 @@ class Signature:
             fits = type(value) is np.ndarray and value.dtype is dtype and value.shape == shape
             if not (fits and (flags := value.flags).c_contiguous and flags.aligned):
                 found[k] = self.input_array(k, value)
-        return found
+        return self.native(found) if self._strings else found
+
+    def native(self, arrays: Sequence[Array]) -> list[Array]:
+        """Checked inputs as native code takes them: strings as spans, and the bytes of all behind the last."""
+        made = list(arrays)
+        if self._strings:
+            spans, utf8 = pack_strings(
+                [made[k] for k in self._strings], lambda k: f"{self.name}: input {self._order[self._strings[k]]}"
+            )
+            for k, found in zip(self._strings, spans, strict=True):
+                made[k] = found
+            made.append(utf8)
+        return made
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """The inputs of ``native`` by name, as callers give them."""
+        shown = dict(zip(self._order, arrays, strict=False))
+        return shown | {self._order[k]: unpack_strings(arrays[k], arrays[-1]) for k in self._strings}
 
     def input_array(self, number: int, value: object) -> Array:
         """The array behind one input."""
@@ -98,6 +119,8 @@ class Signature:
                 f"{self.name} gives lists, or values that may be absent, for the outputs "
                 f"{', '.join(self.output_positions)}: leave out= out"
             )
+        if self.gives_strings:
+            raise RuntimeArgumentError(f"{self.name} gives strings, which no buffers can hold: run it without out=")
         if isinstance(values, Mapping):
             if values.keys() != set(specs.names):
                 raise self._wrong_names(values, specs, "outputs")
@@ -114,7 +137,7 @@ class Signature:
         return arrays
 
     def _check_apart(self, outputs: Sequence[Array], inputs: Sequence[Array]) -> None:
-        named = [(f"input {spec.name}", array) for spec, array in zip(self.inputs, inputs, strict=True)]
+        named = [(f"input {spec.name}", array) for spec, array in zip(self.inputs, inputs, strict=False)]
         for spec, array in zip(self.outputs, outputs, strict=True):
             low, high = _span(array)
             for where, other in named:
@@ -164,6 +187,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _checked(value: object, spec: TensorSpec, where: str) -> Array:
     array = as_array(value, where)
+    if spec.dtype is STRING:
+        if array.dtype.kind not in "OUT":
+            raise RuntimeArgumentError(f"{where} should be an array of strings, found one of {array.dtype}")
+        check_shape(spec, array.shape, where)
+        return array
     _check_dtype(array, spec, where)
     check_shape(spec, array.shape, where)
     if not array.flags.c_contiguous:

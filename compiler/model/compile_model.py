@@ -68,6 +68,7 @@ def compile_model(
     count = _job_count(jobs)
     name, output_names, forms = function.name, function.output_names, function.forms
     grouped = function.grouped_inputs, function.grouped_outputs
+    strings = function.string_inputs
     handed_on = [function]  # not kept: weights that a pass has made others of need their memory no longer
     del function
     with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
@@ -78,7 +79,7 @@ def compile_model(
         compiled = timed(_compile, work, workers, advance)
     names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))
     model = timed(_assemble, name, names, parts, compiled, settings)
-    return replace(model, forms=forms, grouped_inputs=grouped[0], grouped_outputs=grouped[1])
+    return replace(model, forms=forms, grouped_inputs=grouped[0], grouped_outputs=grouped[1], string_inputs=strings)
 
 
 def _assemble(

@@ -13,6 +13,7 @@ from ...ops.families import binary, select, unary
 from ...ops.families.cast import bitcast, cast
 from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
+from ...ops.families.strings.equal import string_equal
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from ..tensors import element_type
@@ -60,7 +61,6 @@ _BINARY: dict[str, tuple[Binary, tuple[int, ...]]] = {
     "BitwiseOr": (binary.bitwise_or, (18,)),
     "BitwiseXor": (binary.bitwise_xor, (18,)),
     "Div": (binary.divide, (7, 13, 14)),
-    "Equal": (binary.equal, (7, 11, 13, 19)),
     "Greater": (binary.greater, (7, 9, 13)),
     "GreaterOrEqual": (binary.greater_equal, (12, 16)),
     "Less": (binary.less, (7, 9, 13)),
@@ -107,6 +107,7 @@ def _legacy_broadcast(make: Binary) -> Callable[[OnnxNode], Node]:
 
     def convert(node: OnnxNode) -> Node:
         a, b = node[0], node[1]
+        node.forms.check_plain((a, b), f"{node} takes")
         if not node.flag("broadcast"):
             if len(tensor_of(a).shape) != len(tensor_of(b).shape):
                 raise ModelError(f"{node}: {a.type} and {b.type} differ in rank, but broadcast is not set")
@@ -128,6 +129,15 @@ for _name, (_two, _versions) in _LEGACY_BINARY.items():
     register(_name, _versions, _legacy_broadcast(_two))
 for _name, (_any, _versions) in _VARIADIC.items():
     register(_name, _versions, lambda node, make=_any: make(node.all))  # type: ignore[misc]
+
+
+@converter("Equal", 7, 11, 13, 19)
+def _equal(node: OnnxNode) -> Node:
+    a, b = node.text(0), node.text(1)
+    if a is None and b is None:
+        return binary.equal(node[0], node[1])
+    a, b = node.required_text(0), node.required_text(1)
+    return string_equal(a.spans, a.utf8, b.spans, b.utf8)
 
 
 @converter("PRelu", 1, 6)

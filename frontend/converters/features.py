@@ -20,6 +20,7 @@ from ...ops.families.pad import pad
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
+from ...ops.families.strings.index import string_index
 from ..class_scores import number
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -102,8 +103,12 @@ def _feature_vectorizer(node: OnnxNode) -> Node:
 @converter("OneHotEncoder", 1, domain=DOMAIN)
 def _one_hot_encoder(node: OnnxNode) -> Node:
     """A last axis of categories. A value that is none of them is 0 in all: ``zeros=0`` would have it be an error."""
-    categories = node.int_array("cats_int64s")
+    names, categories = node.strings("cats_strings"), node.int_array("cats_int64s")
+    if text := node.text(0):
+        found: Node = string_index(text.spans, text.utf8, names)
+        categories = np.arange(len(names))
+    else:
+        found = cast(node[0], INT64)
     if not len(categories):
-        raise node.unsupported("categories that are strings")
-    numbers = expand_dims(cast(node[0], INT64), node.rank)
-    return cast(equal(numbers, Constant(categories)), FLOAT32)
+        raise ModelError(f"{node}: there are no categories of the type of its input")
+    return cast(equal(expand_dims(found, node.rank), Constant(categories)), FLOAT32)

@@ -1,4 +1,4 @@
-"""ONNX's LabelEncoder of numbers: a table from keys to values."""
+"""ONNX's LabelEncoder and CategoryMapper: tables from keys to values, both of which are numbers or strings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import TensorProto
 
 from ...base.dtype import INT64
 from ...base.errors import ModelError
@@ -17,6 +18,7 @@ from ...ops.families.cast import cast
 from ...ops.families.gather import take
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
+from ...ops.families.strings.index import string_index
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -28,28 +30,75 @@ MOST_GAPS = 4
 
 @converter("LabelEncoder", 1, domain=DOMAIN)
 def _names(node: OnnxNode) -> Node:
-    """Of version 1 the keys are the positions of the strings."""
+    """Of version 1 the keys are the positions of the strings, and the values those of others."""
     names = node.strings("classes_strings")
-    keys = np.arange(len(names))
-    default = Constant(np.array(len(names)))
-    names = (*names, node.string("default_string", "_Unused"))
-    return node.forms.put(_looked_up(node[0], keys, keys, default), OutputForm("labels", names))
+    if node.text(0) is not None:
+        return _numbers(node, names, np.arange(len(names)), np.array(node.integer("default_int64", -1)))
+    return _names_of(node, np.arange(len(names)), names)
+
+
+@converter("CategoryMapper", 1, domain=DOMAIN)
+def _category_mapper(node: OnnxNode) -> Node:
+    names, numbers = node.strings("cats_strings"), node.int_array("cats_int64s")
+    if len(names) != len(numbers) or not names:
+        raise ModelError(f"{node}: there are {len(names)} strings and {len(numbers)} numbers")
+    if node.text(0) is not None:
+        return _numbers(node, names, numbers, np.array(node.integer("default_int64", -1)))
+    return _names_of(node, numbers, names)
 
 
 @converter("LabelEncoder", 2, 4, domain=DOMAIN)
 def _label_encoder(node: OnnxNode) -> Node:
     """Of equal keys the first counts. Since version 4 NaN may be a key."""
-    if node.has("values_strings"):
-        return _to_strings(node)
-    keys, values = _array(node, "keys"), _array(node, "values")
-    return _encoded(node, keys, values, Constant(_default(node, values.dtype)))
+    keys, names = _strings(node, "keys"), _strings(node, "values")
+    if names:
+        return _strings_of(node, keys, names)
+    values = _array(node, "values")
+    if keys:
+        return _numbers(node, keys, values, _default(node, values.dtype))
+    return _encoded(node, _array(node, "keys"), values, Constant(_default(node, values.dtype)))
 
 
-def _to_strings(node: OnnxNode) -> Node:
+def _strings(node: OnnxNode, name: str) -> tuple[str, ...]:
+    """The keys or values, if they are strings."""
+    tensor = node.attributes.get(f"{name}_tensor")
+    is_tensor = tensor is not None and tensor.t.data_type == TensorProto.STRING
+    return node.strings(f"{name}_tensor" if is_tensor else f"{name}_strings")
+
+
+def _strings_of(node: OnnxNode, keys: tuple[str, ...], names: tuple[str, ...]) -> Node:
+    """Values that are strings."""
+    if not keys:
+        return _names_of(node, _array(node, "keys"), names)
+    default = _default_name(node)
+    return node.forms.put(_positions(node, keys, len(names)), OutputForm("labels", (*names, default)))
+
+
+def _names_of(node: OnnxNode, keys: Array, names: tuple[str, ...]) -> Node:
     """Strings stand for their positions, and the default is behind them."""
-    names = (*node.strings("values_strings"), node.string("default_string", "_Unused"))
-    positions = _encoded(node, _array(node, "keys"), np.arange(len(names) - 1), Constant(np.array(len(names) - 1)))
-    return node.forms.put(positions, OutputForm("labels", names))
+    count = len(names)
+    positions = _encoded(node, keys, np.arange(count), Constant(np.array(count)))
+    return node.forms.put(positions, OutputForm("labels", (*names, _default_name(node))))
+
+
+def _default_name(node: OnnxNode) -> str:
+    given = node.strings("default_tensor") if node.has("default_tensor") else ()
+    return given[0] if given else node.string("default_string", "_Unused")
+
+
+def _numbers(node: OnnxNode, keys: tuple[str, ...], values: Array, default: Array) -> Node:
+    """Values that are numbers, of keys that are strings."""
+    table = np.append(values, default).astype(values.dtype)
+    return take(Constant(table), _positions(node, keys, len(values)))
+
+
+def _positions(node: OnnxNode, keys: tuple[str, ...], count: int) -> Node:
+    """The positions of strings in as many keys, ``count`` for those that are none."""
+    if len(keys) != count:
+        raise ModelError(f"{node}: there are {len(keys)} keys and {count} values")
+    text = node.required_text()
+    found = string_index(text.spans, text.utf8, keys)
+    return where(found < 0, Constant(np.array(count)), found)
 
 
 def _encoded(node: OnnxNode, keys: Array, values: Array, default: Constant) -> Node:
@@ -84,9 +133,7 @@ def _searched(x: Node, keys: Array, values: Array, default: Constant, finds_nan:
 
 
 def _array(node: OnnxNode, name: str) -> Array:
-    """The keys or values, of whichever type they are given in. Raises ``ModelError`` for strings."""
-    if node.has(f"{name}_strings"):
-        raise node.unsupported(f"{name} that are strings")
+    """The keys or values that are numbers, of whichever type they are given in."""
     if node.has(f"{name}_int64s"):
         return node.int_array(f"{name}_int64s")
     found = node.float_array(f"{name}_floats") if node.has(f"{name}_floats") else node.tensor(f"{name}_tensor")

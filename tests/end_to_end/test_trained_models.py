@@ -18,6 +18,9 @@ TWO = (SCORE > 0).astype(int)
 THREE = np.digitize(SCORE, [-0.7, 0.5])
 NAMES = np.array(["low", "middle", "high"])[THREE]
 COUNTS = np.floor(np.abs(X) * 3).astype(np.int64)
+WORDS = np.array(["red", "green", "blue", "größe", "", "x" * 40], object)[COUNTS[:, :3] % 6]
+TEXTS = np.array(["Fox", "jumps", "over", "éclair", "a", "2024"], object)[COUNTS % 6]
+TEXTS = np.array([" ".join(row) for row in TEXTS], object)
 
 
 def sklearn(path, **options):
@@ -77,6 +80,13 @@ MODELS = {
             sklearn("preprocessing.OneHotEncoder", handle_unknown="ignore"),
             sklearn("linear_model.LogisticRegression")),
         COUNTS, THREE),
+    "words one hot": (
+        lambda: pipeline(
+            sklearn("preprocessing.OneHotEncoder", handle_unknown="ignore"),
+            sklearn("linear_model.LogisticRegression")),
+        WORDS, NAMES),
+    "words by rank": (
+        lambda: pipeline(sklearn("preprocessing.OrdinalEncoder"), forest("RandomForestClassifier", 9)), WORDS, NAMES),
     "by columns": (lambda: pipeline(by_columns(), sklearn("linear_model.LogisticRegression")), X, THREE),
     "multilayer perceptron": (lambda: sklearn("neural_network.MLPClassifier", max_iter=30, random_state=0), X, NAMES),
     "naive Bayes": (lambda: sklearn("naive_bayes.GaussianNB"), X, NAMES),
@@ -91,8 +101,9 @@ def converted(model, x):
     """The model as one of ONNX."""
     skl2onnx = module("skl2onnx", EXTRA)
     data_types = module("skl2onnx.common.data_types", EXTRA)
-    kind = data_types.Int64TensorType if x.dtype == np.int64 else data_types.FloatTensorType
-    return skl2onnx.convert_sklearn(model, initial_types=[("X", kind([None, x.shape[1]]))], target_opset=18)
+    kinds = {"i": data_types.Int64TensorType, "f": data_types.FloatTensorType, "O": data_types.StringTensorType}
+    kind = kinds[x.dtype.kind]([None, x.shape[1]])
+    return skl2onnx.convert_sklearn(model, initial_types=[("X", kind)], target_opset=18)
 
 
 def check(model, x):
@@ -131,6 +142,15 @@ def test_a_trained_model_gives_what_onnxruntime_gives(name):
         model = make().fit(x, y)
         proto = converted(model, x)
     check(proto, x)
+
+
+@pytest.mark.parametrize("name", ["CountVectorizer", "TfidfVectorizer"])
+def test_a_model_of_texts_gives_what_onnxruntime_gives(name):
+    features = sklearn(f"feature_extraction.text.{name}", lowercase=False, ngram_range=(1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = pipeline(features, sklearn("linear_model.LogisticRegression")).fit(TEXTS, NAMES)
+    check(converted(model, TEXTS[:, None]), TEXTS[:, None])
 
 
 BOOSTED = {

@@ -205,7 +205,7 @@ def test_rows_may_be_open():
         (ml_case("Scaler", (1,), X, offset=[1.0]), "attribute scale is missing"),
         (ml_case("Normalizer", (1,), X, norm="L3"), "the norm 'L3'"),
         (ml_case("Imputer", (1,), X), "there are no values of the dtype float32 to put in"),
-        (ml_case("OneHotEncoder", (1,), X, cats_strings=["a"]), "categories that are strings"),
+        (ml_case("OneHotEncoder", (1,), X, cats_strings=["a"]), "no categories of the type of its input"),
         (
             ml_case("LabelEncoder", (2,), X, keys_floats=[1.0], values_floats=[1.0, 2.0]),
             "there are 1 keys and 2 values",

@@ -15,6 +15,7 @@ import operators_moving
 import operators_products
 import operators_signals
 import operators_simple
+import operators_strings
 import operators_trees
 import operators_windows
 from draw import Draw, assert_close, exact, is_float, magnitudes, numpy_kind, runnable
@@ -38,6 +39,7 @@ DRAWS = (
     | operators_moving.DRAWS
     | operators_products.DRAWS
     | operators_signals.DRAWS
+    | operators_strings.DRAWS
     | operators_trees.DRAWS
     | operators_windows.DRAWS
 )

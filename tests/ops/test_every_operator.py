@@ -10,6 +10,7 @@ import pytest
 import recurrences
 import sampling
 import scattering
+import string_cases
 import walked_trees
 import windows
 
@@ -651,6 +652,7 @@ CASES = {
         )
         for ascending, columns, kind in ((True, 1, "f4"), (False, 2, "i4"), (True, 3, "i8"))
     ],
+    **string_cases.CASES,
     "nonzero": [(NONZERO, lambda x, n: np.array(np.nonzero(x)), SPARSE, SPARSE[SPARSE != 0])],
     "open_slice": [
         (

@@ -14,6 +14,7 @@ from . import (
     recurrent,
     rotary,
     standard,
+    tokens,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "recurrent",
     "rotary",
     "standard",
+    "tokens",
 ]

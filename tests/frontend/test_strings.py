@@ -1,0 +1,375 @@
+"""Strings as inputs, on the way, and as outputs: operators on them, in the standard's forms and in onnxruntime's."""
+
+import ctypes
+import re
+
+import numpy as np
+import pytest
+import spans
+from needed_tools import program
+from onnx import TensorProto, helper
+from onnx_cases import case, each_version, make_model, ml_case, model_of
+
+import loopwright as lw
+from loopwright.cli import main
+
+
+def strings(*values):
+    return np.array(values, object)
+
+
+WORDS = strings("cat", "dög", "", "emu", "dög", "x" * 300)
+MATRIX = WORDS.reshape(3, 2)
+TEXTS = strings(" a b-c  d ", "", "q--", "\u2003ö\u00a0e", "-", "a\tb\nc")
+NAMES = ["emu", "dög", "cat"]
+GRAMS = {"pool_strings": ["a", "b", "a", "b", "b", "c"], "ngram_counts": [0, 2], "ngram_indexes": [2, 0, 1, 3]}
+TFIDF = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1, "weights": [1.0, 2.0, 3.0, 4.0]}
+ROW = strings("a", "b", "b", "c", "z", "a", "b")
+COUNTS = np.array([3, 3, 2, 2], np.float32)  # of b; a b, also at a distance of two; a; b c, the same
+
+
+def split(x, delimiter=None, most=-1):
+    rows = [text.split(delimiter, most) for text in x.ravel()]
+    widest = max(map(len, rows))
+    filled = [row + [""] * (widest - len(row)) for row in rows]
+    return np.array(filled, object).reshape(*x.shape, widest), np.array(list(map(len, rows))).reshape(x.shape)
+
+
+def one_hot(x, names):
+    return (x[..., None] == np.array(names, object)).astype(np.float32)
+
+
+def normalizer(expected, *values, **attributes):
+    return case("StringNormalizer", (10,), strings(*values), expected=lambda x: strings(*expected), **attributes)
+
+
+def tokenizer(label, x, expected, **attributes):
+    attributes = {"mark": 0, "mincharnum": 1, "pad_value": "#"} | attributes
+    made = case("Tokenizer", (1,), x, expected=lambda x: np.array(expected, object), label=label, **attributes)
+    made.domain = "com.microsoft"
+    return made
+
+
+CASES = [
+    case("StringConcat", (20,), MATRIX, strings("é", "1"), expected=lambda x, y: x + y),
+    case("StringConcat", (20,), WORDS, strings("!"), const=(1,), label="constant", expected=lambda x, y: x + y),
+    case("StringSplit", (20,), TEXTS, outputs=2, expected=split),
+    case("StringSplit", (20,), TEXTS, outputs=2, maxsplit=1, label="most", expected=lambda x: split(x, None, 1)),
+    case("StringSplit", (20,), TEXTS, outputs=2, delimiter="-", label="at", expected=lambda x: split(x, "-")),
+    case(
+        "RegexFullMatch",
+        (20,),
+        strings("b1", "bbb22", "é7", "", "b1\n", "ab1", "1"),
+        pattern=r"(b+|\x{e9})?\d{1,2}",
+        expected=lambda x: np.array([True, True, True, False, False, False, True]),
+    ),
+    normalizer(("éclair", "ß", "жя"), "Éclair", "ß", "ЖЯ", case_change_action="LOWER"),
+    normalizer(("ÉCLAIR", "ß", "ЖЯ"), "éclair", "ß", "жя", case_change_action="UPPER"),
+    normalizer(("B", "éx"), "a", "B", "É", "éx", "A", case_change_action="NONE", stopwords=["a", "é"]),
+    normalizer(("b", "é"), "A", "b", "é", is_case_sensitive=1, case_change_action="LOWER", stopwords=["A", "É"]),
+    normalizer(("",), "a", "a", stopwords=["a"]),
+    case("TfIdfVectorizer", (9,), ROW, mode="TF", **TFIDF, **GRAMS, expected=lambda x: COUNTS),
+    case(
+        "TfIdfVectorizer",
+        (9,),
+        np.stack([ROW, ROW[::-1], np.full_like(ROW, "z")]),
+        mode="TFIDF",
+        **TFIDF,
+        **GRAMS,
+        label="rows",
+        expected=lambda x: np.array([COUNTS, [3, 0, 2, 0], [0] * 4], np.float32) * np.arange(1, 5, dtype=np.float32),
+    ),
+    case(
+        "TfIdfVectorizer",
+        (9,),
+        np.array([[5, 7, 5, 7, 9]]),
+        mode="IDF",
+        **TFIDF | {"max_skip_count": 0, "weights": [1.5, 2.5, 3.5]},
+        pool_int64s=[9, 8, 5, 7],
+        ngram_counts=[0, 2],
+        ngram_indexes=[0, 2, 1],
+        label="integers",
+        expected=lambda x: np.array([[1.5, 2.5, 0]], np.float32),
+    ),
+    case("Equal", (7, 11, 13, 19), MATRIX, strings("cat", "emu"), expected=lambda x, y: x == y, label="strings"),
+    ml_case("OneHotEncoder", (1,), MATRIX, cats_strings=NAMES, expected=lambda x: one_hot(x, NAMES), label="strings"),
+    ml_case(
+        "LabelEncoder",
+        (2, 4),
+        MATRIX,
+        keys_strings=NAMES,
+        values_int64s=[10, 20, 30],
+        expected=lambda x: np.array([[30, 20], [-1, 10], [20, -1]]),
+        label="strings",
+    ),
+    ml_case(
+        "LabelEncoder",
+        (2, 4),
+        WORDS,
+        keys_strings=NAMES,
+        values_strings=["E", "D", "ç"],
+        default_string="?",
+        expected=lambda x: strings("ç", "D", "?", "E", "D", "?"),
+        label="both",
+    ),
+    ml_case(
+        "LabelEncoder",
+        (1,),
+        WORDS,
+        classes_strings=NAMES,
+        default_int64=-7,
+        expected=lambda x: np.array([2, 1, -7, 0, 1, -7]),
+        label="strings",
+    ),
+    ml_case(
+        "CategoryMapper",
+        (1,),
+        WORDS,
+        cats_strings=NAMES,
+        cats_int64s=[5, 1000, -3],
+        expected=lambda x: np.array([-3, 1000, -1, 5, 1000, -1]),
+    ),
+    ml_case(
+        "CategoryMapper",
+        (1,),
+        np.array([[1000, 4], [5, -3]]),
+        cats_strings=NAMES,
+        cats_int64s=[5, 1000, -3],
+        default_string="none",
+        label="back",
+        expected=lambda x: np.array([["dög", "none"], ["emu", "cat"]], object),
+    ),
+    tokenizer(
+        "words",
+        strings("ab, c d1", "", "é ghi"),
+        [["ab", "c", "d1"], ["#"] * 3, ["ghi", "#", "#"]],
+        tokenexp="[a-z0-9]+",
+    ),
+    tokenizer(
+        "separators",
+        strings("ab, c d1", "", "é;ghi").reshape(3, 1),
+        [[["ab", "d1"]], [["#", "#"]], [["ghi", "#"]]],
+        separators=[";", ",? "],
+        mincharnum=2,
+    ),
+    tokenizer("characters", strings("éa", "b"), [["é", "a"], ["b", "#"]], separators=[""]),
+    tokenizer(
+        "marks",
+        strings("a b", ""),
+        [["\x02", "a", "b", "\x03"], ["\x02", "\x03", "#", "#"]],
+        tokenexp="[a-z]",
+        mark=1,
+    ),
+]
+
+
+def same(found, wanted):
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    assert found.tolist() == wanted.tolist()
+
+
+@each_version(CASES)
+def test_operators(case, version):
+    engine = lw.Engine(lw.compile(model_of(case, version), jobs=1))
+    wanted = case.expected(*case.inputs)
+    for found, expected in zip(engine(case.fed), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        same(found, expected)
+
+
+def moving_model():
+    """Strings of two inputs, a constant and a label, moved and joined; nothing is known of the extents."""
+    nodes = [
+        helper.make_node(
+            "LabelEncoder", ["i"], ["l"], domain="ai.onnx.ml", keys_int64s=[0, 1], values_strings=["L", "M"]
+        ),
+        helper.make_node("Concat", ["a", "b", "k", "l"], ["joined"], axis=0),
+        helper.make_node("Gather", ["joined", "i"], ["taken"]),
+        helper.make_node("Where", ["c", "a", "k"], ["chosen"]),
+        helper.make_node("Pad", ["l", "pads"], ["padded"]),
+        helper.make_node("Split", ["joined"], ["first", "second"], num_outputs=2),
+    ]
+    inputs = {"a": (object, ("n",)), "b": (object, ("m",)), "i": (np.int64, ("k",)), "c": (bool, ("n",))}
+    outputs = ["joined", "taken", "chosen", "padded", "a", "second"]
+    constants = {"k": strings("kö"), "pads": np.array([1, 0])}
+    return make_model(nodes, inputs, outputs, 4, constants, domain="ai.onnx.ml")
+
+
+def moved(a, b, i, c):
+    labels = strings(*(["L", "M", "_Unused"][min(k, 2)] for k in i))
+    joined = np.concatenate([a, b, strings("kö"), labels])
+    second = joined[-(-len(joined) // 2) :]
+    return [joined, joined[i], np.where(c, a, "kö"), np.append("", labels).astype(object), a, second]
+
+
+FED = [
+    {"a": WORDS, "b": strings("b", "ß"), "i": np.array([0, 7, 1, 2]), "c": np.arange(6) % 2 == 0},
+    {"a": strings("one"), "b": WORDS[:0], "i": np.array([1]), "c": np.array([False])},
+]
+
+
+def test_strings_are_moved_and_joined():
+    engine = lw.Engine(lw.compile(moving_model()))
+    for fed in FED:
+        for found, wanted in zip(engine(fed), moved(**fed), strict=True):
+            same(found, wanted)
+
+
+def test_a_saved_library_takes_and_gives_strings(tmp_path):
+    library = lw.compile(moving_model())
+    library.save(tmp_path / "model.lwlib")
+    loaded = lw.load(tmp_path / "model.lwlib")
+    assert [str(spec) for spec in loaded.inputs][:2] == ["a: string[n]", "b: string[m]"]
+    assert loaded.outputs["chosen"].dtype == "string"
+    engine = lw.Engine(loaded)
+    same(engine(FED[0])["taken"], moved(**FED[0])[1])
+
+
+def test_strings_come_as_any_of_numpys_dtypes_and_in_phases():
+    engine = lw.Engine(lw.compile(moving_model())).init()
+    fed = FED[0] | {"a": FED[0]["a"].astype(str), "b": np.asfortranarray(FED[0]["b"].astype(str))}
+    if hasattr(np.dtypes, "StringDType"):
+        fed["b"] = FED[0]["b"].astype(np.dtypes.StringDType())
+    bound = engine.bind(fed)
+    for name, value in fed.items():
+        engine.set_input(name, value)
+    engine.run()
+    for k, wanted in enumerate(moved(**FED[0])):
+        same(engine(fed)[k], wanted)
+        same(bound()[k], wanted)
+        same(engine.get_output(k), wanted)
+    assert engine(fed).keys() == list(engine.outputs.names)
+
+
+def test_conditions_may_read_strings():
+    """A branch reads strings of the graph around; a loop would carry them, which is refused."""
+    equal = helper.make_node("Equal", ["x", "x"], ["same"])
+    branch = helper.make_graph([equal], "branch", [], [helper.make_tensor_value_info("same", TensorProto.BOOL, ["n"])])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    model = make_model([node], {"x": (object, ("n",)), "c": (bool, ())}, ["y"], 21)
+    (found,) = lw.Engine(lw.compile(model))({"x": WORDS, "c": np.array(True)})
+    assert found.all()
+    given = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["s"])], "branch", [], [helper.make_empty_tensor_value_info("s")]
+    )
+    node = helper.make_node("If", ["c"], ["y"], then_branch=given, else_branch=given)
+    with pytest.raises(lw.ModelError, match="gives strings or maps, which is not supported there"):
+        lw.from_onnx(make_model([node], {"x": (object, ("n",)), "c": (bool, ())}, ["y"], 21))
+
+
+def run_one(case, version, **fed):
+    return lw.Engine(lw.compile(model_of(case, version)))(fed)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (strings("a", None, *"cdef"), "input x0 should have strings for elements, found None as number 1"),
+        (strings("a", 1.5, *"cdef"), "found 1.5 as number 1"),
+        (strings("a", "\ud800", *"cdef"), "has no UTF-8: surrogates not allowed"),
+        (np.array([1, 2]), "should be an array of strings, found one of int64"),
+        (["a", "b"], "should be a numpy array"),
+        (np.array([["a"]]), r"should have shape \(6,\)"),
+    ],
+)
+def test_what_is_no_string_is_refused(value, message):
+    with pytest.raises(lw.RuntimeArgumentError, match=message):
+        run_one(CASES[2], 20, x0=value)
+
+
+def test_strings_need_no_buffers():
+    engine = lw.Engine(lw.compile(moving_model()))
+    with pytest.raises(lw.RuntimeArgumentError, match="gives strings, which no buffers can hold: run it without out="):
+        engine(FED[0], out=[np.empty(3)] * 6)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(a", "a ( without its )"),
+        ("a)", "a ) without its ("),
+        ("[a", "no end"),
+        ("*a", "nothing before *"),
+        (r"(?=a)", "a group (?=, which is not regular,"),
+        (r"a\1", r"\1, which is not supported,"),
+        (r"(?m)^a$", "the flag m, which is not supported,"),
+        ("[b-a]", "a range that ends before it begins,"),
+        ("a{3,2}", "bounds of a repeat that are no bounds"),
+        (r"\p{Xy}", r"\p{Xy}, which is no general category of Unicode,"),
+    ],
+)
+def test_patterns_that_are_none_are_refused(pattern, problem):
+    with pytest.raises(lw.ModelError, match=re.escape(problem)):
+        lw.from_onnx(model_of(case("RegexFullMatch", (20,), WORDS, pattern=pattern), 20))
+
+
+def encoder_model():
+    """Strings to labels and features, beside numbers of the graph."""
+    nodes = [
+        helper.make_node("OneHotEncoder", ["x"], ["hot"], domain="ai.onnx.ml", cats_strings=NAMES),
+        helper.make_node("ReduceSum", ["hot", "last"], ["known"], keepdims=0),
+        helper.make_node("Identity", ["x"], ["same"]),
+    ]
+    model = make_model(nodes, {"x": (object, ("n",))}, ["known", "same"], 1, {"last": np.array([1])}, "ai.onnx.ml")
+    for value, kind in zip(model.graph.output, (TensorProto.FLOAT, TensorProto.STRING), strict=True):
+        value.CopyFrom(helper.make_tensor_value_info(value.name, kind, ["n"]))
+    model.ir_version = 10
+    return model
+
+
+def test_numbers_beside_strings_are_compared_with_a_reference():
+    model = encoder_model()
+    comparison = lw.Engine(lw.compile(model)).compare({"x": WORDS}, model)
+    assert [difference.value for difference in comparison.differences] == ["known"]
+    assert comparison.first is None
+
+
+def test_the_command_line_runs_models_of_strings(tmp_path, capsys):
+    path, given, made = tmp_path / "model.onnx", tmp_path / "x.npy", tmp_path / "y.npz"
+    path.write_bytes(encoder_model().SerializeToString())
+    np.save(given, WORDS.astype(str))
+    assert main(["run", str(path), "--input", f"x={given}", "--output", str(made), "--check"]) == 0
+    assert "checked: " in capsys.readouterr().out
+    with np.load(made) as outputs:
+        assert outputs["same"].tolist() == WORDS.tolist()
+        assert outputs["known"].tolist() == [1, 1, 0, 1, 1, 0]
+    assert main(["run", str(path), "--shape", "x=4"]) == 0
+
+
+def test_an_export_takes_spans_and_bytes(tmp_path):
+    program("cc", package="gcc")
+    files = lw.compile(encoder_model()).export(tmp_path, "shared", name="net")
+    header = files.header.read_text()
+    assert "const int64_t *x, const uint8_t *utf8, float *known, int64_t *same, uint8_t *utf8_2" in header
+    net, context, pointer = ctypes.CDLL(str(files.code)), ctypes.c_void_p(), ctypes.c_void_p
+    assert net.net_create(ctypes.byref(context), 1) == 0
+    given, utf8 = spans.packed("cat", "none", "dög")
+    known, same, copied = np.empty(3, np.float32), np.empty(3, np.int64), np.empty_like(utf8)
+    arrays = (array.ctypes.data_as(pointer) for array in (given, utf8, known, same, copied))
+    assert net.net_run(context, *arrays, ctypes.c_int64(3), ctypes.c_int64(len(utf8))) == 0
+    net.net_destroy(context)
+    assert known.tolist() == [1, 0, 1]
+    assert spans.read(same, copied) == [b"cat", b"none", "dög".encode()]
+
+
+def sequence_model(*position):
+    """The second of two tensors of strings; at a position that is an input, if it has a type and shape."""
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "y"], ["both"]),
+        helper.make_node("SequenceAt", ["both", "at"], ["second"]),
+    ]
+    known = {} if position else {"at": np.array(1)}
+    inputs = {"x": (object, ("n",)), "y": (object, (2,)), **({"at": position} if position else {})}
+    return make_model(nodes, inputs, ["second"], 21, known)
+
+
+def test_sequences_hold_strings_at_known_positions():
+    engine = lw.Engine(lw.compile(sequence_model()))
+    same(engine({"x": WORDS, "y": strings("é", "")})[0], strings("é", ""))
+    with pytest.raises(lw.ModelError, match="only a run knows the length or the order, has strings or maps"):
+        lw.from_onnx(sequence_model(np.int64, ()))
+
+
+def test_a_cast_of_strings_is_refused():
+    with pytest.raises(lw.ModelError, match="strings are not the inputs of Cast"):
+        lw.from_onnx(make_model([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": (object, (2,))}, ["y"], 21))
