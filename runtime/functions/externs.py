@@ -12,11 +12,11 @@ from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
 from ...base.errors import LoopwrightError, TargetError
 from ..arrays import Array
-from . import entropy
+from . import entropy, images
 from .host_call import HostCall
 from .packed_functions import NATIVE, PackedFunction, get_func
 
-__all__ = ["Externs", "entropy", "find_externs"]
+__all__ = ["Externs", "entropy", "find_externs", "images"]
 
 
 @dataclass(frozen=True, slots=True)
