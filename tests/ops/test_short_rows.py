@@ -69,3 +69,17 @@ def test_rows_are_loaded_and_stored_as_vectors(ops):
     assert "gather" not in kernel.llvm_ir
     assert "scatter" not in kernel.llvm_ir
     assert kernel.assembly.count("vpermt2ps") >= 16
+
+
+def test_a_result_that_costs_much_may_be_read_twice_behind_it():
+    """The root of a norm is asked for by a condition and by a choice."""
+    data = np.random.default_rng(2).normal(size=(9, 30)).astype(np.float32)
+    data[4] = 0
+    x = lw.var("x", data.shape)
+    norm = reduce.l2(x, 1, keepdims=True)
+    library = lw.compile(
+        lw.Function([x], lw.nn.where(lw.nn.abs(norm) > 0.5, norm, lw.const(np.ones((), np.float32)))), jobs=1
+    )
+    assert [f.implementation for f in library.functions] == ["l2.short_rows"]
+    wanted = np.linalg.norm(data, axis=1, keepdims=True)
+    np.testing.assert_allclose(lw.Engine(library)([data])[0], np.where(wanted > 0.5, wanted, 1), rtol=1e-6)
