@@ -15,13 +15,14 @@ from ..base.memory import memory_errors
 from ..base.target import Target
 from ..base.timing import TimedStage, timed
 from ..codegen.host import resolve_target
-from ..compiler.model.compile_model import compile_model
+from ..compiler.model.compile_model import compile_model, tell_of
 from ..compiler.model.progress import Progress
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Function
 from ..graph.types import GivenShapes
 from ..runtime.library import Library
+from .model_cache import model_entry
 from .model_graph import evaluate_constants, graph_of
 
 if TYPE_CHECKING:
@@ -73,8 +74,17 @@ def compile(
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
         settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused)
-        # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-        compiled = compile_model(
-            timed(graph_of, model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
-        )
+        entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant)
+        compiled = None if entry is None else timed(entry.find_model)
+        if compiled is not None:
+            tell_of(compiled, jobs, progress)
+        else:
+            if entry is not None:
+                timed(entry.note_files)
+            # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
+            compiled = compile_model(
+                timed(graph_of, model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
+            )
+            if entry is not None:
+                timed(entry.keep_model, compiled)
     return Library(compiled, source, stage.timing)

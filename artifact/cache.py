@@ -4,6 +4,9 @@ What is in it is run, so it is used only where none but trusted users could have
 are written aside and moved into place, so readers in other processes see a whole entry or none, and an entry may be
 removed at any time. A damaged or foreign entry is dropped, never trusted. Where the folder is not trusted, or cannot be
 written, nothing is cached.
+
+What is large, as weights are, lies in a file of sections beside the entry, which is mapped (``section_file.py``). The
+entry has the digest of its header, so that the seal holds for all whose digest is checked.
 """
 
 from __future__ import annotations
@@ -13,26 +16,32 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 import platformdirs
 
-from ..base.errors import CacheError
-from .cache_entry import MAX_BYTES, About, decode, encode, read_about
+from ..base.errors import CacheError, ModelError
+from .cache_entry import MAX_BYTES, MODEL, About, decode, encode, read_about
 from .cache_folder import CacheFolder, Opened, named_folders
-from .trusted_files import read_inside, write_inside
+from .section_file import Section, SectionFile, write_sections_to
+from .trusted_files import file_inside, read_inside, write_inside
 
 _log = logging.getLogger("loopwright.cache")
 _NEW = ".new-"
 _OBJECTS = "objects"
+_MAPPED = "mapped"
 NESTS = "nests"
+_KEY = re.compile(r"[0-9a-f]{64}")
 _NEST = re.compile(r"\w+-[0-9a-f]{12}\.loops|\.new-.*")
 _USE_NOTED_EVERY = 3600.0
 """Seconds: the time of an entry's last use is not kept more precisely, which would be a write at each use."""
+_FREE_AT_LEAST = 4
+"""A file that is mapped may take one part of so many of what is free on the disk."""
 
 
 def cache_folder() -> Path:
@@ -101,21 +110,55 @@ class DiskCache:
         try:
             with self._place.trusted(_OBJECTS, key[:2], make=True) as opened:
                 data = encode(key, about, content, opened.secret)
-                write_inside(opened.descriptor, key[2:], _new_name(), data)
+                write_inside(opened.descriptor, key[2:], _new_name(), lambda file: file.write(data))
         except (OSError, CacheError) as error:
             self._tell(error)
+
+    def sections(self, key: str) -> SectionFile | None:
+        """The file beside the entry of a key, mapped; None if there is none that is trusted. Only what is asked of it
+        as bytes is checked."""
+        digest = self.get(key)
+        if digest is None:
+            return None
+        try:
+            with self._place.trusted(_MAPPED, key[:2]) as opened:
+                return _sections(file_inside(opened.descriptor, key[2:], opened.owners), digest)
+        except FileNotFoundError:
+            self.drop(key, "the file beside it is not there")
+        except CacheError as error:
+            self.drop(key, str(error))
+        except OSError as error:
+            self._tell(error)
+        return None
+
+    def put_sections(self, key: str, about: About, content: object, sections: Sequence[Section]) -> None:
+        """Store a file of sections beside an entry of the kind ``MODEL``, as ``put`` does; where the disk has little
+        room left, nothing."""
+        size = sum(len(each) if isinstance(each, bytes) else each.nbytes for each in sections)
+        try:
+            with self._place.trusted(_MAPPED, key[:2], make=True) as opened:
+                disk = os.fstatvfs(opened.descriptor)
+                if size * _FREE_AT_LEAST > disk.f_bavail * disk.f_frsize:
+                    return
+                digest = write_inside(
+                    opened.descriptor, key[2:], _new_name(), lambda file: write_sections_to(file, content, sections)
+                )
+        except (OSError, CacheError) as error:
+            self._tell(error)
+        else:
+            self.put(key, about, digest.encode())
 
     def put_nest(self, name: str, text: str) -> None:
         """Store a loop nest that line tables speak of, unless it is there; as ``put`` does."""
         try:
             with self._place.trusted(NESTS, make=True) as opened:
                 if not os.access(name, os.F_OK, dir_fd=opened.descriptor):
-                    write_inside(opened.descriptor, name, _new_name(), text.encode())
+                    write_inside(opened.descriptor, name, _new_name(), lambda file: file.write(text.encode()))
         except (OSError, CacheError) as error:
             self._tell(error)
 
     def drop(self, key: str, reason: str) -> None:
-        """Remove an entry that cannot be used, with a warning."""
+        """Remove an entry that cannot be used, and the file beside it, with a warning."""
         path = self._path(key)
         _log.warning("dropping a damaged entry of the cache, %s: %s", path, reason)
         try:
@@ -136,34 +179,48 @@ class DiskCache:
     def check(self, key: str) -> None:
         """Raise ``CacheError`` or ``OSError`` for an entry that is damaged, or, in a cache that is trusted, was written
         by others."""
-        if self._place.distrust() is not None:
-            decode(key, self.read(key), None)
+        with self._opened(_OBJECTS, key) as opened:
+            data = read_inside(opened.descriptor, key[2:], MAX_BYTES, opened.owners)
+            about, content = decode(key, data, opened.secret)
+        if about.kind != MODEL:
             return
-        with self._place.trusted(_OBJECTS, key[:2]) as opened:
-            decode(key, read_inside(opened.descriptor, key[2:], MAX_BYTES, opened.owners), opened.secret)
+        with self._opened(_MAPPED, key) as opened:
+            found = _sections(file_inside(opened.descriptor, key[2:], opened.owners), content)
+        try:
+            found.check_all()
+        except ModelError as error:
+            raise CacheError(f"the file beside it is damaged: {error}") from error
 
     def remove(self, path: Path) -> None:
-        """Remove a file of the cache, if it is there. Raises ``CacheError`` where that is not allowed."""
-        names = path.relative_to(self.folder).parts
+        """Remove a file of the cache, if it is there, and one that is mapped beside it. Raises ``CacheError`` where
+        that is not allowed."""
+        top, *names = path.relative_to(self.folder).parts
         try:
-            with suppress(FileNotFoundError), self._place.untrusted(*names[:-1]) as folder:
-                os.unlink(names[-1], dir_fd=folder)
+            for folder_name in (top, _MAPPED) if top == _OBJECTS else (top,):
+                with suppress(FileNotFoundError), self._place.untrusted(folder_name, *names[:-1]) as folder:
+                    os.unlink(names[-1], dir_fd=folder)
         except OSError as error:
             raise CacheError(f"{path} cannot be removed: {error.strerror}") from error
 
     def entries(self) -> list[CacheEntry]:
         """All entries, by key. Raises ``CacheError`` where the folder cannot be read."""
         found = []
-        for path, status in self._files():
-            key = path.parent.name + path.name
-            if re.fullmatch(r"[0-9a-f]{64}", key):
-                found.append(CacheEntry(path, key, status.st_size, status.st_mtime, self))
+        mapped = {_key_of(path): status.st_size for path, status in self._files(_MAPPED)}
+        for path, status in self._files(_OBJECTS):
+            key = _key_of(path)
+            if _KEY.fullmatch(key):
+                size = status.st_size + mapped.get(key, 0)
+                found.append(CacheEntry(path, key, size, status.st_mtime, self))
         return sorted(found, key=lambda entry: entry.key)
 
     def leftovers(self, seconds: float) -> list[Path]:
-        """Files that writers left behind when they died, unchanged for so long."""
+        """Files that writers left behind when they died, and what is mapped without an entry, unchanged for so long."""
         before = time.time() - seconds
-        return sorted(p for p, status in self._files() if p.name.startswith(_NEW) and status.st_mtime < before)
+        mapped, kept = list(self._files(_MAPPED)), {entry.key for entry in self.entries()}
+        written = [*self._files(_OBJECTS), *mapped]
+        found = [(path, status) for path, status in written if path.name.startswith(_NEW)]
+        found += [(p, status) for p, status in mapped if _KEY.fullmatch(_key_of(p)) and _key_of(p) not in kept]
+        return sorted(path for path, status in found if status.st_mtime < before)
 
     def nests(self, seconds: float) -> list[Path]:
         """Loop nests that line tables speak of (``nest_source.py``), written longer ago than that. Whoever loads such
@@ -183,13 +240,18 @@ class DiskCache:
         _note_use(opened.descriptor, key[2:])
         return content
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """The files where entries lie; some may not be ours."""
+    def _opened(self, top: str, key: str) -> AbstractContextManager[Opened]:
+        """The folder of a key under another one, trusted if the cache is."""
+        trusted = self._place.distrust() is None
+        return self._place.trusted(top, key[:2]) if trusted else self._place.unsealed(top, key[:2])
+
+    def _files(self, top: str) -> Iterator[tuple[Path, os.stat_result]]:
+        """The files where entries lie, or what is mapped; some may not be ours."""
         try:
-            with suppress(FileNotFoundError), self._place.untrusted(_OBJECTS) as folder, os.scandir(folder) as found:
+            with suppress(FileNotFoundError), self._place.untrusted(top) as folder, os.scandir(folder) as found:
                 for inner in found:
                     if re.fullmatch(r"[0-9a-f]{2}", inner.name) and inner.is_dir(follow_symlinks=False):
-                        yield from self._files_in(_OBJECTS, inner.name)
+                        yield from self._files_in(top, inner.name)
         except OSError as error:
             raise CacheError(f"the cache folder {self.folder} cannot be read: {error.strerror}") from error
 
@@ -206,6 +268,22 @@ class DiskCache:
         if text not in self._told:
             self._told.add(text)
             _log.warning("the cache in %s is not usable, going on without it: %s", self.folder, text)
+
+
+def _key_of(path: Path) -> str:
+    return path.parent.name + path.name
+
+
+def _sections(file: IO[bytes], digest: bytes) -> SectionFile:
+    """The file of this digest, which is closed, mapped. Raises ``CacheError`` for another one."""
+    try:
+        with file:
+            found = SectionFile(file)
+    except (ModelError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise CacheError(f"the file beside it cannot be read: {error}") from error
+    if found.digest.encode() != digest:
+        raise CacheError("the file beside it is of another entry")
+    return found
 
 
 def _new_name() -> str:

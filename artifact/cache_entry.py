@@ -26,6 +26,8 @@ _SEALED = _SEAL + _DIGEST_BYTES
 _START = _SEALED + _SIZE_BYTES
 MAX_BYTES = 1 << 28
 """A larger file is no entry: do not read it."""
+MODEL = "model"
+"""The kind of an entry whose content is the digest of a file of sections, which lies beside it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ VARIABLE = "LOOPWRIGHT_CACHE_TRUST"
 
 
 class Opened(NamedTuple):
-    """A descriptor of a folder in a cache; the users who may have written what is in it; and the secret by which its
-    entries are sealed, None where they need no seal."""
+    """A descriptor of a folder in a cache; the users who may have written what is in it, None for anybody; and the
+    secret by which its entries are sealed, None where they need no seal."""
 
     descriptor: int
-    owners: frozenset[int]
+    owners: frozenset[int] | None
     secret: bytes | None
 
 
@@ -60,6 +60,12 @@ class CacheFolder:
                 folder = open_inside(folder, name, self.path.joinpath(*names[: k + 1]), owners, make=make)
                 stack.callback(os.close, folder)
             yield Opened(folder, owners, secret)
+
+    @contextmanager
+    def unsealed(self, *names: str) -> Iterator[Opened]:
+        """As ``trusted``, whoever may have written it, to look for damage alone. Raises ``OSError``."""
+        with self.untrusted(*names) as folder:
+            yield Opened(folder, None, None)
 
     @contextmanager
     def untrusted(self, *names: str) -> Iterator[int]:

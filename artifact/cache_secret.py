@@ -43,7 +43,7 @@ def _kept(folder: int) -> bytes:
     with suppress(FileNotFoundError):
         return _read(folder)
     aside = f".{NAME}-{secrets.token_hex(8)}"
-    create_inside(folder, aside, secrets.token_bytes(_BYTES))
+    create_inside(folder, aside, lambda file: file.write(secrets.token_bytes(_BYTES)))
     try:
         with suppress(FileExistsError):  # another process was first, and its secret counts
             os.link(aside, NAME, src_dir_fd=folder, dst_dir_fd=folder)

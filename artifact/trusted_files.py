@@ -13,10 +13,14 @@ import grp
 import os
 import pwd
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, TypeVar
 
 from ..base.errors import CacheError
+
+T = TypeVar("T")
 
 _ON_THE_WAY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """A folder above may be one that this user can only pass through."""
@@ -89,6 +93,18 @@ def open_inside(folder: int, name: str, place: Path, owners: frozenset[int] | No
 def read_inside(folder: int, name: str, limit: int, owners: frozenset[int] | None) -> bytes:
     """The content of a regular file of at most ``limit`` bytes in a folder, which is no symbolic link.
 
+    Raises as ``file_inside`` does.
+    """
+    with file_inside(folder, name, owners) as content:
+        size = os.fstat(content.fileno()).st_size
+        if size > limit:
+            raise CacheError(f"it has {size} bytes, which is too many")
+        return content.read(limit)
+
+
+def file_inside(folder: int, name: str, owners: frozenset[int] | None) -> IO[bytes]:
+    """A regular file in a folder, which is no symbolic link, opened to be read.
+
     Raises ``CacheError`` for any other file, and for one that others than ``owners``, if these are given, and the
     superuser could have written; ``OSError`` for one that cannot be read.
     """
@@ -98,23 +114,24 @@ def read_inside(folder: int, name: str, limit: int, owners: frozenset[int] | Non
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a symbolic link, a socket
             raise CacheError("it is no regular file") from error
         raise
-    status = os.fstat(file)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise CacheError("it is no regular file")
-    with os.fdopen(file, "rb") as content:
-        if status.st_size > limit:
-            raise CacheError(f"it has {status.st_size} bytes, which is too many")
+    content = os.fdopen(file, "rb")
+    try:
         if owners is not None:
             _check(file, Path(name), owners)
-        return content.read(limit)
+    except BaseException:
+        content.close()
+        raise
+    return content
 
 
-def create_inside(folder: int, name: str, content: bytes) -> None:
-    """Write a new file, for this user alone; a name that something has is an ``OSError``."""
+def create_inside(folder: int, name: str, write: Callable[[IO[bytes]], T]) -> T:
+    """Have a new file written, for this user alone; a name that something has is an ``OSError``."""
     try:
         with os.fdopen(os.open(name, _NEW_FILE, 0o600, dir_fd=folder), "wb") as file:
-            file.write(content)
+            return write(file)
     except FileExistsError:
         raise
     except BaseException:
@@ -123,15 +140,16 @@ def create_inside(folder: int, name: str, content: bytes) -> None:
         raise
 
 
-def write_inside(folder: int, name: str, aside: str, content: bytes) -> None:
-    """Write a file: as ``aside``, a name that nothing has, then moved into place, so that it is there whole or not at
-    all. Raises ``OSError``."""
-    create_inside(folder, aside, content)
+def write_inside(folder: int, name: str, aside: str, write: Callable[[IO[bytes]], T]) -> T:
+    """Have a file written: as ``aside``, a name that nothing has, then moved into place, so that it is there whole or
+    not at all. Raises ``OSError``."""
+    written = create_inside(folder, aside, write)
     try:
         os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         os.unlink(aside, dir_fd=folder)
         raise
+    return written
 
 
 def _make_folder(folder: int, name: str) -> None:

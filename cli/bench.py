@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import ModelError
+from ..artifact.section_file import is_section_file
 from ..base.quantities import count_text, seconds_text
 from ..base.table import print_table
 from ..runtime.contenders.contest import ROUNDS, Contest, Rounds, require_packages
 from ..runtime.contenders.latency import Latency
 from ..runtime.contenders.latency_views import latency_chart, latency_notes, latency_table
 from ..runtime.contenders.peers import PEERS
-from ..runtime.section_file import is_section_file
 from ..runtime.threads.default_threads import default_threads
 from .output_file import check_output_file, write_text
 from .program import add_program_options, open_program, threads_number

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .. import Comparison, Engine, ModelError, load
+from ..artifact.section_file import is_section_file
 from ..runtime.measure.compare import NARROW_TOLERANCE, TOLERANCE, Difference
-from ..runtime.section_file import is_section_file
 from ..runtime.threads.default_threads import default_threads
 from .program import add_program_options, add_threads_option, open_program
 

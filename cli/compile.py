@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
+from ..artifact.section_file import is_section_file
 from ..base.quantities import bytes_text, count_text, seconds_text
 from ..codegen.export.names import c_function_name
 from ..runtime.exports.export import Kind, Weights, shared_suffix
-from ..runtime.section_file import is_section_file
 from .fill_shapes import with_shapes
 from .model_options import add_model_options
 from .output_file import check_output_file

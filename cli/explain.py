@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from .. import Explanation, FusionReport, ModelError, explain, fusion_report
-from ..runtime.section_file import is_section_file
+from ..artifact.section_file import is_section_file
 from .fill_shapes import with_shapes
 from .model_options import add_model_options, choices_of, saved_library
 

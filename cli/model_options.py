@@ -8,7 +8,7 @@ from typing import TypedDict, get_args
 
 from .. import Library, RuntimeArgumentError, load
 from ..artifact.options import Arithmetic
-from ..runtime.section_file import is_section_file
+from ..artifact.section_file import is_section_file
 
 OPEN = "?"
 """What stands for an extent that the model leaves open, and that is to stay so."""

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import ModelError, RuntimeArgumentError, tune
+from ..artifact.section_file import is_section_file
 from ..base.quantities import ratio_text
-from ..runtime.section_file import is_section_file
 from ..tuning.report import TuningProgress
 from .fill_shapes import inputs_of_file, model_shapes, tell
 from .inputs import add_input_options, read_inputs

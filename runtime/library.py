@@ -1,7 +1,7 @@
 """Compiled models in hand and on disk: ``Library`` holds one; ``save`` and ``load`` keep it in one file.
 
-``section_file.py`` has the form of the file. Its content says what calls what; objects, texts and constants are
-sections. No pickle; nothing in it runs before the digests of all but the constants are checked.
+``artifact/section_file.py`` has the form of the file. Its content says what calls what; objects, texts and constants
+are sections. No pickle; nothing in it runs before the digests of all but the constants are checked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..artifact.function import CompiledFunction, TensorSpec
 from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, Precision
 from ..artifact.plain_data import from_plain
+from ..artifact.section_file import Section, SectionFile, write_sections
 from ..base.brief import listed, one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
@@ -31,7 +32,6 @@ from ..codegen.object_check import check_object
 from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
 from .reemit import for_this_machine
-from .section_file import Section, SectionFile, write_sections
 from .tensor_specs import TensorSpecs
 
 
@@ -104,7 +104,7 @@ class Library:
         Raises ``ModelError`` where the file cannot be written.
         """
         sections: list[Section] = []
-        content = _content(self.model, sections)
+        content = model_content(self.model, sections)
         file = as_path(path)
         try:
             write_sections(file, content, sections)
@@ -130,10 +130,11 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> Library:
         raise ModelError(f"a library is read from the path of its file, found {path!r}")
     try:
         with memory_errors(os.fspath(path)):
-            file = SectionFile(path)
+            with Path(path).open("rb") as opened:
+                file = SectionFile(opened)
             if verify:
                 file.check_all()
-            model = _read(file)
+            model = model_of(file.content, file)
     except OutOfMemoryError:
         raise
     except FileNotFoundError:
@@ -147,7 +148,7 @@ def _runnable(model: CompiledModel, path: str) -> CompiledModel:
     """The model, or one like it for this machine."""
     problem = why_not_here(model.target)
     if problem is None:
-        _check_code(model, path)
+        check_code(model, path)
         return model
     if model.target.arch != host_target().arch:
         raise TargetError(f"{path} cannot run here: {problem}")
@@ -157,8 +158,9 @@ def _runnable(model: CompiledModel, path: str) -> CompiledModel:
         raise TargetError(f"{path} cannot run here: {problem}, and {error}") from None
 
 
-def _check_code(model: CompiledModel, path: str) -> None:
-    """Raise ``ModelError`` for code that LLVM would not take for object files of this machine."""
+def check_code(model: CompiledModel, path: str) -> None:
+    """Raise ``ModelError`` for code that LLVM would not take for object files of the model's target; ``path`` is where
+    it was found."""
     others = [function for found in model.alternatives.values() for function in found]
     codes = [(f.object, f.symbol) for f in (*model.functions, *others) if not f.is_packed]
     try:
@@ -173,8 +175,9 @@ def _added(section: Section, sections: list[Section]) -> int:
     return len(sections) - 1
 
 
-def _content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
-    """The model as JSON, with numbers of sections in place of bytes, long texts and arrays."""
+def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
+    """The model as JSON, with numbers of sections in place of bytes, long texts and arrays, which are added to
+    ``sections``."""
     return {
         "name": model.name,
         "target": asdict(model.target) | {"features": sorted(model.target.features)},
@@ -221,7 +224,7 @@ class _Constant:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What ``_content`` writes, but for the functions and the stages."""
+    """What ``model_content`` writes, but for the functions and the stages."""
 
     name: str
     target: Target
@@ -240,14 +243,15 @@ class _Content:
     string_inputs: tuple[int, ...]
 
 
-def _read(file: SectionFile) -> CompiledModel:
-    content: _Content = from_plain(_Content, file.content, "library")
+def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
+    """The model that ``model_content`` made the fields and the sections of a file of. Raises ``LookupError``,
+    ``AttributeError``, ``TypeError``, ``ValueError``, ``RecursionError`` or ``LoopwrightError`` for others."""
+    content: _Content = from_plain(_Content, fields, "library")
     for forms, specs in ((content.grouped_inputs, content.inputs), (content.grouped_outputs, content.outputs)):
         if forms and sum(form.arrays for form in forms) != len(specs):
             raise ModelError("library: what callers see is made of another number of arrays")
-    alternatives = {
-        symbol: tuple(_function(f, file) for f in found) for symbol, found in file.content["alternatives"].items()
-    }
+    others: Mapping[str, Any] = fields["alternatives"]
+    alternatives = {symbol: tuple(_function(f, file) for f in found) for symbol, found in others.items()}
     return CompiledModel(
         content.name,
         content.target,
@@ -255,8 +259,8 @@ def _read(file: SectionFile) -> CompiledModel:
         content.inputs,
         content.outputs,
         tuple(file.array(c.section, c.dtype.to_numpy(), c.shape) for c in content.constants),
-        tuple(_function(f, file) for f in file.content["functions"]),
-        block_from_json(file.content["stages"]),
+        tuple(_function(f, file) for f in fields["functions"]),
+        block_from_json(fields["stages"]),
         content.entry,
         file.section(content.entry_object),
         file.section(content.entry_llvm_ir).decode(),

@@ -29,7 +29,7 @@ from .parts import Parts, take_apart
 from .placement import Placement, place_values, step_result, tensor_spec
 from .progress import Progress, progress_shown
 from .units import Unit, type_of, units_of
-from .workers import Job, Workers, compile_all
+from .workers import Job, Workers, compile_all, log_counts
 
 _log = logging.getLogger("loopwright.compile_engine")
 
@@ -80,6 +80,19 @@ def compile_model(
     names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))
     model = timed(_assemble, name, names, parts, compiled, settings)
     return replace(model, forms=forms, grouped_inputs=grouped[0], grouped_outputs=grouped[1], string_inputs=strings)
+
+
+def tell_of(model: CompiledModel, jobs: int | None, progress: Progress | bool | None) -> None:
+    """Say of a model that was compiled before what ``compile_model`` says, and refuse what that refuses."""
+    _job_count(jobs)
+    with progress_shown(f"compiling {model.name}", progress) as advance:
+        for number, function in enumerate(model.functions, 1):
+            advance(number, len(model.functions), function.name)
+    _log_choices(model.functions)
+    for others in model.alternatives.values():
+        for function in others:
+            warn_of_refusals(function.choices)
+    log_counts(len(model.functions), 0)
 
 
 def _assemble(

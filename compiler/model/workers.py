@@ -127,10 +127,15 @@ def compile_all(work: Mapping[str, Job], workers: Workers, progress: Progress) -
         for key, job in missing.items():
             done[key], _ = _timed_compilation(key, job)
             progress(job.function.name)
-    kept = function_cache.info()
-    counts = len(work) - len(missing), len(missing), kept.entries, kept.limit
-    _log.info("functions: %d from the cache, %d compiled; %d of at most %d are in memory", *counts)
+    log_counts(len(work) - len(missing), len(missing))
     return done
+
+
+def log_counts(cached: int, compiled: int) -> None:
+    """Say of so many functions where they came from."""
+    kept = function_cache.info()
+    counts = cached, compiled, kept.entries, kept.limit
+    _log.info("functions: %d from the cache, %d compiled; %d of at most %d are in memory", *counts)
 
 
 def _compile_in_workers(

@@ -28,6 +28,11 @@ def foreign_digest(*functions: object) -> str:
     return " ".join(_digests[function] for function in functions if function in _digests)
 
 
+def is_any_foreign() -> bool:
+    """Whether any code from outside has a part in compiling."""
+    return bool(_digests)
+
+
 def _digest(module: str) -> str:
     """A digest of the module's file, and of those beside and below it if it is in a package.
 

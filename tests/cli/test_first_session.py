@@ -18,6 +18,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from loopwright.cli import main
+from loopwright.ops.definition import foreign_code
 
 GOLDEN = Path(__file__).with_name("first_session.txt")
 SESSION = """
@@ -90,6 +91,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "digits.onnx").write_bytes(model)
     (tmp_path / "damaged.onnx").write_bytes(model[: len(model) // 2])
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(foreign_code, "_digests", {})  # no other test has registered code from outside
     monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("LOOPWRIGHT_NUM_THREADS", "2")
     monkeypatch.setenv("COLUMNS", "80")

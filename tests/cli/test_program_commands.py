@@ -86,7 +86,8 @@ def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     assert facts["inputs"] == ["x: float32[4, 8]"]
 
 
-def test_compile_tells_what_its_stages_took(folder, tmp_path, capsys):
+def test_compile_tells_what_its_stages_took(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_MODELS", "0")
     line = ["compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--timings", "--target", "x86-64-v2"]
     assert re.search(r"^ +lower_variants .*%", command(capsys, *line), re.MULTILINE)
     timings = json.loads(command(capsys, *line, "--json"))["timings"]

@@ -17,8 +17,8 @@ from pathlib import Path
 import onnx
 
 import loopwright as lw
+from loopwright.artifact.section_file import _DIGEST_BYTES, _START, MAGIC
 from loopwright.frontend.stored_weights import parse_without_weights
-from loopwright.runtime.section_file import _DIGEST_BYTES, _START, MAGIC
 
 MEMORY = 8 << 30
 COMPILED = 0.3

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.artifact.section_file import write_sections
 from loopwright.base.aligned import ARENA_ALIGNMENT
-from loopwright.runtime.section_file import write_sections
 
 X = np.arange(-6, 6, dtype=np.float32).reshape(2, 6)
 WEIGHT = np.arange(-9, 9, dtype=np.float32).reshape(6, 3)

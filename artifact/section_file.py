@@ -1,4 +1,5 @@
-"""The file that a library is kept in: a header of JSON, then sections of bytes, each on a cache line, to be mapped.
+"""The file that a library is kept in, in the cache as well: a header of JSON, then sections of bytes, each on a cache
+line, to be mapped.
 
 file   ::= MAGIC size(8 bytes) digest(32 bytes) header padding (section padding)*
 header ::= JSON object {"format": number, "sections": [[begin, size, digest]…], "content": what the writer gives}
@@ -43,13 +44,19 @@ def write_sections(path: Path, content: object, sections: Sequence[Section]) -> 
     aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with aside.open("xb") as file:  # with the permissions that new files have here
-            _write(file, content, [_bytes_of(section) for section in sections])
-            file.flush()
-            os.fsync(file.fileno())
+            write_sections_to(file, content, sections)
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def write_sections_to(file: IO[bytes], content: object, sections: Sequence[Section]) -> str:
+    """Write a new file as far as the disk, and give its ``SectionFile.digest``."""
+    digest = _write(file, content, [_bytes_of(section) for section in sections])
+    file.flush()
+    os.fsync(file.fileno())
+    return digest
 
 
 def _bytes_of(section: Section) -> memoryview:
@@ -59,17 +66,19 @@ def _bytes_of(section: Section) -> memoryview:
     return np.ascontiguousarray(section).reshape(-1).view(np.uint8).data
 
 
-def _write(file: IO[bytes], content: object, sections: Sequence[memoryview]) -> None:
+def _write(file: IO[bytes], content: object, sections: Sequence[memoryview]) -> str:
     places: list[_Place] = []
     end = 0
     for section in sections:
         places.append(_Place(end, section.nbytes, hashlib.sha256(section).hexdigest()))
         end = _rounded(end + section.nbytes)
     header = json.dumps({"format": FORMAT, "sections": places, "content": content}).encode()
-    file.write(MAGIC + len(header).to_bytes(_SIZE_BYTES, "little") + hashlib.sha256(header).digest() + header)
+    digest = hashlib.sha256(header)
+    file.write(MAGIC + len(header).to_bytes(_SIZE_BYTES, "little") + digest.digest() + header)
     for section in sections:
         file.write(bytes(_rounded(file.tell()) - file.tell()))
         file.write(section)
+    return digest.hexdigest()
 
 
 def _rounded(position: int) -> int:
@@ -86,21 +95,24 @@ def is_section_file(path: str | os.PathLike[str]) -> bool:
 
 
 class SectionFile:
-    """A file that is mapped: what is not asked for is not read. It stays mapped as long as an array of it is in use."""
+    """A file that is mapped: what is not asked for is not read. It stays mapped as long as an array of it is in use.
+    ``digest`` is that of its header in hex, which has those of all sections."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises ``ModelError`` for a file that is foreign, cut short, of another format, or with a damaged header."""
-        with Path(path).open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                raise ModelError("it does not begin as a library does")
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    def __init__(self, file: IO[bytes]) -> None:
+        """``file`` may be closed afterwards. Raises ``ModelError`` for one that is foreign, cut short, of another
+        format, or with a damaged header."""
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ModelError("it does not begin as a library does")
+        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         size = int.from_bytes(self._map[len(MAGIC) : len(MAGIC) + _SIZE_BYTES], "little")
         end = _START + size
         if end > len(self._map):
             raise ModelError(f"its header should have {size} bytes, but it ends before")
         header = self._map[_START:end]
-        if hashlib.sha256(header).digest() != self._map[_START - _DIGEST_BYTES : _START]:
+        digest = hashlib.sha256(header)
+        if digest.digest() != self._map[_START - _DIGEST_BYTES : _START]:
             raise ModelError("its header does not have the digest that stands before it")
+        self.digest = digest.hexdigest()
         fields = json.loads(header)
         if fields["format"] != FORMAT:
             raise ModelError(f"it has format {fields['format']}, this version reads {FORMAT}")
