@@ -41,15 +41,25 @@ class Facts:
     _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
     _plain: list[bool] = field(default_factory=list, init=False)
+    _derived: dict[tuple[Expr, ...], Facts] = field(default_factory=dict, init=False)
     simplified: dict[Expr | Stmt, Expr | Stmt] = field(default_factory=dict, init=False)
     """What the simplifier made of expressions under these facts. Mutable, as what the underscored fields remember."""
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
         """Add ``minimum <= var < minimum + extent``."""
-        low, count = as_index(minimum), as_index(extent)
+        key = (var, as_index(minimum), as_index(extent))
+        return self._derived.get(key) or self._remember(key, self._with_range(*key))
+
+    def _with_range(self, var: Var, low: Expr, count: Expr) -> Facts:
         first, last = linear_of(low), linear_of(low).plus(linear_of(count)).shifted(-1)
         v = linear_of(var)
         return self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+
+    def _remember(self, key: tuple[Expr, ...], derived: Facts) -> Facts:
+        """Facts made of these, which what asks for them again gets again, and what was found out under them."""
+        if self is not NO_FACTS:  # they live for ever, and what they remember would too
+            self._derived[key] = derived
+        return derived
 
     def with_loop(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
         """What the body of a loop may rely on, whatever it stores: the bounds were evaluated before it."""
@@ -68,6 +78,9 @@ class Facts:
 
     def with_condition(self, condition: Expr) -> Facts:
         """Add that a condition holds. Conditions on vectors and floats add nothing beyond themselves."""
+        return self._derived.get((condition,)) or self._remember((condition,), self._with_condition(condition))
+
+    def _with_condition(self, condition: Expr) -> Facts:
         facts = self
         for part in _conjuncts(condition):
             facts = facts.with_part(part)
@@ -241,7 +254,7 @@ def nonnegative(variables: Iterable[Var]) -> Facts:
 
 def entry_facts(func: PrimFunc) -> Facts:
     """What holds at the entry of a function: symbolic dimensions of the arguments are not negative."""
-    facts = NO_FACTS
+    facts = Facts()
     for buffer in func.buffers:
         for extent in buffer.shape:
             if isinstance(extent, Var):

@@ -127,6 +127,13 @@ def is_ring_node(e: Expr) -> bool:
             return False
 
 
+def has_form(e: Expr) -> bool:
+    """Whether the node is arithmetic that is no atom of its own normal form."""
+    if not is_ring_node(e) or is_lane_number(e):
+        return False
+    return not (isinstance(e, Binary) and e.op == "*" and product_is_atom(e))
+
+
 def lane_number(kind: DType, lanes: int) -> Expr:
     """``ramp(0, 1, lanes)``: the factor that stands for the number of a lane."""
     return Ramp(Const(0, kind), Const(1, kind), lanes)
@@ -319,11 +326,16 @@ def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
     """The normal form with atoms replaced by expressions."""
     result = Linear(form.kind, {}, form.constant)
     for term in form.terms.values():
-        if any(f in values for f in term.factors):
-            replaced = tuple(values.get(f, f) for f in term.factors)
-            result.add(linear_of(term_expr(term.coefficient, replaced)))
-        else:
+        if not any(f in values for f in term.factors):
             result.accumulate(term.coefficient, term.factors)
+            continue
+        replaced = tuple(values.get(f, f) for f in term.factors)
+        kept = tuple(f for f in term.factors if f not in values)
+        numbers = [f.value for f in replaced if isinstance(f, Const)]
+        if len(kept) + len(numbers) == len(replaced) and not any(map(_is_sum, kept)):
+            result.accumulate(math.prod(map(int, numbers), start=term.coefficient), kept)
+        else:
+            result.add(linear_of(term_expr(term.coefficient, replaced)))
     return result
 
 

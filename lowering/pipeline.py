@@ -41,7 +41,7 @@ Pass = Callable[[PrimFunc], PrimFunc]
 def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]:
     """The passes after realize, in order. ``target`` decides how many vector registers a loop may keep.
 
-    The list is for one function: what simplifies it thrice remembers what it has simplified.
+    The list is for one function: what simplifies it remembers what it has simplified.
     For ``debug`` builds there are none: their checks speak of the tensors and loops of the schedule, and run the
     iterations of each loop one after the other.
     """
@@ -52,11 +52,11 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
     return [
         ("flatten_buffers", flatten_buffers),
         ("simplify", simplify),
-        ("loop_partition", loop_partition),
+        ("loop_partition", lambda func: loop_partition(func, simplifier=simplify)),
         ("vectorize", vectorize),
         ("unroll", unroll),
         ("simplify", simplify),
-        ("promote_registers", lambda func: promote_registers(func, max_registers=registers)),
+        ("promote_registers", lambda func: promote_registers(func, simplify.facts_of(func), max_registers=registers)),
         ("storage_rewrite", storage_rewrite),
         ("simplify", simplify),
     ]

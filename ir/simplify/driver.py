@@ -23,20 +23,18 @@ N = TypeVar("N", bound=Node)
 
 
 def simplify(node: N, facts: Facts = NO_FACTS) -> N:
-    """An equal, simpler expression or statement, under facts about its variables; the same object if there is none."""
+    """An equal, simpler expression or statement, under facts about its variables; the same object if there is none.
+
+    The facts remember what becomes of expressions; without facts these remember it themselves.
+    """
+    if isinstance(node, Const):
+        return node
     if isinstance(node, StmtNode):
         return cast(N, _Simplifier().simplify(cast(Stmt, node), Facts() if facts is NO_FACTS else facts))
-    return cast(N, _simplified(cast(Expr, node), facts))
-
-
-def _simplified(e: Expr, facts: Facts) -> Expr:
-    """An expression simplified, which the facts remember."""
-    if isinstance(e, Const):
-        return e
-    if facts is NO_FACTS:  # they live for ever, and what they remember would too
-        return _simplified_by_itself(e)
-    known = facts.simplified.get(e)
-    return cast(Expr, _Simplifier(facts).simplify(e, facts) if known is None else known)
+    if facts is NO_FACTS:
+        return cast(N, _simplified_by_itself(cast(Expr, node)))
+    known = facts.simplified.get(cast(Expr, node))
+    return cast(N, _Simplifier().simplify(cast(Expr, node), facts) if known is None else known)
 
 
 def _simplified_by_itself(e: Expr) -> Expr:
@@ -55,29 +53,26 @@ def simplify_func(func: PrimFunc) -> PrimFunc:
 
 
 class FunctionSimplifier:
-    """``simplify_func`` for a function that passes change between its calls. Mutable: remembers what became of each
-    expression under each of the facts, so that a call looks at that only which is new since the last one."""
+    """``simplify_func`` for a function that passes change between its calls. Mutable: keeps the facts at its entry,
+    which remember what is simplified, so that a call looks at that only which is new since the last one."""
 
     def __init__(self) -> None:
-        self._simplifier = _Simplifier()
         self._facts = NO_FACTS
         self._params: tuple[Buffer | Var, ...] | None = None
 
     def __call__(self, func: PrimFunc) -> PrimFunc:
         """The function with its body simplified; the same object if nothing changes."""
+        return with_body(func, simplify(func.body, self.facts_of(func)))
+
+    def facts_of(self, func: PrimFunc) -> Facts:
+        """What holds at the function's entry."""
         if self._params is not func.params:
             self._params, self._facts = func.params, entry_facts(func)
-        return with_body(func, cast(Stmt, self._simplifier.simplify(func.body, self._facts)))
+        return self._facts
 
 
 class _Simplifier(ExpressionVisitor, StatementVisitor):
-    """Simplifies roots, of which none binds a variable of another one anew. Mutable: holds what is done so far, and
-    counts its visits."""
-
-    def __init__(self, facts: Facts | None = None) -> None:
-        """``facts`` remember what expressions become."""
-        super().__init__({} if facts is None else {facts: facts.simplified})
-        self.visits = 0
+    """Simplifies roots, of which none binds a variable of another one anew. Mutable: counts its visits."""
 
     def simplify(self, root: Node, facts: Facts) -> Node:
         """The root simplified; the stage that this thread is in counts the work."""
@@ -98,6 +93,8 @@ class _Simplifier(ExpressionVisitor, StatementVisitor):
             value: Node | None = self.known(node, inner)
             if value is None and request in active:
                 value = node  # rules that undo each other: stop, any of the forms is right
+            if value is None and isinstance(node, ExprNode):
+                value = self.at_once(node, inner)
             if value is None:
                 self.visits += 1
                 active.add(request)
@@ -109,17 +106,13 @@ class _Simplifier(ExpressionVisitor, StatementVisitor):
                     break
                 except StopIteration as finished:
                     value = finished.value
-                    self._remember(node, inner, value)
+                    if isinstance(node, ExprNode):
+                        self.remember(node, inner, value)
                     stack.pop()
                     active.discard((node, inner))
             else:
                 assert value is not None
                 return value
-
-    def _remember(self, node: Node, facts: Facts, value: Node) -> None:
-        if isinstance(node, ExprNode):
-            memo = self.memo(facts)
-            memo[node] = memo[value] = value
 
     def _visit(self, node: Node, facts: Facts) -> Visit:
         if isinstance(node, ExprNode):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ...base.dtype import BOOL
 from ..constants import FALSE, TRUE, const
-from ..expr import Binary, Broadcast, Const, Expr, IfThenElse, Let, Load, Logical, LogicalOp, Reduce, Select, Unary, Var
+from ..expr import Broadcast, Const, Expr, IfThenElse, Let, Load, Logical, LogicalOp, Reduce, Select, Unary, Var
 from ..facts import Facts
-from ..interval import EVERYTHING
-from ..linear import atoms_of, expr_of, is_lane_number, is_ring_node, linear_of, product_is_atom, replace_atoms
+from ..linear import atoms_of, expr_of, has_form, linear_of, replace_atoms
 from ..makers import broadcast_to
 from ..visit import Node, children, with_children
 from .apply import apply_rules
@@ -18,8 +19,84 @@ _CONTEXT_LIMIT = 12
 """Number of parts of a condition up to which each part is simplified with all the others as facts."""
 
 
+_DEEPEST = 24
+"""Expressions nested deeper than this are visited without recursion."""
+
+
 class ExpressionVisitor(VisitorState):
-    """Visits of all kinds of expressions."""
+    """Visits of all kinds of expressions. Most need none: ``at_once`` recurs into expressions that are not deep, all of
+    whose parts stand under the facts of the whole."""
+
+    def at_once(self, e: Expr, facts: Facts, depth: int = _DEEPEST) -> Expr | None:
+        """What becomes of an expression; None where that takes a visit."""
+        found: Expr | None = self.known(e, facts)
+        if found is not None:
+            return found
+        if not depth or e in self._visited:
+            return None
+        match e:
+            case Var():
+                found = self._var_at_once(e, facts, depth)
+            case Load(mask=None):
+                indices = self._all_at_once(e.indices, facts, depth)
+                found = None if indices is None else self._loaded(e, indices, None, facts)
+            case Logical() | Select() | IfThenElse() | Let() | Reduce() | Load():
+                pass
+            case _ if has_form(e):
+                found = self._arithmetic_at_once(e, facts, depth)
+            case _:
+                found = self._plain_at_once(e, facts, depth)
+        if found is None:
+            self._visited.add(e)
+        else:
+            self.visits += 1
+            self.remember(e, facts, found)
+        return found
+
+    def _all_at_once(self, parts: tuple[Expr, ...], facts: Facts, depth: int) -> tuple[Expr, ...] | None:
+        done: list[Expr] = []
+        for part in parts:
+            simpler = self.at_once(part, facts, depth - 1)
+            if simpler is None:
+                return None
+            done.append(simpler)
+        return tuple(done)
+
+    def _var_at_once(self, var: Var, facts: Facts, depth: int) -> Expr | None:
+        value = self.values.get(var)
+        return _of_var(var, facts) if value is None else self.at_once(value, facts, depth - 1)
+
+    def _plain_at_once(self, e: Expr, facts: Facts, depth: int) -> Expr | None:
+        done: dict[Node, Node] = {}
+        for child in children(e):
+            simpler = self.at_once(cast(Expr, child), facts, depth - 1)
+            if simpler is None:
+                return None
+            if simpler is not child:
+                done[child] = simpler
+        if done:
+            e = with_children(e, lambda child: done.get(child, child))
+            if has_form(e):
+                return self.at_once(e, facts, depth - 1)
+        result = apply_rules(e, facts)
+        if result is None or result is e:
+            return _known_truth(e, facts)
+        return self.at_once(broadcast_to(result, e.dtype.lanes), facts, depth - 1)
+
+    def _arithmetic_at_once(self, e: Expr, facts: Facts, depth: int) -> Expr | None:
+        form = linear_of(e)
+        simpler: dict[Expr, Expr] = {}
+        for atom in atoms_of(form):
+            value = self.at_once(atom, facts, depth - 1)
+            if value is None:
+                return None
+            if value is not atom:
+                simpler[atom] = value
+        if simpler:
+            return self.at_once(expr_of(replace_atoms(form, simpler), e.dtype.lanes), facts, depth - 1)
+        if form.kind.is_index and divisions_of(form):
+            return None
+        return expr_of(form, e.dtype.lanes)
 
     def visit_expr(self, e: Expr, facts: Facts) -> Visit:
         match e:
@@ -35,7 +112,7 @@ class ExpressionVisitor(VisitorState):
                 return self._load(e, facts)
             case Reduce():
                 return self._reduce(e, facts)
-            case _ if _has_form(e):
+            case _ if has_form(e):
                 return self._arithmetic(e, facts)
             case _:
                 return self._plain(e, facts)
@@ -44,10 +121,7 @@ class ExpressionVisitor(VisitorState):
         value = self.values.get(var)
         if value is not None:
             return (yield value, facts)
-        known = facts.ranges.get(var, EVERYTHING)
-        if known.is_point and known.low is not None:
-            return const(known.low, var.dtype)
-        return _known_truth(var, facts)
+        return _of_var(var, facts)
 
     def _plain(self, e: Expr, facts: Facts) -> Visit:
         """A node whose operands all stand under the node's own facts."""
@@ -59,7 +133,7 @@ class ExpressionVisitor(VisitorState):
             if value is not child:
                 done[child] = value
         rebuilt = with_children(e, lambda child: done.get(child, child)) if done else e
-        if rebuilt is not e and _has_form(rebuilt):
+        if rebuilt is not e and has_form(rebuilt):
             return (yield rebuilt, facts)
         return (yield from self._rules(rebuilt, facts))
 
@@ -148,6 +222,10 @@ class ExpressionVisitor(VisitorState):
     def _load(self, e: Load, facts: Facts) -> Visit:
         indices = yield from self.visit_all(e.indices, facts)
         mask = None if e.mask is None else (yield e.mask, facts)
+        return self._loaded(e, indices, mask, facts)
+
+    def _loaded(self, e: Load, indices: tuple[Expr, ...], mask: Expr | None, facts: Facts) -> Expr:
+        """A load at indices and under a mask that are simplified."""
         if mask is not None and is_always(mask, True):
             mask = None
         if mask is not None and is_always(mask, False):
@@ -173,11 +251,11 @@ class ExpressionVisitor(VisitorState):
         return rebuilt
 
 
-def _has_form(e: Expr) -> bool:
-    """Whether the node is arithmetic to be put into normal form."""
-    if not is_ring_node(e) or is_lane_number(e):
-        return False
-    return not (isinstance(e, Binary) and e.op == "*" and product_is_atom(e))
+def _of_var(var: Var, facts: Facts) -> Expr:
+    known = facts.ranges.get(var)
+    if known is not None and known.is_point and known.low is not None:
+        return const(known.low, var.dtype)
+    return _known_truth(var, facts)
 
 
 def _known_truth(e: Expr, facts: Facts) -> Expr:

@@ -75,7 +75,7 @@ class StatementVisitor(VisitorState):
         if extent is ONE:
             self.values[loop.var] = low
             return (yield loop.body, facts)
-        body = yield loop.body, self.inside_loop(facts, loop.var, low, extent)
+        body = yield loop.body, facts.with_loop(loop.var, low, extent)
         if is_nothing(body):
             return NOTHING
         if low is loop.min and extent is loop.extent and body is loop.body:

@@ -20,60 +20,53 @@ returns what becomes of its own node."""
 class VisitorState:
     """Mutable: filled in the course of one run."""
 
-    def __init__(self, done: dict[Facts, dict[Node, Node]]) -> None:
-        """``done`` has what is known of some facts, and is theirs."""
+    def __init__(self) -> None:
         self.values: dict[Var, Expr] = {}
         self.buffers: dict[Buffer, Buffer] = {}
-        self._done = done
-        self._shared = bool(done)
-        self._given: dict[tuple[Facts, Expr, bool], Facts] = {}
-        self._inside: dict[tuple[Facts, Var, Expr, Expr], Facts] = {}
+        self._own: dict[Facts, dict[Node, Node]] | None = None
         self._total: dict[Expr, bool] = {}
+        self._visited: set[Expr] = set()
+        """Expressions that take visits."""
+        self.visits = 0
+        """How many expressions and statements were looked at."""
 
     def buffer(self, buffer: Buffer) -> Buffer:
         """The buffer to access instead of this one."""
         return self.buffers.get(buffer, buffer)
 
-    def replace_var(self, var: Var, value: Expr) -> None:
-        """Put a value in for a variable from here on. What facts remember is of parts without, and they do not remember
-        what becomes of parts with it."""
-        self.values[var] = value
-        if self._shared:
-            self._done, self._shared = {}, False
-
     def replace_buffer(self, buffer: Buffer, simpler: Buffer) -> None:
-        """Access another buffer instead of one from here on."""
+        """Access another buffer instead of one from here on. What becomes of expressions that load from it is no matter
+        of facts then."""
         self.buffers[buffer] = simpler
         if simpler is not buffer:
-            self._done.clear()  # expressions may load from it
+            self._own = {}
 
-    def inside_loop(self, facts: Facts, var: Var, low: Expr, extent: Expr) -> Facts:
-        """The facts in the body of a loop."""
-        key = (facts, var, low, extent)
-        found = self._inside.get(key)
-        if found is None:
-            found = self._inside[key] = facts.with_loop(var, low, extent)
-        return found
+    def replace_var(self, var: Var, value: Expr) -> None:
+        """Put a value in for the variable of an expression, which may be free elsewhere: facts do not remember what
+        becomes of parts with it. The variables of statements are bound once, and have their value wherever they
+        stand."""
+        self.values[var] = value
+        if self._own is None:
+            self._own = {}
 
     def known(self, node: Node, facts: Facts) -> Any:
         """What becomes of a node, if that is known, else None."""
         return node if type(node) is Const else self.memo(facts).get(node)
 
-    def memo(self, facts: Facts) -> dict[Node, Node]:
-        """Results of visits under these facts."""
-        found = self._done.get(facts)
-        if found is None:
-            found = self._done[facts] = {}
-        return found
+    def remember(self, e: Expr, facts: Facts, simpler: Node) -> None:
+        """Note what becomes of an expression."""
+        memo = self.memo(facts)
+        memo[e] = memo[simpler] = simpler
+
+    def memo(self, facts: Facts) -> dict[Any, Any]:
+        """Results of visits under these facts, which remember them."""
+        return facts.simplified if self._own is None else self._own.setdefault(facts, {})
 
     def given(self, facts: Facts, condition: Expr, truth: bool = True) -> Facts:
         """The facts with a condition that holds (or does not); unchanged if that would tell nothing about integers."""
         if condition.dtype.lanes != 1 or not _tells(condition):
             return facts
-        key = (facts, condition, truth)
-        if key not in self._given:
-            self._given[key] = facts.with_condition(condition) if truth else facts.without(condition)
-        return self._given[key]
+        return facts.with_condition(condition) if truth else facts.without(condition)
 
     def is_total(self, e: Expr) -> bool:
         """Whether the expression cannot fault, whatever its variables are.

@@ -15,7 +15,6 @@ from ...ir.build import buffer_strides
 from ...ir.constants import ONE, ZERO, const_int, is_const
 from ...ir.expr import Const, Expr, Load, Var
 from ...ir.extern import Region
-from ...ir.facts import entry_facts
 from ...ir.makers import maximum
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, PrefetchStmt, PrimFunc, Store
@@ -24,8 +23,8 @@ from .folding import add, multiply, subtract
 
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
-    """The function with 1-d accesses only. A 0-d buffer becomes one of shape (1,)."""
-    return with_body(func, simplify(rewrite(func.body, _Flattener(_owners(func)).visit), entry_facts(func)))
+    """The function with 1-d accesses only, whose indices are not simplified. A 0-d buffer becomes one of shape (1,)."""
+    return with_body(func, rewrite(func.body, _Flattener(_owners(func)).visit))
 
 
 @dataclass(slots=True, eq=False)

@@ -21,10 +21,10 @@ import dataclasses
 
 from ...ir.constants import TRUE
 from ...ir.expr import IfThenElse, Var
-from ...ir.facts import Facts, entry_facts, negate
+from ...ir.facts import Facts, negate
 from ...ir.makers import logical_and
 from ...ir.origin import as_border
-from ...ir.simplify import simplify
+from ...ir.simplify import FunctionSimplifier, simplify
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
 from ...ir.visit import free_vars, reads_memory, walk, with_body
 from .clamps import ClampFinder, has_clamps
@@ -39,11 +39,15 @@ KEPT_WHOLE = ("partition", False)
 """The note at a loop that is left as it is."""
 
 
-def loop_partition(func: PrimFunc, *, max_copies: int = 16) -> PrimFunc:
-    """The function with loops split where that removes conditions; at most ``max_copies`` loop bodies are added."""
-    facts = entry_facts(func)
-    body = _Partitioner(max_copies, ClampFinder() if has_clamps(func.body) else None).stmt(func.body, facts)
-    return func if body is func.body else with_body(func, simplify(body, facts))
+def loop_partition(func: PrimFunc, *, max_copies: int = 16, simplifier: FunctionSimplifier | None = None) -> PrimFunc:
+    """The function with loops split where that removes conditions; at most ``max_copies`` loop bodies are added.
+
+    ``simplifier`` is the one of the function, for what comes of that.
+    """
+    simplifier = simplifier or FunctionSimplifier()
+    partitioner = _Partitioner(max_copies, ClampFinder() if has_clamps(func.body) else None)
+    body = partitioner.stmt(func.body, simplifier.facts_of(func))
+    return func if body is func.body else simplifier(with_body(func, body))
 
 
 class _Partitioner:

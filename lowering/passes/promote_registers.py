@@ -24,9 +24,10 @@ from .context import inside_loop
 from .elements import Element, ElementGroup, Uses, element_of, find_groups
 
 
-def promote_registers(func: PrimFunc, *, max_registers: int = 64) -> PrimFunc:
-    """The function with accumulators in registers: at most ``max_registers`` values or vectors at any place."""
-    return with_body(func, _Promoter(max_registers, Uses()).stmt(func.body, entry_facts(func)))
+def promote_registers(func: PrimFunc, facts: Facts | None = None, *, max_registers: int = 64) -> PrimFunc:
+    """The function with accumulators in registers: at most ``max_registers`` values or vectors at any place. ``facts``
+    are those at its entry."""
+    return with_body(func, _Promoter(max_registers, Uses()).stmt(func.body, facts or entry_facts(func)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ from loopwright.ir.makers import broadcast_to, maximum, minimum
 from loopwright.ir.modular import modulus_of
 from loopwright.ir.scalar import eval_binary, eval_cast, eval_compare, eval_unary
 from loopwright.ir.simplify import simplify
+from loopwright.ir.simplify.expressions import ExpressionVisitor
 from loopwright.ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store
 from loopwright.ir.visit import walk
 
@@ -228,6 +230,23 @@ def test_simplified_expressions_keep_their_value(kind: str, lanes: int, seed: in
         expected, found = evaluate(e, env), evaluate(simpler, env)
         agree = all(same(a, b, signed_zeros) for a, b in itertools.zip_longest(expected, found))
         assert agree, f"{e}\n→ {simpler}\nat {env}: {expected} became {found}"
+
+
+@pytest.mark.parametrize("kind", ["index", "uint8", "float32"])
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_recursion_and_visits_give_the_same(kind: str, seed: int) -> None:
+    """What is deep is simplified without recursion, by the same rules."""
+
+    def known(self: ExpressionVisitor, e: Expr, facts: Facts) -> Expr | None:
+        found: Expr | None = self.known(e, facts)
+        return found
+
+    e = Generator(seed).expr(dtype(kind), 4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExpressionVisitor, "at_once", known)
+        by_visits = simplify(e, replace(FACTS))  # which remember nothing yet
+    assert simplify(e, replace(FACTS)) is by_visits
 
 
 @settings(max_examples=2 * EXAMPLES, deadline=None)

@@ -383,6 +383,14 @@ def test_what_an_expression_becomes_is_remembered_for_its_facts_only() -> None:
     assert simplify(quotient, NO_FACTS.with_range(J, 0, 65)) is not I
 
 
+def test_facts_that_are_asked_for_again_are_the_same_but_for_those_that_live_for_ever() -> None:
+    facts = NO_FACTS.with_range(I, 0, 8)
+    assert facts.with_range(J, 0, N) is facts.with_range(J, 0, N)
+    assert facts.with_condition(J < N) is facts.with_condition(J < N)
+    assert facts.with_range(J, 0, N) is not facts.with_range(J, 1, N)
+    assert NO_FACTS.with_range(I, 0, 8) is not facts
+
+
 def test_values_that_let_puts_in_are_not_remembered_beyond_it() -> None:
     facts = NO_FACTS.with_range(I, 0, 8)
     body = (J * 3 + I) * 2
