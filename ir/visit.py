@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter, is_
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
 from .expr import Axis, Expr, ExprNode, Let, Load, Reduce, TensorRead, Var
@@ -142,10 +142,21 @@ def _replaced(part: Any, replace: Callable[[Node], Node]) -> Any:
     return part
 
 
-def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
+class NodeParts(NamedTuple):
+    """What a node is made of, if not of its children, and how it is made of other parts: ``rebuild`` is given what
+    becomes of each."""
+
+    nodes: Sequence[Node]
+    rebuild: Callable[[Callable[[Node], Node]], Node]
+
+
+def rewrite(
+    root: N, fn: Callable[[Node], Node | None], parts_of: Callable[[Node], NodeParts | None] | None = None
+) -> N:
     """Rebuild bottom-up: children first, then ``fn(node)``, whose None means "unchanged".
 
     ``fn`` sees each distinct node once, with its children already rewritten. The result of ``fn`` is not visited again.
+    ``parts_of`` tells of what else than their children some nodes are to be made, None of others.
     """
     done: dict[int, Node] = {}
 
@@ -163,7 +174,8 @@ def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
         children_of = _children_of(kind)
         rebuilt = node
         if children_of is not None:
-            inside = children_of(node)
+            parts = None if parts_of is None else parts_of(node)
+            inside = children_of(node) if parts is None else parts.nodes
             missing = [] if ready else [(child, False) for child in inside[::-1] if id(child) not in done]
             if missing:
                 stack.append((node, True))
@@ -171,7 +183,7 @@ def rewrite(root: N, fn: Callable[[Node], Node | None]) -> N:
                 continue
             for child in inside:
                 if done[id(child)] is not child:
-                    rebuilt = with_children(node, rewritten)
+                    rebuilt = with_children(node, rewritten) if parts is None else cast(N, parts.rebuild(rewritten))
                     break
         result = fn(rebuilt)
         done[key] = rebuilt if result is None else result

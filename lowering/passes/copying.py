@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from ...ir.buffer import Buffer
-from ...ir.expr import Expr, Load, Var
+from ...ir.expr import Binary, Expr, Load, Var
+from ...ir.linear import atoms_of, expr_of, has_form, linear_of, replace_atoms
 from ...ir.stmt import Allocate, CallExtern, PrefetchStmt, Stmt, Store
-from ...ir.visit import Node, bound_vars, rewrite, walk, with_views
+from ...ir.visit import Node, NodeParts, bound_vars, rewrite, walk, with_views
 
 
 def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
-    """The statement with ``values`` for free variables, and with new variables and memory for those it binds."""
+    """The statement with ``values`` for free variables, and with new variables and memory for those it binds. Index
+    arithmetic with values for variables comes in normal form."""
     renamed: dict[Var, Expr] = dict(values)
     memory: dict[Var, Var] = {}
     for node in walk(stmt):
@@ -44,7 +47,21 @@ def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
             case _:
                 return None
 
-    return rewrite(stmt, visit)
+    return rewrite(stmt, visit, _terms if values else None)
+
+
+def _terms(node: Node) -> NodeParts | None:
+    """Index arithmetic as the terms of its normal form, which is kept: nothing in between need be made."""
+    if not isinstance(node, Binary) or not node.dtype.is_index or not has_form(node):
+        return None
+    form, lanes = linear_of(node), node.dtype.lanes
+    atoms = atoms_of(form)
+
+    def rebuild(rewritten: Callable[[Node], Node]) -> Node:
+        pairs = ((atom, cast(Expr, rewritten(atom))) for atom in atoms)
+        return expr_of(replace_atoms(form, {atom: new for atom, new in pairs if new is not atom}), lanes)
+
+    return NodeParts(atoms, rebuild)
 
 
 def replace_in_buffer(buffer: Buffer, values: Mapping[Var, Expr], memory: Mapping[Var, Var]) -> Buffer:

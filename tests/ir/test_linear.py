@@ -11,7 +11,8 @@ from loopwright.base.dtype import INT8
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import ZERO, const
 from loopwright.ir.expr import Binary, Broadcast, Expr, Ramp, Unary, Var
-from loopwright.ir.linear import Linear, linear_of
+from loopwright.ir.linear import Linear, atoms_of, expr_of, linear_of, replace_atoms
+from loopwright.ir.visit import substitute
 
 VARS = [index_var(name) for name in "abcd"]
 
@@ -41,6 +42,27 @@ def test_the_form_has_the_coefficients_of_the_sum(seed: int) -> None:
     form = linear_of(e)
     assert form.constant == constant
     assert {t.factors[0]: t.coefficient for t in form.terms.values()} == {v: k for v, k in by.items() if k}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_values_put_into_a_form_give_the_form_of_the_expression_with_them(seed: int) -> None:
+    rng = random.Random(seed)
+    sums = [random_sum(rng, 3)[0] for _ in range(3)]
+    e = sums[0] * VARS[0] + (sums[1] + VARS[3]) * (sums[2] + VARS[2]) * VARS[1]
+    for value in (const(rng.randrange(-2, 4), "index"), VARS[0] + VARS[2], VARS[3]):
+        values: dict[Var, Expr] = {VARS[1]: value}
+        form = linear_of(e)
+        changed = {atom: new for atom in atoms_of(form) if (new := substitute(atom, values)) is not atom}
+        put_in = replace_atoms(form, changed)
+        assert coefficients(put_in) == coefficients(linear_of(expr_of(put_in)))
+        for _ in range(4):
+            env = {var: rng.randrange(-5, 6) for var in VARS}
+            assert value_of(expr_of(put_in), env) == value_of(substitute(e, values), env)
+
+
+def value_of(e: Expr, env: dict[Var, int]) -> int:
+    """The number that Python's own arithmetic makes of an expression."""
+    return int(eval(str(e), {}, {var.name: value for var, value in env.items()}))
 
 
 def test_the_form_does_not_depend_on_what_was_asked_before() -> None:
