@@ -72,8 +72,8 @@ class ExprNode(Operand, metaclass=Interned):
     """The base class of all expression nodes. ``dtype`` is derived by each node from its operands.
 
     Some fields are not there until a function puts them there: ``normal_form`` until ``linear_of``; ``loads``, whether
-    there is a load in it, until ``reads_memory``; ``simplest``, what ``simplify`` makes of it without facts, None for
-    itself, until that.
+    there is a load in it, until ``reads_memory``; ``choices``, whether there is a choice, until ``chooses``;
+    ``simplest``, what ``simplify`` makes of it without facts, None for itself, until that.
     """
 
     interned: ClassVar[bool] = True
@@ -82,6 +82,7 @@ class ExprNode(Operand, metaclass=Interned):
     dtype: DType = field(init=False)
     normal_form: Linear = field(init=False)
     loads: bool = field(init=False)
+    choices: bool = field(init=False)
     simplest: Expr | None = field(init=False)
 
     def as_expr(self) -> Expr:

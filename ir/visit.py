@@ -14,7 +14,7 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
-from .expr import Axis, Expr, ExprNode, Let, Load, Reduce, TensorRead, Var
+from .expr import Axis, Expr, ExprNode, IfThenElse, Let, Load, Reduce, Select, TensorRead, Var
 from .extern import Region
 from .stmt import CallExtern, For, Launch, LetStmt, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 
@@ -225,18 +225,31 @@ def reads_memory(e: Expr) -> bool:
     try:
         return e.loads
     except AttributeError:
-        pass
+        return _remembers(e, "loads", (Load,))
+
+
+def chooses(e: Expr) -> bool:
+    """Whether there is a choice between two values in an expression. Expressions remember it."""
+    try:
+        return e.choices
+    except AttributeError:
+        return _remembers(e, "choices", (IfThenElse, Select))
+
+
+def _remembers(e: Expr, name: str, kinds: tuple[type[ExprNode], ...]) -> bool:
+    """Whether a node of these kinds is in an expression. The field of that name has it, there and in all parts."""
     stack: list[Any] = [e]
     while stack:
         node = stack[-1]
         inside: tuple[Any, ...] = children(node)
-        pending = [child for child in inside if not hasattr(child, "loads")]
+        pending = [child for child in inside if not hasattr(child, name)]
         if pending:
             stack += pending
             continue
-        object.__setattr__(node, "loads", isinstance(node, Load) or any(child.loads for child in inside))
+        object.__setattr__(node, name, isinstance(node, kinds) or any(getattr(child, name) for child in inside))
         stack.pop()
-    return e.loads
+    found: bool = getattr(e, name)
+    return found
 
 
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:

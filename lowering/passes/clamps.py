@@ -59,10 +59,12 @@ def has_clamps(root: Node) -> bool:
 
 
 class ClampFinder:
-    """Finds the guards that decide the clamps in loops. Mutable: knows a usual value of each loop variable met."""
+    """Finds the guards that decide the clamps in loops. Mutable: knows a usual value of each loop variable met, and
+    the nodes of expressions with clamps."""
 
     def __init__(self) -> None:
         self._usual: dict[Expr, Interval] = {}
+        self._clamped: dict[Expr, frozenset[Node]] = {}
 
     def enter(self, loop: For) -> None:
         """Remember a value from the middle of the loop's range."""
@@ -82,12 +84,19 @@ class ClampFinder:
         side that they take in the middle of all loops."""
         found: dict[Compare, Guard] = {}
         for value, inner in _stored(loop.body):
-            nodes = set(walk(value))
-            if loop.var in nodes and not nodes.isdisjoint(_hot_loops(loop, inner)) and has_clamps(value):
+            nodes = self._nodes_with_clamps(value)
+            if loop.var in nodes and not nodes.isdisjoint(_hot_loops(loop, inner)):
                 for nested in inner:
                     self.enter(nested)
                 self._decide(value, loop, inner, found)
         return list(found.values())
+
+    def _nodes_with_clamps(self, value: Expr) -> frozenset[Node]:
+        """What an expression is made of; nothing where it has no clamps."""
+        found = self._clamped.get(value)
+        if found is None:
+            found = self._clamped[value] = frozenset(walk(value)) if has_clamps(value) else frozenset()
+        return found
 
     def _decide(self, value: Expr, loop: For, inner: tuple[For, ...], found: dict[Compare, Guard]) -> None:
         """Put the guards for the clamps in an expression into ``found``, those within others first."""

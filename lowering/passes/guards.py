@@ -5,14 +5,14 @@ Part of ``loop_partition`` and of ``tails``: analysis only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
 from ...ir.expr import Compare, Expr, IfThenElse, Load, Logical, Select, Var
-from ...ir.stmt import For, If
-from ...ir.visit import Node, bound_vars, children, substitute, walk
+from ...ir.stmt import For, If, StmtNode
+from ...ir.visit import Node, bound_vars, children, chooses, substitute, walk
 from .folding import add, negate, subtract
 from .linear import affine_in
 
@@ -33,10 +33,17 @@ class Guard:
 def find_guards(loop: For) -> list[Guard]:
     """The guards that depend on the loop's variable, in order of appearance."""
     found: dict[Compare, Guard] = {}
+    bound: set[Var] | None = None
     for condition, inner in conditions_in(loop.body):
-        if condition not in found and (guard := guard_of(loop, condition, inner)) is not None:
-            found[condition] = guard
+        if condition not in found:
+            bound = _bound_in(loop) if bound is None else bound
+            if (guard := guard_of(loop, condition, inner, bound)) is not None:
+                found[condition] = guard
     return list(found.values())
+
+
+def _bound_in(loop: For) -> set[Var]:
+    return {var for node in walk(loop.body) for var in bound_vars(node)}
 
 
 def conditions_in(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
@@ -49,7 +56,8 @@ def conditions_in(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
                 if isinstance(part, Compare) and part.a.dtype is INDEX:
                     yield part, loops
         deeper = (*loops, node) if isinstance(node, For) else loops
-        stack.extend((child, deeper) for child in reversed(children(node)))
+        inside = (c for c in reversed(children(node)) if isinstance(c, StmtNode) or chooses(c))
+        stack.extend((child, deeper) for child in inside)
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
@@ -61,8 +69,9 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def guard_of(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | None:
-    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said."""
+def guard_of(loop: For, condition: Compare, inner: tuple[For, ...], bound: Set[Var] | None = None) -> Guard | None:
+    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said.
+    ``bound`` are the variables that the loop's body binds, if these are known."""
     margin = margin_of(condition)
     if margin is None:
         return None
@@ -72,9 +81,10 @@ def guard_of(loop: For, condition: Compare, inner: tuple[For, ...]) -> Guard | N
             return None
         last = subtract(add(nested.min, nested.extent), ONE)
         margin = substitute(margin, {nested.var: nested.min if form[0] > 0 else last})
-    bound_inside = {v for node in walk(loop.body) for v in bound_vars(node)}
     nodes = set(walk(margin))
-    if loop.var not in nodes or nodes & bound_inside or any(isinstance(node, Load) for node in nodes):
+    if loop.var not in nodes or any(isinstance(node, Load) for node in nodes):
+        return None
+    if not nodes.isdisjoint(_bound_in(loop) if bound is None else bound):
         return None
     return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from loopwright.base.dtype import FLOAT32, INT32
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import ONE, ZERO, const
-from loopwright.ir.expr import Axis, Binary, Combiner, Const, Expr, Let, Load, Reduce, Var
+from loopwright.ir.expr import Axis, Binary, Combiner, Const, Expr, IfThenElse, Let, Load, Reduce, Select, Var
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
 from loopwright.ir.visit import (
     bound_vars,
     buffers_accessed,
     children,
+    chooses,
     free_vars,
     reads_memory,
     rewrite,
@@ -124,3 +125,11 @@ def test_whether_an_expression_loads_is_known_at_any_depth():
     assert reads_memory(load)
     assert not reads_memory(deep(5_000))
     assert not reads_memory(x)
+
+
+def test_whether_an_expression_chooses_is_known_at_any_depth():
+    choice = Select(i < 3, x, y)
+    assert chooses(deep(5_000, choice))
+    assert chooses(IfThenElse(i < 3, x, y))
+    assert not chooses(deep(5_000))
+    assert not chooses(i < 3)
