@@ -57,6 +57,11 @@ def test_a_drift_of_the_machine_is_in_both():
     assert 1.5 < sorted(turns.ratios)[7] < 2.7
 
 
+def test_what_disturbs_most_rounds_of_one_of_the_two_is_no_gain():
+    assert PairedRounds((1.0, 9.0, 9.0), (1.0, 1.0, 1.0)).ratio == 1.0
+    assert PairedRounds((2.0, 2.0, 2.0), (1.0, 1.0, 4.0)).ratio == 2.0
+
+
 def test_no_ratio_of_no_time():
     assert PairedRounds((1.0, 1.0), (1.0, 0.0)).ratios == ()
     assert take_turns(steady(1.0), steady(0.0), RoundLimits(), random.Random(0)).ratios == ()

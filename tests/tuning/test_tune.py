@@ -9,6 +9,8 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
+from loopwright.tuning.bench import BenchSettings, JobBench
+from loopwright.tuning.workers import LocalWorkers
 
 A, B = lw.var("a", (16, 48)), lw.var("b", (48, 16))
 MODEL = lw.Function([A, B], lw.nn.relu(lw.nn.matmul(A, B)))
@@ -73,3 +75,22 @@ def test_a_cluster_that_loses_a_worker_tunes_a_model(tmp_path):
         more = {"workers": client.get_executor(), "jobs": 2, "searcher": few, "progress": listen}
         report = lw.tune(MODEL, tmp_path / "t.jsonl", minutes=60, **more)
     check(tmp_path / "t.jsonl", report)
+
+
+def test_a_winner_is_measured_afresh_in_three_processes_in_all_functions_of_its_workload():
+    c = lw.var("c", (16, 48))
+    both = lw.Function([A, B, c], lw.nn.relu(lw.nn.matmul(A, B)) + lw.nn.exp(lw.nn.matmul(c, B)))
+    (task,) = lw.tasks(both, only=["nn.matmul"])
+    assert len(task.uses) == 2
+    workers = LocalWorkers(2)
+    try:
+        bench = JobBench(workers, BenchSettings(2, 2, 1), lambda records: None, {})
+        bench.prepare([task])
+        untuned = bench.untuned(task)
+        found = bench.confirm(task, task.space().settle("matmul.paneled", {"rows": 1}).candidate)
+    finally:
+        workers.close()
+    assert len(untuned.seconds) == 2
+    assert found.is_timed
+    assert len(found.ratios) in (12, 36)  # of the process that found no gain, or of all
+    assert len(found.seconds) == 36
