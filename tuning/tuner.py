@@ -52,6 +52,12 @@ class _Search:
     tried: dict[tuple[str, str | None], tuple[TuningCandidate, Outcome]] = field(default_factory=dict)
     hope: float = HOPE
     state: str = ""
+    is_left_out: bool = False
+
+    def leave_out(self, outcome: Outcome) -> None:
+        """Search no further: its code cannot be measured."""
+        self.hope, self.is_left_out = 0.0, True
+        self.state = f"left out: {outcome.kind.value}: {outcome.detail}"[:120]
 
     @property
     def seconds(self) -> float:
@@ -158,8 +164,7 @@ class Tuner:
         """Batch by batch, always of the task that promises most."""
         for search in self._searches:
             if not search.untuned.is_timed:
-                search.state = f"left out: {search.untuned.kind.value}: {search.untuned.detail}"[:120]
-                search.hope = 0.0
+                search.leave_out(search.untuned)
         whole = sum(search.seconds for search in self._searches)
         while self._seconds_left > RESERVE * self._budget.seconds:
             if sum(each.promise for each in self._searches) <= NOTHING_LEFT * whole:
@@ -182,7 +187,7 @@ class Tuner:
         search.searcher.observe([TrialResult(c, o.ratio) for c, o in zip(candidates, outcomes, strict=True)])
         search.hope = max(1 - before / search.gain, search.hope * FADING)
         if all(outcome.kind is OutcomeKind.FOREIGN for outcome in outcomes):
-            search.hope, search.state = 0.0, f"left out: {outcomes[0].detail}"[:120]
+            search.leave_out(outcomes[0])
 
     def _outcomes(self, search: _Search, candidates: Sequence[TuningCandidate]) -> list[Outcome]:
         """What comes of candidates; what an earlier run, or this one, has tried is not tried again."""
@@ -200,10 +205,10 @@ class Tuner:
     def _winner(self, search: _Search) -> list[TuningRecord]:
         """The record of a task's winner, written; none where no candidate is faster for sure."""
         records = self._journal.records()
-        task, untuned = search.task, search.untuned
+        task = search.task
         own = [m.record for m in records.lookup(task.workload, task.settings.target) if m.level is Level.TARGET]
         for candidate, outcome in search.ranked[:FINALISTS]:
-            if outcome.ratio < LEAST_GAIN or not untuned.is_timed:
+            if outcome.ratio < LEAST_GAIN:
                 break
             if any((r.implementation, r.decisions) == candidate.key for r in own):
                 search.state = "recorded already"
@@ -226,7 +231,7 @@ class Tuner:
                 self._journal.add(made)
                 self._journal.withdraw(own, "replaced by one that is faster")
                 return [made]
-        if untuned.is_timed:
+        if not search.is_left_out:
             search.state = "nothing faster for sure" if search.tried else "there was no time for it"
         return []
 

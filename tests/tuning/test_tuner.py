@@ -164,6 +164,8 @@ def test_a_run_in_which_all_fail_ends(path, kind):
     report = tuned(path, MadeUpBench(kind=kind))
     assert report.written == 0
     assert all(task.failed == task.tried > 0 for task in report.tasks)
+    left_out = [task.state.startswith("left out: foreign worker") for task in report.tasks]
+    assert left_out == [kind is OutcomeKind.FOREIGN] * len(TASKS)
 
 
 def test_a_task_whose_untuned_code_fails_is_left_out(path):
