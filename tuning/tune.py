@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..api.compile import compile
 from ..api.model_graph import planned_graph
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
-from ..base.errors import RuntimeArgumentError
+from ..base.errors import RecordError, RuntimeArgumentError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target
 from ..codegen.host import resolve_target
@@ -72,7 +72,7 @@ def tune(
     a whole is. Raises what ``lw.compile`` raises; ``RecordError`` for a file that cannot be read or written;
     ``RuntimeArgumentError`` for other arguments that do not fit, such as more threads than there are cpus.
     """
-    resolved, path = resolve_target(target), Path(records)
+    resolved, path = resolve_target(target), _path_of(records)
     width = _Width.of(threads, workers, jobs, resolved)
     _check_numbers(minutes, seed, timeout)
     make = searcher_named(searcher)
@@ -119,6 +119,12 @@ class _Width:
                 f"runs of {used} threads are measured with as many cpus free, and {own} are granted here"
             )
         return cls(used, count, max(1, min(count, own // used)))
+
+
+def _path_of(records: object) -> Path:
+    if not isinstance(records, (str, os.PathLike)):
+        raise RecordError(f"records should be the path of a file to keep them in, found {records!r}")
+    return Path(records)
 
 
 def _check_numbers(minutes: object, seed: object, timeout: object) -> None:

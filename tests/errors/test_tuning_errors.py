@@ -35,6 +35,11 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
         lw.tune(MODEL, tmp_path, threads=1)
 
 
+def test_records_are_kept_in_a_file():
+    with pytest.raises(lw.RecordError, match=r"records should be the path of a file to keep them in, found None"):
+        lw.tune(MODEL, None, threads=1)
+
+
 def test_a_searcher_that_gives_none_is_told(tmp_path):
     with pytest.raises(lw.RuntimeArgumentError, match=r"the searcher should have propose and observe, found 3"):
         lw.tune(MODEL, tmp_path / "t.jsonl", threads=1, searcher=lambda space, rng: 3)
