@@ -49,14 +49,16 @@ def schedule_around_sums(
     function's output, or for what has another shape.
     """
     schedule, main = schedule_around(anchor, outputs, [sums, *keep], target)
-    return schedule, schedule.cache_write(sums, "local") if main is sums else sums, main
+    return schedule, sums_over(schedule, sums, main), main
 
 
-def sums_over(schedule: Schedule, sums: Tensor, main: Tensor, axes: Callable[..., Any]) -> Tensor:
-    """Compute sums in memory of their own, over other axes, given by an index map; gives what is computed.
+def sums_over(schedule: Schedule, sums: Tensor, main: Tensor, axes: Callable[..., Any] | None = None) -> Tensor:
+    """Compute sums apart from ``main``, the stage to tile, which may be the sums themselves; gives what is computed.
 
-    They are read from there by ``main``, the stage to tile, which may be the sums themselves.
+    With ``axes``, an index map, they are summed over other axes than their own.
     """
+    if axes is None and main is not sums:
+        return sums
     core = schedule.cache_write(sums, "local", axes=axes)
     if main is not sums:
         schedule[sums].compute_inline()

@@ -3,16 +3,20 @@
 A square tile has as many rows and columns as a vector has lanes. Bit by bit, the number of an element in it is its row
 and its column; to transpose is to rotate these bits by half their number. Each of some copies rotates them by one: it
 takes apart the even and the odd elements, one shuffle of two vectors. Copies that a schedule makes of what is read are
-``turn_tiles``; a compute of several steps, as attention is, may have them as stages, which ``transposed`` makes.
+``turn_tiles``, and ``turn_squares`` where several axes count as one; a compute of several steps, as attention is, may
+have them as stages, which ``transposed`` makes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .. import te
+from ..ir.constants import const_int
 from ..ir.expr import Expr
 from ..ir.makers import as_index
+from ..ir.row_major import ravel_index
 from ..lowering.schedule import LoopView, Schedule, StageView
 
 
@@ -109,6 +113,47 @@ def _order_of_writing(stage: StageView, bits: int, row: int, lanes: int) -> list
     column, low = stage.split(column, factor=1 << bits)
     stage.reorder(*others, low, vector, high, column)
     return [low, vector, stage.fuse(high, column)]
+
+
+def turn_squares(schedule: Schedule, source: te.Tensor, anchor: te.Tensor, plane: int, lanes: int) -> list[te.Tensor]:
+    """Copy squares of a source, of ``lanes`` positions times the ``lanes`` of its last axis, and turn them; gives the
+    copies, the last one first, for ``schedule_transposed``.
+
+    ``anchor`` is the stage that reads the source. Positions are those of the ``plane`` axes before the last, of known
+    extents, as one; beyond the last of them a square has 0. Each copy after the first rotates the number of an element.
+
+    Before → after, for ``lanes`` of 2, where the anchor has positions innermost::
+
+        for p in range(6):                         for p in range(6):
+            Y[k, p] = X[k // 2, p, k % 2]    →         for k in range(2):
+                                                           X.local[b, p // 2, p % 2, k] = X[b, p, k]
+                                                   for square in range(3):
+                                                       for at in range(4):
+                                                           turned[b, square, at] = X.local[b, square, at % 2, at // 2]
+                                                   for p in range(6):
+                                                       Y[k, p] = turned[k // 2, p // 2, k % 2 * 2 + p % 2]
+    """
+    extents = [const_int(extent) or 1 for extent in source.shape[-1 - plane : -1]]
+
+    def squares(*index: Expr) -> tuple[Expr, ...]:
+        position = ravel_index(index[-1 - plane : -1], extents)
+        return *index[: -1 - plane], position // lanes, position % lanes, index[-1]
+
+    def rotated(number: Expr) -> Expr:
+        return number % 2 * (lanes * lanes // 2) + number // 2
+
+    pad = 0 if math.prod(extents) % lanes else None
+    copies = [schedule.cache_read(source, "local", [anchor], pad=pad, axes=squares)]
+    schedule[copies[0]].fuse(*schedule[copies[0]].loops[-2:])
+    for bit in range(lanes.bit_length() - 1):
+        if bit == 0:
+            copy = schedule.cache_read(
+                copies[0], "local", [anchor], axes=lambda *i: (*i[:-2], rotated(i[-2] * lanes + i[-1]))
+            )
+        else:
+            copy = schedule.cache_read(copies[0], "local", [anchor], axes=lambda *i: (*i[:-1], rotated(i[-1])))
+        copies.insert(0, copy)
+    return copies
 
 
 def interleave_rows(

@@ -1,9 +1,10 @@
-"""Vectors along the rows of a copy."""
+"""Vectors along the rows of copies."""
 
 from __future__ import annotations
 
 import math
 
+from ..base.target import Target
 from ..ir.constants import const_int
 from ..lowering.schedule import StageView
 
@@ -18,3 +19,14 @@ def vectorize_row(stage: StageView, lanes: int) -> None:
     stage.vectorize(lane)
     if (const_int(stage.op.outputs[0].shape[-1]) or math.inf) <= VECTORS_OF_ROW * lanes:
         stage.unroll(vector)
+
+
+def vectorize_padded(stage: StageView, blocked: bool, target: Target) -> None:
+    """A padded copy of images [n, channels, …], images and channels in parallel: vectors of the channels of a block,
+    which are its last axis if it is ``blocked``, else along the rows."""
+    *outer, last = stage.loops
+    lane = last
+    if not blocked:
+        _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer[:2]))

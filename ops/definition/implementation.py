@@ -72,11 +72,6 @@ class ScheduleFunction(Protocol):
     def __call__(self, attrs: Any, anchor: Any, outputs: Tensors, target: Target) -> Schedule: ...
 
 
-Configure: TypeAlias = Callable[[Mapping[str, Any]], tuple[Compute, ScheduleFunction]]
-"""From the config of a tuning record to the compute and the schedule that have it. Raises ``SelectionError`` for one
-that does not fit."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpImplementation:
     """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
@@ -88,8 +83,7 @@ class OpImplementation:
     so that the number of samples may decide between them; None: an order of its own.
     ``cost`` is an estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is
     taken to be as fast as memory.
-    ``decided`` are values for the decisions of its schedule, by name. ``configure``, of an implementation whose compute
-    depends on such values, makes both with them.
+    ``decided`` are values for the decisions of its schedule, by name.
     """
 
     compute: Compute
@@ -97,20 +91,14 @@ class OpImplementation:
     name: str
     plevel: int
     keeps_order: bool = True
-    configure: Configure | None = None
     cost: float | None = None
     direct: bool = True
     sums: str | None = None
     decided: Mapping[str, DecisionValue] = field(default_factory=dict)
 
-    def configured(self, decided: Mapping[str, Any]) -> OpImplementation:
-        """This implementation with the decisions of a record. Raises ``SelectionError`` for some that do not fit, where
-        that shows before it is scheduled."""
-        if self.configure is None:
-            return dataclasses.replace(self, decided=decided)
-        with naming_code(f"configure of {self.name}", SelectionError):
-            compute, schedule = self.configure(decided)
-        return dataclasses.replace(self, compute=compute, schedule=schedule)
+    def configured(self, decided: Mapping[str, DecisionValue]) -> OpImplementation:
+        """This implementation with the decisions of a record."""
+        return dataclasses.replace(self, decided=decided)
 
     def decisions(
         self, call: Call, target: Target, decided: Mapping[str, DecisionValue] = NONE_DECIDED

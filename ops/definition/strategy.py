@@ -28,7 +28,6 @@ from .foreign_code import foreign_digest, note
 from .generic import DEFAULT_KEY, GenericFunction, where
 from .implementation import (
     Compute,
-    Configure,
     OpImplementation,
     ScheduleFunction,
     Stages,
@@ -109,22 +108,20 @@ class OpStrategy:
         name: str,
         plevel: int = DEFAULT_LEVEL,
         keeps_order: bool = True,
-        configure: Configure | None = None,
         cost: float | None = None,
         direct: bool = True,
         sums: str | None = None,
     ) -> None:
         """Offer an implementation, under the conditions of the enclosing ``specialized`` blocks.
 
-        A tuning record sets the decisions that ``schedule`` makes by name (``Schedule.decide``); only where the compute
-        depends on them does ``configure(decided)`` give both. Records and explanations tell implementations by their
-        names: one that is taken is a ``SelectionError``.
+        A tuning record sets the decisions that ``schedule`` makes by name (``Schedule.decide``). Records and
+        explanations tell implementations by their names: one that is taken is a ``SelectionError``.
         """
         if not name or not isinstance(plevel, int):
             raise SelectionError(f"an implementation has a name and a whole plevel, found {name!r} and {plevel!r}")
         if any(made.name == name for _, made in self._offered):
             raise SelectionError(f"a strategy offers an implementation {name!r} already; give each a name of its own")
-        made = OpImplementation(compute, schedule, name, plevel, keeps_order, configure, cost, direct, sums)
+        made = OpImplementation(compute, schedule, name, plevel, keeps_order, cost, direct, sums)
         self._offered.append((self._scope, made))
 
     @property

@@ -106,7 +106,7 @@ def test_other_layouts_are_served_too(ops):
     np.testing.assert_array_equal(ops.evaluate(call, feeds, native=True), wanted)
 
 
-def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_configured(ops):
+def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
     batch = te.var("batch")
     w = extremes((6, 8, 3, 3), "int8")
     call = nn.conv2d(ops.var((batch, 8, 5, 6), "int8"), ops.var(w.shape, "int8"), padding=1)
@@ -115,7 +115,9 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_configured(ops)
     configured = chosen.configured({"rows": 2, "vectors": 1})
     computed = configured.computed(call.op.name, call.attrs, tensors, call.type)
     (out,) = outputs_of(computed)
-    kernel = lw.build(configured.schedule(call.attrs, computed, (out,), HOST), [*tensors, out], target=HOST)
+    schedule = configured.scheduled(call.op.name, call.attrs, computed, (out,), HOST)
+    assert [(d.name, d.value) for d in schedule.decisions] == [("rows", 2), ("vectors", 1)]
+    kernel = lw.build(schedule, [*tensors, out], target=HOST)
     for count in (1, 3):
         x, found = extremes((count, 8, 5, 6), "int8"), np.empty((count, 6, 5, 6), np.int32)
         kernel(x, w, found)

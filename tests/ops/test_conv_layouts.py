@@ -138,29 +138,3 @@ def test_sums_are_of_vectors_without_gathers(ops, x, w, layouts, strides, groups
     assembly = lw.build(schedule, [*tensors, *outputs], target=target).assembly
     assert len(re.findall(r"vfmadd\d+ps", assembly)) >= 4
     assert not re.search(r"vfmadd\d+ss|vgather", assembly)
-
-
-CONFIGURED = [
-    ((1, 6, 7, 5), (3, 3, 5, 20), "NHWC HWIO NHWC", 1, {"rows": 3, "vectors": 2, "pack": False}, "rows", {"rows": 0}),
-    ((1, 6, 5, 4), (2, 2, 2, 64), "NHWC HWIO NHWC", 2, {"rows": 2, "pack": False}, "straddles", {"vectors": 3}),
-    ((6, 5, 3, 18), (2, 2, 3, 6), "HWCN HWIO HWCN", 1, {"rows": 5, "vectors": 1}, "unknown", {"pack": True}),
-    ((6, 5, 4, 18), (2, 2, 2, 6), "HWCN HWIO HWCN", 2, {"rows": 1}, "straddles groups", {"rows": 2}),
-]
-
-
-@pytest.mark.parametrize(("x", "w", "layouts", "groups", "config", "message", "wrong"), CONFIGURED)
-def test_tuning_records_may_choose_the_tile(ops, x, w, layouts, groups, config, message, wrong):
-    call = conv(ops.var(x), ops.var(w), groups=groups, **options(layouts))
-    target = TARGETS["x86-64-v3"]
-    chosen, tensors, _ = ops.implement(call, target)
-    configured = chosen.configured(config)
-    computed = configured.computed(call.op.name, call.attrs, tensors, call.type)
-    (result,) = outputs_of(computed)
-    a, b = rng.normal(size=x).astype(np.float32), rng.normal(size=w).astype(np.float32)
-    found = np.empty(call.type.static_shape, np.float32)
-    made = configured.schedule(call.attrs, computed, (result,), target)
-    lw.build(made, [*tensors, result], target=target)(a, b, found)
-    wanted = windows.conv_in(a, b, (1, 1), (0,) * 4, (1, 1), groups, layouts.split())
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
-    with pytest.raises(lw.SelectionError, match=message):
-        chosen.configured(wrong)

@@ -14,7 +14,7 @@ from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.attrs import Conv2DAttrs
 from loopwright.ops.families.conv.border import Border
 from loopwright.ops.families.conv.conv import conv, conv2d
-from loopwright.ops.families.conv.nchwc import ChannelTile, channel_tile
+from loopwright.schedules.channel_tile import ChannelTile, channel_tile
 
 rng = np.random.default_rng(0)
 TARGET = "x86-64-v3"

@@ -869,6 +869,7 @@ CASES = {
         conv_case((2, 3, 4, 3), (5, 3, 1, 1)),
         conv_case((1, 2, 7, 6), (2, 2, 3, 2), strides=(2, 1), dilations=(1, 2), padding=(0, 1, 1, 0)),
         conv_case((1, 4, 5, 4), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
+        conv_case((1, 2, 17, 16), (2, 1, 3, 3), padding=(1, 1, 1, 1), groups=2),
         conv_case((1, 4, 4, 5), (6, 2, 2, 2), groups=2),
         byte_conv_case((1, 5, 4, 5), (3, 5, 2, 2), padding=(1, 0, 0, 1)),
         byte_conv_case((1, 8, 2, 5), (3, 8, 1, 1)),

@@ -21,13 +21,13 @@ from .attrs import ConvAttrs
 class Border:
     """The border of a convolution with this window to ``outputs`` positions, which are computed in tiles of ``tile``.
 
-    All are numbers for each spatial axis.
+    All are numbers for each spatial axis. Along an axis whose tile is None nothing is left out.
     """
 
     attrs: ConvAttrs
     window: tuple[int, ...]
     outputs: tuple[int, ...]
-    tile: tuple[int, ...]
+    tile: tuple[int | None, ...]
 
     @property
     def share(self) -> float:
@@ -37,8 +37,10 @@ class Border:
     @property
     def padding(self) -> tuple[int, ...]:
         """The padding that is read nevertheless, in the order of the attribute."""
-        reach = [(size - 1) * stride for size, stride in zip(self.tile, self.attrs.strides, strict=True)]
-        return tuple(min(pad, beyond) for pad, beyond in zip(self.attrs.padding, (*reach, *reach), strict=True))
+        kept = [
+            math.inf if size is None else (size - 1) * s for size, s in zip(self.tile, self.attrs.strides, strict=True)
+        ]
+        return tuple(int(min(pad, most)) for pad, most in zip(self.attrs.padding, (*kept, *kept), strict=True))
 
     def reads(self, output: Sequence[Expr], taps: Sequence[Expr]) -> list[Expr]:
         """The position in x, with that ``padding``, which the output at a position reads at a tap."""
@@ -53,6 +55,8 @@ class Border:
         attrs = self.attrs
         tests: list[Expr] = []
         for axis, (o, tap, size) in enumerate(zip(output, taps, self.tile, strict=True)):
+            if size is None:
+                continue
             stride, begin, end = attrs.strides[axis], attrs.padding[axis], attrs.padding[len(output) + axis]
             first = o // size * size * stride + tap * attrs.dilation[axis] - begin
             tests += [first >= -(size - 1) * stride] if begin else []
@@ -60,11 +64,11 @@ class Border:
         return te.all(*tests)
 
     def _share(self, axis: int) -> float:
-        attrs, outputs = self.attrs, self.outputs[axis]
+        attrs, outputs, size = self.attrs, self.outputs[axis], self.tile[axis]
+        if size is None:
+            return 1.0
         pads = attrs.padding[axis], attrs.padding[len(self.outputs) + axis]
-        return _share_of_axis(
-            outputs, self.window[axis], self.tile[axis], attrs.strides[axis], attrs.dilation[axis], *pads
-        )
+        return _share_of_axis(outputs, self.window[axis], size, attrs.strides[axis], attrs.dilation[axis], *pads)
 
 
 @lru_cache(maxsize=4096)

@@ -2,38 +2,33 @@
 
 A register tile is of neighbouring outputs of a row times vectors of filters: each factor of x is broadcast once, each
 vector of weights loaded once. The weights are read from panels as wide as a tile, where these are worth copying
-together.
+together. The compute is the definition (``definition.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from .... import te
-from ....base.errors import SelectionError
 from ....base.target import Target
-from ....graph.layout import Layout, source_index
-from ....graph.types import TensorType, Type
+from ....graph.layout import Layout
 from ....ir.constants import const_int
-from ....ir.expr import Axis, Expr
-from ....ir.makers import as_index
+from ....ir.expr import Expr
 from ....ir.open_extents import MANY_ROWS
-from ....ir.row_major import ravel_index, unravel_index
-from ....lowering.schedule import Schedule
-from ....schedules.around import schedule_around
+from ....ir.row_major import ravel_index
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around, sums_over
+from ....schedules.decide_tile import decide_tile
 from ....schedules.default_schedule import schedule_stage
 from ....schedules.product import PACKED_USES, schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
-from ....te.tensor import Tensors
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_panels
-from ..window import padded, spatial_axes
+from ....te.tensor import Tensor, Tensors
+from ...definition.strategy import OpStrategy
+from ..window import spatial_axes
 from .attrs import ConvAttrs
+from .definition import DefinedStages, definition, schedule_copies
 from .problem import ConvProblem
-from .stages import ConvStages
 
 UNROLLED_CHANNELS = 4
 """Sums over so few channels are unrolled."""
@@ -43,36 +38,27 @@ def add_channels_last(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where x and the result have their channels last, and tiles do not straddle groups."""
     if not problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")) or problem.attrs.kernel.is_blocked:
         return
-    plan = ChannelsLast(
-        problem.attrs, problem.window, problem.group_channels, problem.filters, problem.result, problem.target
-    )
-    if plan.within_groups:
-        strategy.add_implementation(plan.compute, plan.schedule, "conv.channels_last", 15, configure=plan.configure)
+    made = ChannelsLast(problem)
+    if made.within_groups:
+        strategy.add_implementation(definition, made.schedule, "conv.channels_last", 15)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelsLast:
-    """The numbers of a convolution of channels in groups, and filters of all groups."""
+    """The schedule of a convolution with channels last."""
 
-    attrs: ConvAttrs
-    window: tuple[int, ...]
-    channels: int
-    filters: int
-    result: TensorType
-    target: Target
-    given_tile: RegisterTile | None = None  # by a tuning record
-    given_pack: bool | None = None
+    problem: ConvProblem
 
     @property
     def spatial(self) -> tuple[int, ...]:
         """The extents of the outputs' spatial axes, some perhaps assumed."""
-        return tuple(const_int(e) or MANY_ROWS for e in self.result.shape[1:-1])
+        return tuple(const_int(e) or MANY_ROWS for e in self.problem.result.shape[1:-1])
 
     @property
     def flat(self) -> bool:
         """Whether the rows of tiles run over all outputs of an image, as one axis: a product of matrices."""
-        known = all(const_int(e) is not None for e in self.result.shape[1:-1])
-        return known and all(n == 1 for n in (*self.window, *self.attrs.strides)) and not any(self.attrs.padding)
+        problem = self.problem
+        return problem.outputs is not None and problem.is_pointwise and not problem.is_strided
 
     @property
     def row(self) -> int:
@@ -81,73 +67,75 @@ class ChannelsLast:
 
     @property
     def tile(self) -> RegisterTile:
-        if self.given_tile is not None:
-            return self.given_tile
-        stride = self.attrs.strides[-1] * self.channels * self.attrs.groups
-        columns, kind = self.filters // self.attrs.groups, self.result.dtype
-        tile = register_tile(self.row, columns, self.target, kind, stride)
-        if self.attrs.groups == 1 or columns % tile.columns == 0:
+        """The tile that takes the least time; of groups, one that does not straddle any, if there is one."""
+        problem, columns = self.problem, self.problem.group_filters
+        groups, kind, target = problem.attrs.groups, problem.dtype, problem.target
+        stride = problem.attrs.strides[-1] * problem.group_channels * groups
+        tile = register_tile(self.row, columns, target, kind, stride)
+        if groups == 1 or columns % tile.columns == 0:
             return tile
-        one_vector = register_tile(self.row, tile.lanes, self.target, kind, stride)
+        one_vector = register_tile(self.row, tile.lanes, target, kind, stride)
         return replace(one_vector, lanes=math.gcd(columns, tile.lanes))
 
     @property
     def within_groups(self) -> bool:
         """Whether there are tiles, of vectors, that straddle no groups."""
-        per_group = self.filters // self.attrs.groups
-        return self.attrs.groups == 1 or (self.tile.lanes > 1 and per_group % self.tile.columns == 0)
+        tile = self.tile
+        return self.problem.attrs.groups == 1 or (tile.lanes > 1 and self.problem.group_filters % tile.columns == 0)
 
-    @property
-    def packed(self) -> bool:
+    def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """Rows of outputs in parallel, where all weights stay in the cache; else panels, and all outputs for each."""
+        sums = anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
+        tile = self._decide_tile(schedule, target)
+        pack = schedule.decide("pack", [False, True], self._packs(tile))
+        panels = self._copy_in_panels(schedule, anchor, tile.columns)
+        core = sums_over(schedule, sums, main, self._axes_of_tiles(tile.columns))
+        at = self._schedule_tiles(schedule[main], tile)
+        schedule[core].compute_at(schedule[main], at)
+        channel = schedule[core].loops[-1]
+        few = self.problem.group_channels <= UNROLLED_CHANNELS
+        schedule_core(schedule, core, tile, [channel] if few else [])
+        if pack:
+            schedule_stage(schedule[panels], target)
+        else:
+            schedule[panels].compute_inline()
+        schedule_copies(schedule, anchor, attrs, lambda copy: schedule_stage(copy, target))
+        return schedule
+
+    def _decide_tile(self, schedule: Schedule, target: Target) -> RegisterTile:
+        problem = self.problem
+        group = problem.group_filters if problem.attrs.groups > 1 else 0
+        return decide_tile(schedule, self.tile, self.row, problem.group_filters, target, columns_divide=group)
+
+    def _packs(self, tile: RegisterTile) -> bool:
         """Whether weights are copied to panels: they are used often enough, or have their filters not last."""
-        if self.given_pack is not None:
-            return self.given_pack
-        often = math.prod(self.spatial) >= PACKED_USES * self.tile.rows and self.filters > self.tile.columns
-        return often or self.attrs.kernel.names[-1] != "O"
+        often = math.prod(self.spatial) >= PACKED_USES * tile.rows and self.problem.filters > tile.columns
+        return often or self.problem.attrs.kernel.names[-1] != "O"
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
-        x, weight = inputs
-        source = padded(x, attrs.data, attrs.padding, "conv.padded")
-        width = self.tile.columns
-        tiles = math.ceil(self.filters / width)
-        panels = self._panels(weight, tiles, width)
-        c = te.reduce_axis((0, self.channels), name="c")
-        taps = [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(self.window)]
+    def _copy_in_panels(self, schedule: Schedule, anchor: DefinedStages, width: int) -> Tensor:
+        """A copy of the weights, panels[tile, window…, channel, column]."""
+        kernel, window = self.problem.attrs.kernel, spatial_axes(self.problem.rank)
 
-        def element(n: Axis, *index: Axis) -> Expr:
-            *o, t, j = (as_index(i) for i in index)
-            at = unravel_index(o[0], self.spatial) if self.flat else o
-            place = (i * s + tap * d for i, s, tap, d in zip(at, attrs.strides, taps, attrs.dilation, strict=True))
-            channel = c if attrs.groups == 1 else t // (tiles // attrs.groups) * self.channels + c
-            return te.sum(source[(n, *place, channel)] * panels[(t, *taps, c, j)], axis=[*taps, c])
+        def panel(*index: Expr) -> tuple[Expr, ...]:
+            at = dict(zip(kernel.names, index, strict=True))
+            return at["O"] // width, *(at[axis] for axis in window), at["I"], at["O"] % width
 
-        shape = self.result.shape
-        rows = (self.row,) if self.flat else shape[1:-1]
-        core = te.compute((shape[0], *rows, tiles, width), element, name="conv.sums")
+        pad = 0 if self.problem.filters % width else None
+        return schedule.cache_read(anchor.weight, "local", [anchor.sums], pad=pad, axes=panel)
 
-        def unfold(n: Axis, *index: Axis) -> Expr:
-            *o, k = (as_index(i) for i in index)
-            at = (ravel_index(o, self.spatial),) if self.flat else o
-            return core[(n, *at, k // width, k % width)]
+    def _axes_of_tiles(self, width: int) -> Callable[..., tuple[Expr, ...]]:
+        """The axes of the sums: n, the positions of an image, as one if they are flat, and filters in tiles."""
+        outputs = self.problem.outputs if self.flat else None
 
-        return ConvStages(te.compute(shape, unfold, name="conv"), x, source, panels, core)
+        def in_tiles(n: Expr, *index: Expr) -> tuple[Expr, ...]:
+            *o, k = index
+            return n, *(o if outputs is None else [ravel_index(o, outputs)]), k // width, k % width
 
-    def _panels(self, weight: te.Tensor, tiles: int, width: int) -> te.Tensor:
-        kernel = Layout(f"OI{spatial_axes(self.attrs.rank)}")
+        return in_tiles
 
-        def element(t: Axis, *index: Axis) -> Expr:
-            *taps, c, j = (as_index(i) for i in index)
-            k = t * width + j
-            value = weight[source_index((k, c, *taps), self.attrs.kernel, kernel)]
-            whole = tiles * width == self.filters
-            return value if whole else te.if_then_else(k < self.filters, value, te.const(0, weight.dtype))
-
-        return te.compute((tiles, *self.window, self.channels, width), element, name="conv.panels")
-
-    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
-        core, panels = anchor.sums, anchor.weight
-        schedule, main = schedule_around(anchor.result, outputs, [core, panels, *anchor.copies], target)
-        stage, tile = schedule[main], self.tile
+    def _schedule_tiles(self, stage: StageView, tile: RegisterTile) -> LoopView:
+        """Put tiles of what is written inside, and tasks outside; gives the loop at which a tile is summed."""
         n, *o, k = stage.loops
         *outer, row = [stage.fuse(*o)] if self.flat else o
         t, column = stage.split(k, factor=tile.columns)
@@ -162,27 +150,10 @@ class ChannelsLast:
             outer, inner = [n, *outer], [t, block]
         stage.reorder(*outer, *inner, row, vector, lane)
         stage.parallel(stage.fuse(*outer))
-        schedule[core].compute_at(stage, inner[-1])
-        channel = schedule[core].loops[-1]
-        schedule_core(schedule, core, tile, [channel] if self.channels <= UNROLLED_CHANNELS else [])
-        if self.packed:
-            schedule_stage(schedule[panels], target)
-        else:
-            schedule[panels].compute_inline()
-        for copy in anchor.copies:
-            schedule_stage(schedule[copy], target)
-        return schedule
+        return inner[-1]
 
     @property
     def _weights_stay_cached(self) -> bool:
         """Whether the weights stay in the cache; else tiles of all outputs follow each other for one panel."""
-        elements = math.prod(self.window) * self.channels * self.filters
-        return elements * self.result.dtype.storage_bytes <= self.target.l2_bytes // 2
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        tile, pack = configured_panels(config, self.tile, self.packed)
-        made = replace(self, given_tile=tile, given_pack=pack)
-        if not made.within_groups:
-            raise SelectionError(f"the config's tile of {tile.columns} filters straddles groups")
-        return made.compute, made.schedule
+        elements = self.problem.reduction_extent * self.problem.filters
+        return elements * self.problem.dtype.storage_bytes <= self.problem.target.l2_bytes // 2

@@ -1,13 +1,16 @@
 """What a convolution is, in any layouts: the sums of products of its weights with what its windows read of x.
 
-It is the compute of ``conv.direct``, and of the implementations that differ from it by their schedules alone.
+It is the compute of ``conv.direct``, and of the implementations that differ from it by their schedules alone. The terms
+of a sum follow each other in the order of the axes of x's layout: channels and then the window in N, C, …, the window
+and then channels in N, …, C; blocks of channels, the window, and the channels of a block in NCHW16c.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .... import te
 from ....graph.layout import Layout, source_index
@@ -15,12 +18,14 @@ from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....lowering.schedule import Schedule, StageView
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import narrowed, widened
+from ...definition.implementation import Stages
 from ...definition.relations import tensor_argument
 from ..window import inside, padded, spatial_axes
 from .attrs import ConvAttrs
-from .stages import ConvStages
+from .border import Border
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +39,96 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class DefinedStages(ConvStages):
-    """The source has the positions of x, padded, at multiples of ``steps``, per spatial axis."""
+class DefinedStages(Stages):
+    """The ``sums`` of products of ``source``, which is x or a copy of it, and ``weight``. The source has the positions
+    of x, padded, at multiples of ``steps``, per spatial axis."""
 
+    x: Tensor
+    source: Tensor
+    weight: Tensor
+    sums: Tensor
     steps: tuple[int, ...]
 
+    @property
+    def copies(self) -> list[Tensor]:
+        """The source, if it is a copy of x."""
+        return [] if self.source is self.x else [self.source]
 
-def definition(attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms | None = None) -> DefinedStages:
-    """y[n, k, o…] = Σ padded x[n, k // (K/G) · C/G + c, o·stride + r·dilation] · weight[k, c, r…]"""
+
+def definition(
+    attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms | None = None, border: Border | None = None
+) -> DefinedStages:
+    """y[n, k, o…] = Σ padded x[n, k // (K/G) · C/G + c, o·stride + r·dilation] · weight[k, c, r…]
+
+    Taps beyond a ``border`` are no products with zeros of a padded x then, but left out of the sum.
+    """
     x, weight = inputs
     kind = tensor_argument(result, "result")
     axes = spatial_axes(attrs.rank)
-    data, kernel = Layout(f"NC{axes}"), Layout(f"OI{axes}")
     extents = attrs.kernel.extents(weight.shape)
     found = attrs.out.extents(kind.shape)
-    source, steps = _what_is_read(x, attrs, [const_int(found[a]) for a in axes], [const_int(extents[a]) for a in axes])
+    if border is None:
+        source, steps = _what_is_read(x, attrs, *([const_int(of[a]) for a in axes] for of in (found, extents)))
+    else:
+        source, steps = padded(x, attrs.data, border.padding, "conv.padded"), (1,) * attrs.rank
     if terms is not None:
         source = _prepared(source, terms)
     filters_per_group = (const_int(extents["O"]) or 0) // attrs.groups
-    c = te.reduce_axis((0, extents["I"]), name="c")
     taps = [te.reduce_axis((0, extents[axis]), name=f"r{d}") for d, axis in enumerate(axes)]
+    block = _block_of_channels(attrs.data, extents["I"])
+    count = (const_int(extents["I"]) or 0) // block
+    c, *part = [te.reduce_axis((0, count), name="c"), te.reduce_axis((0, block), name="ci")][: 1 + (block > 1)]
+    data, kernel = (
+        Layout(text if block == 1 else f"{text}{block}{text[1].lower()}") for text in (f"NC{axes}", f"OI{axes}")
+    )
+    reduced = _in_order_of(attrs.data, {**dict(zip(axes, ([tap] for tap in taps), strict=True)), "C": [c, *part]})
 
     def element(*index: Axis) -> Expr:
-        n, k, *o = source_index([as_index(i) for i in index], data, attrs.out)
-        channel = c if attrs.groups == 1 else k // filters_per_group * extents["I"] + c
-        moves = zip(o, attrs.strides, taps, attrs.dilation, steps, strict=True)
-        place = (i * (s // step) + tap * (d // step) for i, s, tap, d, step in moves)
-        value = source[source_index((n, as_index(channel), *place), attrs.data, data)]
-        factor = weight[source_index([as_index(i) for i in (k, c, *taps)], attrs.kernel, kernel)]
+        n, k, *o = source_index([as_index(i) for i in index], Layout(f"NC{axes}"), attrs.out)
+        channel = c if attrs.groups == 1 else k // filters_per_group * count + c
+        if border is None:
+            moves = zip(o, attrs.strides, taps, attrs.dilation, steps, strict=True)
+            place = [i * (s // step) + tap * (d // step) for i, s, tap, d, step in moves]
+            where = None
+        else:
+            window = [as_index(tap) for tap in taps]
+            place = border.reads(o, window)
+            where = border.inside(o, window, [x.shape[attrs.data.position(axis)] for axis in axes])
+        value = source[source_index([as_index(i) for i in (n, channel, *place, *part)], attrs.data, data)]
+        factor = weight[source_index([as_index(i) for i in (k, c, *taps, *part)], attrs.kernel, kernel)]
         if terms is not None:
-            return te.sum(terms.multiply(value, factor), axis=[c, *taps])
-        return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=[c, *taps])
+            return te.sum(terms.multiply(value, factor), axis=reduced)
+        return te.sum(widened(value, kind.dtype) * widened(factor, kind.dtype), axis=reduced, where=where)
 
     sums = te.compute(kind.shape, element, name="conv")
     made = narrowed(sums, kind.dtype, "conv.narrow") if terms is None else _finished(sums, terms)
     return DefinedStages(made, x, source, weight, sums, steps)
+
+
+def _block_of_channels(layout: Layout, extent: Expr) -> int:
+    """How many channels are a block of x whose terms stand apart in a sum: 1 unless blocks of a group are whole."""
+    block, count = layout.factor("C"), const_int(extent) or 0
+    return 1 if len(layout.blocks("C")) != 1 or count % block else block
+
+
+def _in_order_of(layout: Layout, reduced: Mapping[str, Sequence[Axis]]) -> list[Axis]:
+    """The axes of a sum, which are given for each axis of a layout, in the order in which that has them."""
+    digits = {name: iter(axes) for name, axes in reduced.items()}
+    return [axis for part in layout.axes if part.name in digits for axis in islice(digits[part.name], 1)]
+
+
+def schedule_copies(
+    schedule: Schedule, anchor: DefinedStages, attrs: ConvAttrs, padded_copy: Callable[[StageView], None]
+) -> Tensor:
+    """Copy x with its padding, as ``padded_copy`` schedules it; what only leaves out positions of x is read where it
+    lies. Gives what is in memory, which is what the sums read."""
+    if not any(attrs.padding):
+        for copy in anchor.copies:
+            schedule[copy].compute_inline()
+        return anchor.x
+    for copy in anchor.copies:
+        padded_copy(schedule[copy])
+    return anchor.source
 
 
 def _what_is_read(

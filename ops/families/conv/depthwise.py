@@ -2,37 +2,35 @@
 
 With the spatial axes last, vectors are of neighbours in a row; of channels, where these stand last. A register tile is
 of a few outputs below or beside each other; they share what they read, as a small window is unrolled. Of a large one a
-column is unrolled: outputs below each other share its weights, too, and all of that fits in registers.
+column is unrolled: outputs below each other share its weights, too, and all of that fits in registers. The compute is
+the definition (``definition.py``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .... import te
 from ....base.target import Target
-from ....graph.layout import Layout, source_index
+from ....graph.layout import Layout
 from ....graph.node import Call, tensor_of
-from ....graph.types import TensorType, Type
-from ....ir.constants import ZERO, const_int
-from ....ir.expr import Axis, Expr
-from ....ir.makers import as_index
+from ....ir.constants import const_int
+from ....ir.expr import Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.around import schedule_around
+from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_stage
 from ....schedules.vector_rows import vectorize_row
-from ....te.tensor import Tensors
+from ....te.tensor import Tensor, Tensors
 from ...definition.condition import clause
 from ...definition.cost import elements, moved
 from ...definition.strategy import OpStrategy
-from ..window import inside, padded, spatial_axes
+from ..window import spatial_axes
 from .attrs import ConvAttrs
+from .definition import DefinedStages, definition
 from .flat import lanes_for
 from .problem import ConvProblem
-from .stages import ConvStages
 
 MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""
@@ -47,20 +45,28 @@ apart."""
 
 def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer one where x and the result are in the same layout, N, C, … or N, …, C, of known extents but for N."""
-    attrs, outputs = problem.attrs, problem.outputs
-    if attrs.kernel.is_blocked or outputs is None:
+    outputs = problem.outputs
+    if problem.attrs.kernel.is_blocked or outputs is None:
         return
-    plan = Depthwise(attrs, problem.window, problem.group_filters, outputs, problem.result, problem.target)
+    made = Depthwise(problem, outputs)
     alone = clause("each channel is a group", problem.is_depthwise)
     if problem.is_plain:
+        made = replace(made, by_columns=made.is_crowded)
         with strategy.specialized(alone):
-            cost = plan.cost(problem.x)
-            strategy.add_implementation(plan.compute_rows, plan.schedule_rows, "conv.depthwise", plevel=25, cost=cost)
-    elif problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
-        with strategy.specialized(alone, clause("one filter a channel", plan.multiplier == 1)):
             strategy.add_implementation(
-                plan.compute_channels, plan.schedule_channels, "conv.depthwise_channels_last", plevel=25
+                definition,
+                made.schedule_rows,
+                "conv.depthwise",
+                plevel=25,
+                keeps_order=not made.by_columns,
+                cost=made.cost(),
             )
+            if made.by_columns:
+                in_order = replace(made, by_columns=False)
+                strategy.add_implementation(definition, in_order.schedule_rows, "conv.depthwise_in_order", plevel=24)
+    elif problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
+        with strategy.specialized(alone, clause("one filter a channel", problem.group_filters == 1)):
+            strategy.add_implementation(definition, made.schedule_channels, "conv.depthwise_channels_last", plevel=25)
 
 
 def axes_of_rows(call: Call) -> int | None:
@@ -75,87 +81,44 @@ def axes_of_rows(call: Call) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Depthwise:
-    """The numbers of a depthwise convolution; ``multiplier`` is how many filters a channel has."""
+    """The schedules of a depthwise convolution to ``outputs``. A large window in rows may be gone through column by
+    column, which is another order of the sums."""
 
-    attrs: ConvAttrs
-    window: tuple[int, ...]
-    multiplier: int
+    problem: ConvProblem
     outputs: tuple[int, ...]
-    result: TensorType
-    target: Target
-
-    def _taps(self) -> list[Axis]:
-        return [te.reduce_axis((0, w), name=f"r{d}") for d, w in enumerate(self.window)]
-
-    def _position(self, o: Sequence[Expr], taps: Sequence[Axis]) -> list[Expr]:
-        """Where a tap reads the padded x."""
-        a = self.attrs
-        return [i * s + tap * d for i, s, tap, d in zip(o, a.strides, taps, a.dilation, strict=True)]
+    by_columns: bool = False
 
     @property
-    def by_columns(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether to go through the window column by column: it does not fit beside a tile, and the image, which is
         copied with its border, is large."""
+        window = self.problem.window
         height = rows_for(self.outputs[-2]) if len(self.outputs) > 1 else 1
         tiles = math.ceil(math.prod(self.outputs[-2:]) / (height * self.lanes))
-        crowded = math.prod(self.window) + MOST_ROWS > self.target.vector_registers
-        return crowded and tiles >= MANY_TILES and 1 < math.prod(self.window[:-1]) <= MOST_UNROLLED // MOST_ROWS
+        crowded = math.prod(window) + MOST_ROWS > self.problem.target.vector_registers
+        return crowded and tiles >= MANY_TILES and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
 
     # N, C, …: vectors of neighbours in a row
 
-    def cost(self, x: TensorType) -> float:
+    def cost(self) -> float:
         """Cycles, by what was measured on layers of usual networks."""
-        rate = NEIGHBOURS_PER_CYCLE if math.prod(self.attrs.strides) == 1 else STRIDED_PER_CYCLE
-        vectors = elements(self.result) * math.prod(self.window) / self.target.lanes(self.result.dtype)
-        return vectors / min(rate, self.target.fma_per_cycle) + moved([x, self.result])
+        problem = self.problem
+        rate = STRIDED_PER_CYCLE if problem.is_strided else NEIGHBOURS_PER_CYCLE
+        vectors = elements(problem.result) * math.prod(problem.window) / problem.lanes
+        return vectors / min(rate, problem.target.fma_per_cycle) + moved([problem.x, problem.result])
 
     @property
     def lanes(self) -> int:
-        return lanes_for(self.outputs[-1], self.target.lanes(self.result.dtype))
+        """How many neighbours in a row make a vector."""
+        return lanes_for(self.outputs[-1], self.problem.lanes)
 
-    def compute_rows(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
-        x, weight = inputs
-        tiles = math.ceil(self.outputs[-1] / self.lanes)
-        source = self._source(x, tiles * self.lanes)
-        kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
-        taps = self._taps()
-
-        def element(n: Axis, k: Axis, *index: Axis) -> Expr:
-            *o, t, j = (as_index(i) for i in index)
-            position = self._position([*o, t * self.lanes + j], taps)
-            factor = weight[source_index((as_index(k), ZERO, *map(as_index, taps)), attrs.kernel, kernel)]
-            reduced = [taps[-1], *taps[:-1]] if self.by_columns else taps
-            return te.sum(source[(n, as_index(k) // self.multiplier, *position)] * factor, axis=reduced)
-
-        core = te.compute((*self.result.shape[:-1], tiles, self.lanes), element, name="conv.sums")
-
-        def unfold(*index: Axis) -> Expr:
-            *outer, last = (as_index(i) for i in index)
-            return core[(*outer, last // self.lanes, last % self.lanes)]
-
-        return ConvStages(te.compute(self.result.shape, unfold, name="conv"), x, source, weight, core)
-
-    def _source(self, x: te.Tensor, width: int) -> te.Tensor:
-        """x with its padding, its rows so long that ``width`` outputs can be computed of each."""
-        a = self.attrs
-        counts = (*self.outputs[:-1], width)
-        shape = [
-            (o - 1) * s + (w - 1) * d + 1 for o, s, w, d in zip(counts, a.strides, self.window, a.dilation, strict=True)
-        ]
-
-        def element(n: Axis, c: Axis, *index: Axis) -> Expr:
-            position = [as_index(i) - pad for i, pad in zip(index, a.padding, strict=False)]
-            valid = inside(position, x.shape[2:], a.padding, [True] * len(position))
-            return te.if_then_else(valid, x[(n, c, *position)], te.const(0, x.dtype))
-
-        return te.compute((*x.shape[:2], *shape), element, name="conv.source")
-
-    def schedule_rows(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
-        core, source = anchor.sums, anchor.source
-        schedule, main = schedule_around(anchor.result, outputs, [core, source], target)
+    def schedule_rows(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """Channels in parallel; in each, tiles of vectors below each other, and their epilogue. Rows of sums go on to
+        the end of their last vector, and so does what these read."""
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
         stage = schedule[main]
-        n, k, *o = stage.loops
-        c, filters = stage.split(k, factor=self.multiplier)
+        n, k, *o = stage.loops[: main.ndim]
+        c, filters = stage.split(k, factor=self.problem.group_filters)
         t, lane = stage.split(o[-1], factor=self.lanes)
         stage.vectorize(lane)
         task = stage.fuse(n, c)
@@ -165,45 +128,60 @@ class Depthwise:
             block, row = stage.split(o[-2], factor=rows_for(self.outputs[-2]))
             stage.reorder(task, filters, *o[:-2], block, t, row, lane)
             stage.unroll(row)
+        source = self._copy_beyond_rows(schedule, anchor, core)
         schedule[core].compute_at(stage, t)
-        *outer, t, lane = schedule[core].loops[: core.ndim]
-        taps = schedule[core].loops[-len(self.window) :]
-        unrolled = taps[1:] if self.by_columns else self._unrolled(taps)
-        self._schedule_tile(schedule[core], [*outer, t], outer[-1] if len(o) > 1 else None, lane, unrolled)
+        self._sum_rows(schedule[core])
         if attrs.strides[-1] == 1 and not self.by_columns:
             schedule[source].compute_inline()
         else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
-            size = math.prod(const_int(extent) or 1 for extent in source.shape[2:]) * source.dtype.storage_bytes
-            schedule[source].compute_at(stage, task if size <= target.l1_bytes else block)
+            fits = math.prod(self._extents_read) * source.dtype.storage_bytes <= target.l1_bytes
+            schedule[source].compute_at(stage, task if fits else block)
             vectorize_row(schedule[source], target.lanes(source.dtype))
         return schedule
 
+    def _copy_beyond_rows(self, schedule: Schedule, anchor: DefinedStages, core: Tensor) -> Tensor:
+        """What the sums read of x, with zeros beyond the end of its rows: the padded x has them, if it ends so."""
+        if anchor.copies and self.problem.attrs.padding[-1]:
+            return anchor.source
+        source = schedule.cache_read(anchor.source, "local", [core], pad=0)
+        for copy in anchor.copies:
+            schedule[copy].compute_inline()
+        return source
+
+    @property
+    def _extents_read(self) -> list[int]:
+        """The spatial extents of the padded x that all vectors of outputs read."""
+        attrs, window = self.problem.attrs, self.problem.window
+        counts = (*self.outputs[:-1], math.ceil(self.outputs[-1] / self.lanes) * self.lanes)
+        moves = zip(counts, attrs.strides, window, attrs.dilation, strict=True)
+        return [(o - 1) * s + (w - 1) * d + 1 for o, s, w, d in moves]
+
+    def _sum_rows(self, stage: StageView) -> None:
+        (core,) = stage.op.outputs
+        *outer, column = stage.loops[: core.ndim]
+        channel, *taps = stage.loops[core.ndim :]
+        t, lane = stage.split(column, factor=self.lanes, tail="round_up")
+        rows = [outer.pop()] if len(taps) > 1 else []
+        if self.by_columns:
+            taps = [taps[-1], *taps[:-1]]
+        unrolled = taps[1:] if self.by_columns else self._unrolled(taps)
+        _schedule_tile(stage, [*outer, t, channel, *taps], rows, lane, unrolled)
+
     # N, …, C: vectors of channels
 
-    def compute_channels(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
-        x, weight = inputs
-        source = padded(x, attrs.data, attrs.padding, "conv.padded")
-        kernel = Layout(f"OI{spatial_axes(attrs.rank)}")
+    def schedule_channels(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """Rows of outputs in parallel; in each, tiles of vectors beside each other, and their epilogue. The weights of
+        a tap are copied so that those of all channels follow each other."""
+        kernel, window = attrs.kernel, spatial_axes(attrs.rank)
 
-        def factor(*index: Axis) -> Expr:
-            *taps, c = index
-            return weight[source_index((as_index(c), ZERO, *map(as_index, taps)), attrs.kernel, kernel)]
+        def by_taps(*index: Expr) -> tuple[Expr, ...]:
+            at = dict(zip(kernel.names, index, strict=True))
+            return *(at[axis] for axis in window), at["O"]
 
-        weights = te.compute((*self.window, x.shape[-1]), factor, name="conv.weights")
-        taps = self._taps()
-
-        def element(n: Axis, *index: Axis) -> Expr:
-            *o, c = (as_index(i) for i in index)
-            return te.sum(source[(n, *self._position(o, taps), c)] * weights[(*taps, c)], axis=taps)
-
-        core = te.compute(self.result.shape, element, name="conv.sums")
-        return ConvStages(te.compute(self.result.shape, lambda *i: core[i], name="conv"), x, source, weights, core)
-
-    def schedule_channels(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
-        core = anchor.sums
-        schedule, main = schedule_around(anchor.result, outputs, [core, anchor.weight, *anchor.copies], target)
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
+        weights = schedule.cache_read(anchor.weight, "local", [core], axes=by_taps)
         stage = schedule[main]
-        n, *o, c = stage.loops
+        n, *o, c = stage.loops[: main.ndim]
         lanes = target.lanes(main.dtype)
         vector, lane = stage.split(c, factor=lanes)
         block, row = stage.split(o[-1], factor=rows_for(self.outputs[-1]))
@@ -211,36 +189,31 @@ class Depthwise:
         stage.reorder(n, *o[:-1], block, vector, row, lane)
         stage.parallel(stage.fuse(n, *o[:-1]) if len(o) > 1 else n)
         schedule[core].compute_at(stage, vector)
-        *outer, c = schedule[core].loops[: core.ndim]
+        *outer, row, c = schedule[core].loops[: core.ndim]
+        *taps, channel = schedule[core].loops[core.ndim :]
         vector, lane = schedule[core].split(c, factor=lanes)
-        unrolled = self._unrolled(schedule[core].loops[-len(self.window) :])
-        self._schedule_tile(schedule[core], [*outer, vector], outer[-1], lane, unrolled)
+        _schedule_tile(schedule[core], [*outer, vector, *taps, channel], [row], lane, self._unrolled(taps))
         for copy in anchor.copies:
             schedule[copy].compute_inline()
-        schedule_stage(schedule[anchor.weight], target)
+        schedule_stage(schedule[weights], target)
         return schedule
 
     # Both
 
     def _unrolled(self, taps: Sequence[LoopView]) -> Sequence[LoopView]:
         """All loops of a window row by row, or the last one."""
-        return taps if math.prod(self.window) * MOST_ROWS <= MOST_UNROLLED else taps[-1:]
+        return taps if math.prod(self.problem.window) * MOST_ROWS <= MOST_UNROLLED else taps[-1:]
 
-    def _schedule_tile(
-        self,
-        stage: StageView,
-        outer: Sequence[LoopView],
-        row: LoopView | None,
-        lane: LoopView,
-        unrolled: Sequence[LoopView],
-    ) -> None:
-        """Keep the tile in registers while the window is gone through."""
-        taps = stage.loops[-len(self.window) :]
-        rows = [] if row is None else [row]
-        stage.reorder(*(loop for loop in outer if loop is not row), *taps, *rows, lane)
-        stage.vectorize(lane)
-        for loop in (*unrolled, *rows):
-            stage.unroll(loop)
+
+def _schedule_tile(
+    stage: StageView, outer: Sequence[LoopView], rows: Sequence[LoopView], lane: LoopView, unrolled: Sequence[LoopView]
+) -> None:
+    """Keep a tile of vectors, some ``rows`` of them, in registers while the window is gone through, which is the last
+    of the ``outer`` loops."""
+    stage.reorder(*outer, *rows, lane)
+    stage.vectorize(lane)
+    for loop in (*unrolled, *rows):
+        stage.unroll(loop)
 
 
 def rows_for(extent: int) -> int:

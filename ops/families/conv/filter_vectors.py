@@ -22,31 +22,32 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .... import te
 from ....base.dtype import DType
 from ....base.target import Target
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
-from ....ir.expr import Axis, Expr
+from ....ir.expr import Expr
 from ....ir.makers import as_index
-from ....ir.row_major import unravel_index
+from ....ir.row_major import ravel_index
 from ....lowering.nest.prefetches import CACHE_LINE
 from ....lowering.schedule import Schedule, StageView
-from ....schedules.around import schedule_around
+from ....schedules.around import schedule_around, sums_over
 from ....schedules.blocks import MANY_TASKS, evict_each_other
+from ....schedules.channel_tile import ChannelTile, channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
-from ....te.tensor import Tensors
+from ....schedules.register_transpose import turn_squares
+from ....schedules.vector_rows import vectorize_padded
+from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import padded
 from .attrs import ConvAttrs
+from .definition import DefinedStages, definition, schedule_copies
 from .layouts import kernel_layout
-from .nchwc import STEPS_AHEAD, ChannelTile, channel_tile, schedule_padded, tile_cycles
+from .nchwc import STEPS_AHEAD
 from .problem import ConvProblem
-from .stages import ConvStages
-from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places
 
 CHANNELS_AHEAD = 4
 """How far ahead of their use rows of x are fetched, which processors do not foresee, as each is in another page."""
@@ -64,7 +65,7 @@ def add_filter_vectors(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = _numbers(problem, [panel // lanes])
     if made is not None:
         cost = made.cost(problem.types)
-        strategy.add_implementation(made.compute, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
+        strategy.add_implementation(definition, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
 
 
 def filter_vector_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
@@ -134,13 +135,6 @@ def _numbers(problem: ConvProblem, sides: Sequence[int]) -> FilterVectors | None
 
 
 @dataclass(frozen=True, slots=True)
-class UnblockedStages(ConvStages):
-    """Sums with filters in vectors, and the ``squares`` of them, transposed: the last of these stages first."""
-
-    squares: Sequence[te.Tensor]
-
-
-@dataclass(frozen=True, slots=True)
 class FilterVectors:
     """The numbers of such a convolution. The sums' ``positions`` are the outputs, or all of these as one row."""
 
@@ -185,34 +179,14 @@ class FilterVectors:
         rows = self.channels * math.prod(self.window[:-1])
         return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> UnblockedStages:
-        """Sums with filters in vectors; squares of positions and filters of these, transposed; and the result."""
-        x, weight = inputs
-        kind, lanes = tensor_argument(result, "result"), self.lanes
-        source = padded(x, attrs.data, attrs.padding, "conv.padded")
-        c = te.reduce_axis((0, self.channels), name="c")
-        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
-
-        def element(n: Axis, block: Axis, *index: Axis) -> Expr:
-            *positions, lane = map(as_index, index)
-            output = positions if self.positions == self.outputs else unravel_index(positions[0], self.outputs)
-            position = [o * s + t * d for o, s, t, d in zip(output, attrs.strides, taps, attrs.dilation, strict=True)]
-            k = block * lanes + lane
-            return te.sum(
-                source[(n, c, *position)] * weight[(k // self.width, c, *taps, k % self.width)], axis=[c, *taps]
-            )
-
-        shape = (kind.shape[0], self.panels * self.tile.blocks, *self.positions, lanes)
-        sums = te.compute(shape, element, name="conv.sums")
-        made, squares = unblocked(sums, kind, self.plane, lanes)
-        return UnblockedStages(made, x, source, weight, sums, squares)
-
-    def schedule(self, attrs: ConvAttrs, anchor: UnblockedStages, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
-        squares, sums = anchor.squares, anchor.sums
-        schedule, main = schedule_around(anchor.result, outputs, [*squares, sums, *anchor.copies], target)
+        sums = anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
+        core = sums_over(schedule, sums, main, self._in_vectors)
+        squares = turn_squares(schedule, core, sums, min(2, len(self.positions)), self.lanes)
         stage = schedule[main]
-        n, k, *spatial = stage.loops
+        n, k, *spatial = stage.loops[: main.ndim]
         panel, k = stage.split(k, factor=self.width)
         block, channel = stage.split(k, factor=self.lanes)
         outer, plane = spatial[: -len(self.plane)], spatial[-len(self.plane) :]
@@ -221,11 +195,17 @@ class FilterVectors:
         task = stage.fuse(n, *outer, chunk, panel)
         stage.parallel(task)
         schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
-        schedule[sums].compute_at(stage, task)
-        for tensor in anchor.copies:
-            schedule_padded(schedule[tensor], False, target)
-        self._schedule_sums(schedule[sums], anchor)  # last of all: each step after a prefetch would check it again
+        schedule[core].compute_at(stage, task)
+        read = schedule_copies(schedule, anchor, attrs, lambda copy: vectorize_padded(copy, False, target))
+        self._schedule_sums(
+            schedule[core], anchor.weight, read
+        )  # last: each step after a prefetch would check it again
         return schedule
+
+    def _in_vectors(self, n: Expr, k: Expr, *o: Expr) -> tuple[Expr, ...]:
+        """The axes of the sums: filters in vectors, and positions, or all of these as one row."""
+        positions = o if self.positions == self.outputs else [ravel_index(o, self.outputs)]
+        return n, k // self.lanes, *positions, k % self.lanes
 
     @property
     def plane(self) -> tuple[int, ...]:
@@ -243,11 +223,14 @@ class FilterVectors:
         chunks = max(math.ceil(positions / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
         return math.ceil(positions / (chunks * whole)) * whole
 
-    def _schedule_sums(self, stage: StageView, anchor: UnblockedStages) -> None:
+    def _schedule_sums(self, stage: StageView, weight: Tensor, read: Tensor) -> None:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
         longer."""
-        n, block, *outer, position, lane = stage.loops[: anchor.sums.ndim]
-        reductions = stage.loops[anchor.sums.ndim :]
+        (core,) = stage.op.outputs
+        n, block, *outer, position, lane = stage.loops[: core.ndim]
+        reductions = stage.loops[core.ndim :]
+        if (const_int(core.shape[1]) or 1) % self.tile.blocks:
+            block = stage.round_up(block, factor=self.tile.blocks)
         across, column = stage.split(position, factor=self.tile.columns)
         stage.reorder(n, *outer, across, *reductions, column, block, lane)
         stage.vectorize(lane)
@@ -255,6 +238,6 @@ class FilterVectors:
         stage.unroll(block)
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
         if panel > self.target.l1_bytes // 4:
-            fetch_ahead(stage, anchor.weight, reductions[-1], STEPS_AHEAD)
+            fetch_ahead(stage, weight, reductions[-1], STEPS_AHEAD)
         if self._from_afar:
-            fetch_ahead(stage, anchor.source, reductions[0], CHANNELS_AHEAD)
+            fetch_ahead(stage, read, reductions[0], CHANNELS_AHEAD)

@@ -14,22 +14,20 @@ The compute is the definition (``definition.py``): ``cache_read`` and ``cache_wr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ....base.errors import SelectionError
 from ....base.target import Target
 from ....ir.expr import Expr
 from ....ir.row_major import ravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around, sums_over
+from ....schedules.decide_tile import decide_tile
 from ....schedules.product import PACKED_USES, schedule_core, schedule_product
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements, moved, multiplied
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction
-from ...definition.tile_config import configured_panels, configured_tile
+from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
 from .problem import ConvProblem
@@ -67,12 +65,10 @@ class Flat:
         """How many there are from the first output to the last one, in the flattened source."""
         return 1 + ravel_index([o - 1 for o in self.outputs], self.widths)
 
-    def with_tile(self, tile: RegisterTile) -> Flat:
-        """The convolution with the tile of a config, whose rows must be filters of one group."""
+    def decide_tile(self, schedule: Schedule, target: Target) -> RegisterTile:
+        """The tile by decisions of a schedule; its rows are filters of one group."""
         filters = self.problem.group_filters
-        if filters % tile.rows:
-            raise SelectionError(f"the config's {tile.rows} rows do not divide the {filters} filters of a group")
-        return replace(self, tile=tile)
+        return decide_tile(schedule, self.tile, filters, self.positions, target, rows_divide=filters)
 
 
 def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -89,19 +85,15 @@ def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
     cost += moved([*problem.types, *copied])
     if problem.is_pointwise:
         pointwise = Pointwise(flat, problem.is_strided or problem.group_filters >= PACKED_USES * flat.tile.rows)
-        strategy.add_implementation(
-            definition, pointwise.schedule, "conv.pointwise", 20, configure=pointwise.configure, cost=cost
-        )
+        strategy.add_implementation(definition, pointwise.schedule, "conv.pointwise", 20, cost=cost)
     else:
-        shifted = Shifted(flat)
-        strategy.add_implementation(
-            definition, shifted.schedule, "conv.shifted", 15, configure=shifted.configure, cost=cost
-        )
+        strategy.add_implementation(definition, Shifted(flat).schedule, "conv.shifted", 15, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """A product of matrices, with the columns in panels of a register tile's width, which are copies if ``pack``."""
+    """A product of matrices, with the columns in panels of a register tile's width, which are copies if ``pack`` is
+    decided, as by default."""
 
     flat: Flat
     pack: bool
@@ -113,7 +105,10 @@ class Pointwise:
         self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
     ) -> Schedule:
         """Schedule sums of any terms, and what follows them. ``keep`` are stages that the caller schedules."""
-        extents, tile, sums = self.flat.outputs, self.flat.tile, anchor.sums
+        extents, sums = self.flat.outputs, anchor.sums
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies, *keep], target)
+        tile = self.flat.decide_tile(schedule, target)
+        pack = schedule.decide("pack", [False, True], self.pack)
         width = tile.columns
 
         def panel(n: Expr, c: Expr, *o: Expr) -> tuple[Expr, ...]:
@@ -124,21 +119,12 @@ class Pointwise:
             position = ravel_index(o, extents)
             return n, k, position // width, position % width
 
-        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies, *keep], target)
         panels = schedule.cache_read(anchor.source, "local", [sums], pad=0, axes=panel)
         for source in anchor.copies:
             schedule[source].compute_inline()
         core = sums_over(schedule, sums, main, in_tiles)
-        schedule_product(schedule, main, core, panels, self.pack, tile, target)
+        schedule_product(schedule, main, core, panels, pack, tile, target)
         return schedule
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows``, ``vectors`` and ``pack`` of a tuning record."""
-        return definition, self.with_config(config).schedule
-
-    def with_config(self, config: Mapping[str, Any]) -> Pointwise:
-        tile, pack = configured_panels(config, self.flat.tile, self.pack)
-        return Pointwise(self.flat.with_tile(tile), pack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +140,9 @@ class Shifted:
         self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
     ) -> Schedule:
         """Schedule sums of any terms, and what follows them. ``keep`` are stages that the caller schedules."""
-        sums, tile, widths = anchor.sums, self.flat.tile, self.flat.widths
+        sums, widths = anchor.sums, self.flat.widths
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies, *keep], target)
+        tile = self.flat.decide_tile(schedule, target)
         copy = self._copy_in_phases(schedule, anchor)
         core = sums_over(schedule, sums, main, lambda n, k, *o: (n, k, ravel_index(o, widths)))
         stage = schedule[main]
@@ -196,13 +183,6 @@ class Shifted:
         if self.flat.problem.attrs.strides[-1] == 1:
             _, lane = stage.split(position, factor=lanes_for(widths[-1], self.flat.tile.lanes))
             stage.vectorize(lane)
-
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the ``rows`` and ``vectors`` of a tuning record."""
-        return definition, self.with_config(config).schedule
-
-    def with_config(self, config: Mapping[str, Any]) -> Shifted:
-        return Shifted(self.flat.with_tile(configured_tile(config, self.flat.tile)))
 
 
 def lanes_for(extent: int, lanes: int) -> int:

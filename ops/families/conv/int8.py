@@ -8,9 +8,7 @@ With few channels in a group, words would be mostly empty; there, bytes are mult
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from .... import te
 from ....base.target import Target
@@ -25,7 +23,7 @@ from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
-from ...definition.strategy import Compute, OpStrategy, ScheduleFunction, Stages
+from ...definition.strategy import OpStrategy, Stages
 from ..byte_words import BYTES, ByteProduct, count_words, word
 from ..window import spatial_axes
 from .attrs import ConvAttrs
@@ -127,11 +125,6 @@ class ByteConv:
             _schedule_sums(schedule, sums, self.problem.reduction_extent, target)
         return schedule
 
-    def configure(self, config: Mapping[str, Any]) -> tuple[Compute, ScheduleFunction]:
-        """The compute and the schedule with the tile of a tuning record, as the convolution of words has it."""
-        made = replace(self, made=self.made.with_config(config))
-        return made.compute, made.schedule
-
 
 def _widened(value: Expr) -> Expr:
     return te.cast(value, "int32")
@@ -174,4 +167,4 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     flat = Flat.of(problem, outputs, factors)
     made = ByteConv(Pointwise(flat, pack=True) if problem.is_pointwise else Shifted(flat), in_words)
     name, plevel = ("conv.bytes_pointwise", 20) if problem.is_pointwise else ("conv.bytes_shifted", 15)
-    strategy.add_implementation(made.compute, made.schedule, name, plevel, configure=made.configure)
+    strategy.add_implementation(made.compute, made.schedule, name, plevel)

@@ -2,45 +2,43 @@
 
 y[n, ko, o, ki] = Σ x[n, co, o·stride + r·dilation - pad, ci] · w[ko, co, r, ci, ki]   over co, window r, ci
 
-ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums, positions of the output
-times vectors of filters, stays in registers while the reduction runs: a step loads a vector of weights for each block
-of filters, and broadcasts one element of x for each position. The data may be unblocked, as in the first layer of a
-network, whose 3 channels make no block; then co are its channels. Of one spatial axis there is one row; of three, tiles
-are of the last two. Depthwise convolutions, which multiply vectors of channels, are in ``blocked_depthwise.py``.
+That is the definition (``definition.py``) in these layouts; where most taps are beyond the border, with these left out,
+by a test for a tile. ki is one vector, so no vector crosses a row of the image, whatever the stride. A tile of sums,
+positions of the output times vectors of filters, stays in registers while the reduction runs: a step loads a vector of
+weights for each block of filters, and broadcasts one element of x for each position. The data may be unblocked, as in
+the first layer of a network, whose 3 channels make no block; then co are its channels. Of one spatial axis there is one
+row; of three, tiles are of the last two. Depthwise convolutions, which multiply vectors of channels, are in
+``blocked_depthwise.py``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from .... import te
 from ....base.aligned import PAGE_BYTES
-from ....base.dtype import DType
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.constants import ZERO, const_int
-from ....ir.expr import Axis, Expr, ExprLike
-from ....ir.makers import as_index
-from ....ir.row_major import ravel_index, unravel_index
+from ....ir.constants import const_int
+from ....ir.expr import Expr
+from ....ir.row_major import ravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.around import schedule_around
-from ....schedules.blocks import MANY_TASKS, near_divisor
+from ....schedules.around import schedule_around, sums_over
+from ....schedules.blocks import MANY_TASKS, near_divisor, part_sizes
+from ....schedules.channel_tile import ChannelTile, channel_tile, decide_channel_tile, keep_channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
-from ....schedules.register_tile import FULL_RATE
-from ....te.tensor import Tensors
+from ....schedules.vector_rows import vectorize_padded
+from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
-from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from ..window import padded
 from .attrs import ConvAttrs
 from .border import Border
+from .definition import DefinedStages, definition, schedule_copies
 from .layouts import channel_block, data_layout, kernel_layout
 from .problem import ConvProblem
-from .stages import ConvStages
 
 STEPS_AHEAD = 16
 """How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
@@ -62,9 +60,8 @@ def add_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     if outputs is None:
         return
-    made = Blocked(attrs, block, problem.window, outputs, problem.filters, problem.target, problem.dtype)
-    cost = made.cost(problem.types)
-    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=cost)
+    made = Blocked(problem, block, outputs)
+    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=made.cost())
 
 
 def blocked_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
@@ -93,99 +90,22 @@ def blocked_candidates(problem: ConvProblem, given: ValueLayout | None) -> Itera
 
 def _panel(problem: ConvProblem, block: int) -> int:
     """The width of a panel: as many blocks of filters as a tile has, so that its weights are one stream."""
-    if problem.outputs is None:
-        return 1
-    made = Blocked(
-        problem.attrs, block, problem.window, problem.outputs, problem.filters, problem.target, problem.dtype
-    )
-    return made.tile.blocks
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelTile:
-    """Sums that are kept in registers: ``rows`` times ``columns`` positions of the output, ``blocks`` of filters
-    each."""
-
-    rows: int
-    columns: int
-    blocks: int
-
-
-def channel_tile(
-    rows: int,
-    columns: int,
-    blocks: int,
-    registers: int,
-    panel: int | None = None,
-    share: Callable[[ChannelTile], float] | None = None,
-) -> ChannelTile:
-    """The tile that covers rows × columns positions of so many blocks in the least time, by a model of one step.
-
-    Rows are only taken together where all columns are, unless ``share`` says which part of the steps such a tile takes.
-    A tile's blocks have to divide ``blocks``, and are ``panel`` if that is given; positions that are left over at the
-    end get smaller tiles. Of blocks that are too wide for the registers a tile is a position or two.
-    """
-    registers = max(registers, 2 * (panel or 1) + 2)
-    best: tuple[float, int, ChannelTile] | None = None
-    sides = [b for b in range(1, registers // 2) if blocks % b == 0] if panel is None else [panel]
-    for side in sides:
-        most = (registers - 1) // side - 1
-        for tile in _tiles(rows, columns, side, most, share is not None):
-            cost = blocks // side * tile_cycles(rows, columns, tile) * (1.0 if share is None else share(tile))
-            if best is None or (cost, side) < best[:2]:
-                best = cost, side, tile
-    assert best is not None
-    return best[2]
-
-
-def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iterator[ChannelTile]:
-    """Tiles of at most so many positions; ``partial`` ones have some columns of several rows."""
-    for width in range(1, min(columns, most) + 1):
-        yield ChannelTile(1, width, side)
-    for width in range(1 if partial else columns, columns + 1):
-        for height in range(2, min(rows, most // width) + 1):
-            yield ChannelTile(height, width, side)
-
-
-def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
-    """Cycles for one term of all sums of a stripe of filters.
-
-    Products are added ``rate`` vectors a cycle; weights come from the second cache, one vector in a cycle and a half; a
-    sum waits four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind
-    these, and a quarter for each vector that is fetched ahead. The loop itself takes one.
-    """
-    total = 0.0
-    for height, down in _pieces(rows, tile.rows):
-        for width, across in _pieces(columns, tile.columns):
-            positions = height * width
-            step = max(positions * tile.blocks / rate, 1.5 * tile.blocks, 4.0)
-            total += down * across * (step + (positions + tile.blocks) / 10 + tile.blocks / 4 + 1)
-    return total
-
-
-def _pieces(extent: int, size: int) -> Iterator[tuple[int, int]]:
-    """What an extent falls into: pieces of a size, and how many of them."""
-    yield size, extent // size
-    yield extent % size, int(extent % size > 0)
+    outputs = problem.outputs
+    return 1 if outputs is None else Blocked(problem, block, outputs).tile.blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """A convolution to blocks of ``block`` channels, and its numbers."""
 
-    attrs: ConvAttrs
+    problem: ConvProblem
     block: int
-    window: tuple[int, ...]
     outputs: tuple[int, ...]
-    filters: int
-    target: Target
-    dtype: DType
 
     @property
     def flat(self) -> bool:
         """Whether the output at a position needs the input at that position only; then rows need not be told apart."""
-        a = self.attrs
-        return math.prod(self.window) == 1 and math.prod(a.strides) == 1 and not any(a.padding)
+        return self.problem.is_pointwise and not self.problem.is_strided
 
     @property
     def in_row(self) -> bool:
@@ -201,12 +121,15 @@ class Blocked:
     @property
     def panel(self) -> int:
         """How many blocks of filters stand beside each other in the weights; one of weights that are not blocked."""
-        return max(1, self.attrs.kernel.factor("O") // self.block)
+        return max(1, self.problem.attrs.kernel.factor("O") // self.block)
 
     def border(self, tile: ChannelTile) -> Border:
         """The taps that such tiles leave out."""
-        sizes = (*(1 for _ in self.outputs), tile.rows, tile.columns)[-len(self.outputs) :]
-        return Border(self.attrs, self.window, self.outputs, sizes)
+        return Border(self.problem.attrs, self.problem.window, self.outputs, self._sizes(tile))
+
+    def _sizes(self, tile: ChannelTile) -> tuple[int, ...]:
+        """The extents of a tile along the spatial axes."""
+        return (*(1 for _ in self.outputs), tile.rows, tile.columns)[-len(self.outputs) :]
 
     @property
     def leaves_out(self) -> bool:
@@ -219,76 +142,52 @@ class Blocked:
 
     @lru_cache(maxsize=1024)  # noqa: B019  a value: strategies, costs, computes and schedules ask equal ones
     def _tile(self, leaves_out: bool) -> ChannelTile:
-        blocks = self.filters // self.attrs.groups // self.block
-        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
         rows, columns = self.grid[-2:]
-        registers = self.target.vector_registers // vectors
-        share = (lambda tile: self.border(tile).share) if leaves_out else None
-        return channel_tile(rows, columns, blocks, registers, None if self.panel == 1 else self.panel, share)
+        border = self.border(ChannelTile(1, 1, 1))
+        share = (lambda tile: replace(border, tile=self._sizes(tile)).share) if leaves_out else None
+        panel = None if self.panel == 1 else self.panel
+        return channel_tile(rows, columns, self._group_blocks, self._registers, panel, share)
 
-    def cost(self, types: Sequence[Type]) -> float:
+    @property
+    def _group_blocks(self) -> int:
+        """Blocks of filters in a group."""
+        return self.problem.group_filters // self.block
+
+    @property
+    def _registers(self) -> int:
+        """How many blocks of channels the registers hold."""
+        return self.problem.target.vector_registers // self._vectors
+
+    @property
+    def _vectors(self) -> int:
+        """How many vectors a block takes."""
+        return math.ceil(self.block / self.problem.lanes)
+
+    def cost(self) -> float:
         """Cycles of the steps of all tiles, and those to go through memory; again through x, if all of it is copied."""
-        x, weight, result = (tensor_argument(kind, "argument") for kind in types)
-        tile = self.tile
-        channels = (const_int(weight.shape[1]) or 0) * self.attrs.data.factor("C")
-        reduction_extent = channels * math.prod(self.window)
-        stripes = elements(result) // (self.block * math.prod(self.outputs)) / tile.blocks
-        vectors = math.ceil(self.block / self.target.lanes(self.dtype))
-        near = self.flat and math.prod(self.outputs) * self.dtype.storage_bytes <= PAGE_BYTES // 2
+        problem, tile = self.problem, self.tile
+        stripes = elements(problem.result) // (self.block * math.prod(self.outputs)) / tile.blocks
+        near = self.flat and math.prod(self.outputs) * problem.dtype.storage_bytes <= PAGE_BYTES // 2
         slowdown = 1.0
-        if channels > self.block and not self.attrs.data.is_blocked:
+        if problem.group_channels > self.block and not problem.attrs.data.is_blocked:
             slowdown = NEAR_PLANES if near else FAR_PLANES
-        copied = [x, x] if any(self.attrs.padding) else []
+        copied = [problem.x, problem.x] if any(problem.attrs.padding) else []
         *outer, rows, columns = self.grid
-        steps = math.prod(outer) * tile_cycles(rows, columns, tile, self.target.fma_per_cycle)
+        steps = math.prod(outer) * tile_cycles(rows, columns, tile, problem.target.fma_per_cycle)
         steps *= self.border(tile).share if self.leaves_out else 1.0
-        return slowdown * vectors * stripes * reduction_extent * steps + moved([x, weight, result, *copied])
+        products = slowdown * self._vectors * stripes * problem.reduction_extent * steps
+        return products + moved([*problem.types, *copied])
 
-    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ConvStages:
-        """Sums by row and column, where all is one row if ``flat``; then the result, which reads them."""
-        x, weight = inputs
-        kind = tensor_argument(result, "result")
-        border = self.border(self.tile) if self.leaves_out else None
-        source = padded(x, attrs.data, attrs.padding if border is None else border.padding, "conv.padded")
-        spatial = x.shape[2 : 2 + attrs.rank]
-        channel = te.reduce_axis((0, weight.shape[1]), name="co")
-        taps = [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(self.window)]
-        window = [as_index(tap) for tap in taps]
-        inner = [te.reduce_axis((0, x.shape[-1]), name="ci")] if attrs.data.is_blocked else []
-        reduced = [channel, *taps, *inner]
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
+        """The definition; without taps beyond the border, where it is worth testing for them."""
+        return definition(attrs, inputs, result, border=self.border(self.tile) if self.leaves_out else None)
 
-        def element(n: Axis, ko: Axis, *index: Axis) -> Expr:
-            *positions, ki = (as_index(i) for i in index)
-            output = unravel_index(positions[-1], self.outputs) if self.in_row else positions
-            if border is None:
-                position = [
-                    o * s + t * d for o, s, t, d in zip(output, attrs.strides, window, attrs.dilation, strict=True)
-                ]
-                where = None
-            else:
-                position, where = border.reads(output, window), border.inside(output, window, spatial)
-            data = source[(n, self._first(weight, ko) + channel, *position, *inner)]
-            panel, part = as_index(ko) // self.panel, as_index(ko) % self.panel
-            return te.sum(data * weight[(panel, *reduced, part * self.block + ki)], axis=reduced, where=where)
-
-        sums = te.compute((*kind.shape[:2], *self.grid, self.block), element, name="conv.sums")
-
-        def unfold(n: Axis, k: Axis, *index: Axis) -> Expr:
-            *output, c = (as_index(i) for i in index)
-            positions = (ZERO, ravel_index(output, self.outputs)) if self.in_row else output
-            return sums[(n, k, *positions, c)]
-
-        return ConvStages(te.compute(kind.shape, unfold, name="conv"), x, source, weight, sums)
-
-    def _first(self, weight: te.Tensor, ko: Axis) -> ExprLike:
-        """The first block of channels (or channel) of the group that a block of filters is in."""
-        group = self.filters // self.attrs.groups
-        return 0 if self.attrs.groups == 1 else ko * self.block // group * weight.shape[1]
-
-    def schedule(self, attrs: ConvAttrs, anchor: ConvStages, outputs: Tensors, target: Target) -> Schedule:
+    def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and their epilogue."""
-        tile, sums = self.tile, anchor.sums
+        sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
+        tile, chunk_size = self._decide_sizes(schedule, anchor.source)
+        core = sums_over(schedule, sums, main, self._one_row if self.flat and len(self.outputs) > 1 else None)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops
         stripe, part = stage.split(block, factor=tile.blocks)
@@ -297,10 +196,10 @@ class Blocked:
         if self.in_row:
             positions = stage.fuse(*outer, column) if outer else column
             outer = []
-            chunk, column = stage.split(positions, factor=self._chunk(anchor.source) * tile.columns)
+            chunk, column = stage.split(positions, factor=chunk_size * tile.columns)
         else:
             *outer, row = outer
-            chunk, row = stage.split(row, factor=self._chunk(anchor.source) * tile.rows)
+            chunk, row = stage.split(row, factor=chunk_size * tile.rows)
             down, row = stage.split(row, factor=tile.rows)
             tiles, rows = [down], [row]
         across, column = stage.split(column, factor=tile.columns)
@@ -310,48 +209,57 @@ class Blocked:
             stage.unroll(loop)
         task = stage.fuse(n, *outer, chunk, stripe)
         stage.parallel(task)
-        schedule[sums].compute_at(stage, across)
-        for tensor in anchor.copies:
-            schedule_padded(schedule[tensor], attrs.data.is_blocked, target)
-        self._schedule_sums(schedule[sums], anchor)  # last of all: each step after a prefetch would check it again
+        schedule[core].compute_at(stage, across)
+        schedule_copies(schedule, anchor, attrs, lambda copy: vectorize_padded(copy, attrs.data.is_blocked, target))
+        self._schedule_sums(
+            schedule[core], anchor, tile
+        )  # last of all: each step after a prefetch would check it again
         return schedule
 
-    def _schedule_sums(self, stage: StageView, anchor: ConvStages) -> None:
+    def _one_row(self, n: Expr, k: Expr, *index: Expr) -> tuple[Expr, ...]:
+        """The axes of sums whose rows need not be told apart."""
+        *output, c = index
+        return n, k, ravel_index(output, self.outputs), c
+
+    def _schedule_sums(self, stage: StageView, anchor: DefinedStages, tile: ChannelTile) -> None:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
         longer."""
-        n, block, *outer, row, column, lane = stage.loops[: anchor.sums.ndim]
-        reductions = stage.loops[anchor.sums.ndim :]
-        stage.reorder(n, *outer, *reductions, row, column, block, lane)
+        (core,) = stage.op.outputs
+        n, block, *outer, column, lane = stage.loops[: core.ndim]
+        reductions = stage.loops[core.ndim :]
+        rows = [] if self.in_row else [outer.pop()]
+        stage.reorder(n, *outer, *reductions, *rows, column, block, lane)
         stage.vectorize(lane)
-        for loop in (row, column, block):
+        for loop in (*rows, column, block):
             stage.unroll(loop)
-        self._fetch_ahead(stage, anchor.weight, reductions[-1])
+        self._fetch_ahead(stage, anchor.weight, reductions[-1], tile)
 
-    def _fetch_ahead(self, stage: StageView, weight: te.Tensor, innermost: LoopView) -> None:
+    def _fetch_ahead(self, stage: StageView, weight: Tensor, innermost: LoopView, tile: ChannelTile) -> None:
         """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
         steps = math.prod(const_int(extent) or 1 for extent in weight.shape[1:-1])
-        size = steps * self.tile.blocks * self.block * self.dtype.storage_bytes
-        if size > self.target.l1_bytes // 4:
+        size = steps * tile.blocks * self.block * self.problem.dtype.storage_bytes
+        if size > self.problem.target.l1_bytes // 4:
             fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
 
-    def _chunk(self, data: te.Tensor) -> int:
-        """How many rows of tiles a task takes: few enough for many tasks, and for the data that they read to stay in
-        cache."""
-        tile, (*outer, rows, columns) = self.tile, self.grid
+    def _decide_sizes(self, schedule: Schedule, data: Tensor) -> tuple[ChannelTile, int]:
+        """The tile, and how many rows of tiles a task takes. A tile for which taps are left out is given."""
+        tile, (*_, rows, columns) = self.tile, self.grid
+        if self.leaves_out:
+            tile = keep_channel_tile(schedule, tile)
+        else:
+            blocks = self.panel if self.panel > 1 else self._group_blocks
+            tile = decide_channel_tile(schedule, tile, rows, columns, blocks, self._registers)
         tiles = math.ceil(columns / tile.columns) if self.in_row else math.ceil(rows / tile.rows)
-        stripes = self.filters // (self.block * tile.blocks) * math.prod(outer)
+        chunk = self._chunk(tiles, tile, data)
+        return tile, schedule.decide("chunk", part_sizes(tiles, chunk), chunk)
+
+    def _chunk(self, tiles: int, tile: ChannelTile, data: Tensor) -> int:
+        """How many of so many rows of tiles a task takes: few enough for many tasks, and for the data that they read
+        to stay in cache."""
+        outer = self.grid[:-2]
+        stripes = self.problem.filters // (self.block * tile.blocks) * math.prod(outer)
         image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
-        for extent, window in zip(data.shape[2 : 2 + len(outer)], self.window, strict=False):
+        for extent, window in zip(data.shape[2 : 2 + len(outer)], self.problem.window, strict=False):
             image = image * window // (const_int(extent) or 1)
-        chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.target.l2_bytes))
-        most = math.ceil(tiles / min(chunks, tiles))
-        return near_divisor(tiles, most)
-
-
-def schedule_padded(stage: StageView, blocked: bool, target: Target) -> None:
-    *outer, last = stage.loops
-    lane = last
-    if not blocked:
-        _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
-    stage.vectorize(lane)
-    stage.parallel(stage.fuse(*outer[:2]))
+        chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.problem.target.l2_bytes))
+        return near_divisor(tiles, math.ceil(tiles / min(chunks, tiles)))

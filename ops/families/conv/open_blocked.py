@@ -11,16 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....base.target import Target
-from ....ir.constants import const_int
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
+from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements, moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
 from .layouts import data_layout, kernel_layout
-from .nchwc import schedule_padded
 from .problem import ConvProblem
 
 EFFICIENCY = 0.7
@@ -48,7 +47,6 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
         OpenBlocked(block, 1 if depthwise else group // block).schedule,
         "conv.open_blocked",
         plevel=20,
-        keeps_order=False,
         cost=multiplied(products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied]),
     )
 
@@ -63,8 +61,8 @@ class OpenBlocked:
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Stripes of blocks, and in each the rows, in parallel; in these, tiles of sums, and their epilogue."""
-        columns, side = self._tile(anchor.sums, target)
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
+        columns, side = self._decide_tile(schedule, anchor.sums, target)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops[: main.ndim]
         stripe, part = stage.split(block, factor=side)
@@ -76,33 +74,30 @@ class OpenBlocked:
         if anchor.copies:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
-        self._schedule_sums(schedule[core], columns, attrs.data.factor("C"))
-        schedule_padded(schedule[source], attrs.data.is_blocked, target)
+        _schedule_sums(schedule[core], columns)
+        vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         return schedule
 
-    def _tile(self, sums: Tensor, target: Target) -> tuple[int, int]:
-        """The positions and the blocks of a tile whose sums, weights and a factor fit the registers: as many sums as
-        can be."""
-        vectors = -(-self.block // target.lanes(sums.dtype))
-        registers = target.vector_registers // vectors
-        tiles = [
-            (min(MOST_COLUMNS, max(1, (registers - side - 1) // side)), side)
-            for side in range(1, MOST_BLOCKS + 1)
-            if self.blocks % side == 0
-        ]
-        return max(tiles, key=lambda tile: (tile[0] * tile[1], tile[1]))
+    def _decide_tile(self, schedule: Schedule, sums: Tensor, target: Target) -> tuple[int, int]:
+        """The positions and the blocks of a tile whose sums, weights and a factor fit the registers: by default as many
+        sums as can be."""
+        registers = target.vector_registers // -(-self.block // target.lanes(sums.dtype))
 
-    def _schedule_sums(self, stage: StageView, columns: int, block: int) -> None:
-        """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
-        (core,) = stage.op.outputs
-        n, blocks, *outer, column, lane = stage.loops[: core.ndim]
-        channel, *taps = stage.loops[core.ndim :]
-        column = stage.round_up(column, factor=columns)
-        inner = []
-        if block > 1 and (const_int(core.op.reduce_axis[0].extent) or 1) % block == 0:
-            channel, part = stage.split(channel, factor=block)
-            inner = [part]
-        stage.reorder(n, *outer, channel, *taps, *inner, column, blocks, lane)
-        stage.vectorize(lane)
-        stage.unroll(column)
-        stage.unroll(blocks)
+        def most(side: int) -> int:
+            return min(MOST_COLUMNS, max(1, (registers - side - 1) // side))
+
+        sides = [side for side in range(1, MOST_BLOCKS + 1) if self.blocks % side == 0]
+        side = schedule.decide("blocks", sides, max(sides, key=lambda side: (most(side) * side, side)))
+        return schedule.decide("columns", range(1, most(side) + 1), most(side)), side
+
+
+def _schedule_sums(stage: StageView, columns: int) -> None:
+    """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+    (core,) = stage.op.outputs
+    n, blocks, *outer, column, lane = stage.loops[: core.ndim]
+    reductions = stage.loops[core.ndim :]
+    column = stage.round_up(column, factor=columns)
+    stage.reorder(n, *outer, *reductions, column, blocks, lane)
+    stage.vectorize(lane)
+    stage.unroll(column)
+    stage.unroll(blocks)

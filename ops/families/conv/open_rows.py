@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
+from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
-from .nchwc import schedule_padded
 from .problem import ConvProblem
 
 EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.1
@@ -49,10 +49,12 @@ class OpenRows:
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Strips of filters, and in each the rows, in parallel; in these, tiles of sums, and their epilogue."""
-        side = next(f for f in range(MOST_FILTERS, 0, -1) if self.filters % f == 0)
-        lanes = target.lanes(anchor.sums.dtype)
-        columns = lanes * max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
+        lanes = target.lanes(anchor.sums.dtype)
+        sides = [side for side in range(1, MOST_FILTERS + 1) if self.filters % side == 0]
+        side = schedule.decide("rows", sides, sides[-1])
+        widest = max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
+        columns = lanes * schedule.decide("vectors", range(1, widest + 1), widest)
         stage = schedule[main]
         n, filters, *outer, column = stage.loops[: main.ndim]
         strip, part = stage.split(filters, factor=side)
@@ -66,7 +68,7 @@ class OpenRows:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
         _schedule_sums(schedule[core], columns, lanes)
-        schedule_padded(schedule[source], False, target)
+        vectorize_padded(schedule[source], False, target)
         return schedule
 
 

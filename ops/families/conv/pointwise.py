@@ -17,9 +17,9 @@ from ....ir.expr import Expr
 from ....ir.row_major import ravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around, sums_over
-from ....schedules.blocks import MANY_TASKS, near_divisor
+from ....schedules.blocks import MANY_TASKS, near_divisor, part_sizes
 from ....schedules.product import PACKED_USES
-from ....schedules.register_tile import FULL_RATE, RegisterTile
+from ....schedules.register_tile import FULL_RATE, SECOND_CACHE_CYCLES, SUM_CYCLES, RegisterTile
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
@@ -89,8 +89,10 @@ class PackedPointwise:
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Chunks of positions in parallel, and shares of the filters if these are few; in each, panels of filters, and
         for each of these the chunk's tiles, with what follows their sums."""
-        tile, (chunk, share) = self.tile, self._tasks()
         sums, extents = anchor.sums, self.outputs
+        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
+        tile, chunk, share = self._decide_sizes(schedule)
+        pack = schedule.decide("pack", [False, True], self.packs)
 
         def vector_of_x(n: Expr, c: Expr, *o: Expr) -> tuple[Expr, ...]:
             position = ravel_index(o, extents)
@@ -100,7 +102,6 @@ class PackedPointwise:
             position = ravel_index(o, extents)
             return n, k, position // tile.lanes, position % tile.lanes
 
-        schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         vectors = schedule.cache_read(anchor.source, "local", [sums], pad=0, axes=vector_of_x)
         core = sums_over(schedule, sums, main, in_vectors)
         stage = schedule[main]
@@ -118,8 +119,9 @@ class PackedPointwise:
         stage.parallel(task)
         schedule[core].compute_at(stage, across)
         self._schedule_sums(schedule[core])
-        if not self.packs:
-            schedule[vectors].compute_inline()
+        if not pack:
+            for stage_read in (vectors, *anchor.copies):
+                schedule[stage_read].compute_inline()
             return schedule
         shared = share * tile.rows < self.problem.filters
         if not shared:
@@ -142,13 +144,23 @@ class PackedPointwise:
         for loop in (*steps, k, vector):
             stage.unroll(loop)
 
-    def _tasks(self) -> tuple[int, int]:
+    def _decide_sizes(self, schedule: Schedule) -> tuple[RegisterTile, int, int]:
+        """The tile, whose rows are those of a panel of weights, the tiles of a chunk, and the panels of a share."""
+        tile = self.tile
+        widths = sorted({each.vectors for each in self.tiles if each.rows == tile.rows})
+        tile = replace(tile, vectors=schedule.decide("vectors", widths, tile.vectors))
+        chunk, share = self._tasks(tile)
+        tiles, panels = math.ceil(self.vectors / tile.vectors), self.problem.filters // tile.rows
+        chunk = schedule.decide("chunk", part_sizes(tiles, chunk), chunk)
+        return tile, chunk, schedule.decide("share", part_sizes(panels, share), share)
+
+    def _tasks(self, tile: RegisterTile) -> tuple[int, int]:
         """How many tiles make a chunk, which is to stay in the second cache, and panels of filters a share of it.
 
         Where vectors are shared, each thread reads what others have packed. All of them stay in cache then, if they
         can, so that shares are equal; few panels of filters are not shared, but go with tiles one by one.
         """
-        tile, problem = self.tile, self.problem
+        problem = self.problem
         tiles, panels = math.ceil(self.vectors / tile.vectors), problem.filters // tile.rows
         size = problem.group_channels * problem.attrs.groups * tile.columns * problem.dtype.storage_bytes
         fitting = problem.target.l2_bytes // (2 * size)
@@ -169,7 +181,12 @@ def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
     four cycles for its last addition. Of a broadcast a tenth of a cycle is not hidden behind these, of a vector from
     the second cache a third; the loop takes one.
     """
-    return max(rows * vectors / rate, 1.5 * vectors, 4.0) + rows / 10 + vectors / 3 + 1 / STEPS_UNROLLED
+    return (
+        max(rows * vectors / rate, SECOND_CACHE_CYCLES * vectors, SUM_CYCLES)
+        + rows / 10
+        + vectors / 3
+        + 1 / STEPS_UNROLLED
+    )
 
 
 def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:

@@ -24,6 +24,7 @@ from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around
+from ....schedules.channel_tile import ChannelTile, channel_tile, tile_cycles
 from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming, per_axis
@@ -36,7 +37,6 @@ from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..matmul.quarters import PRODUCTS, Planes, Quartered, ResultLoops, known_planes
 from ..window import axis_extents, check_ranks, known_window, window_shape
 from .layouts import channel_block, check_blocked, nchw
-from .nchwc import ChannelTile, channel_tile, tile_cycles
 from .problem import ConvProblem
 
 # 1. and 2. Attributes and type relation.

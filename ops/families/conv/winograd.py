@@ -33,6 +33,7 @@ from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.register_transpose import turn_squares
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming
 from ...definition.attrs import Attrs, all_non_negative, attr, one_of
@@ -41,9 +42,9 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy
 from ..bilinear import chosen
-from ..window import axis_extents, check_ranks, given_padding, inside, known_window, window_shape
+from ..window import axis_extents, check_ranks, given_padding, inside, window_shape
 from .layouts import check_blocked
-from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places, unblocked
+from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places
 from .winograd_blocking import Products, WinogradBlocking
 from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
 
@@ -130,8 +131,8 @@ AHEAD_BYTES = 8192
 @dataclass(frozen=True, slots=True)
 class WinogradStages(Stages):
     """What is ``taken`` of x, its rows transformed, and its columns: the ``inputs``. Their ``products`` with the
-    ``planes``. The rows of these transformed, and their columns, which are tiles ``made``; the result in blocks of
-    channels, and the ``squares`` by which it becomes one in NCHW, the last of these stages first."""
+    ``planes``. The rows of these transformed, and their columns, which are tiles ``made``; and the result in blocks of
+    channels, which is that of the operator unless it has to be in NCHW."""
 
     taken: te.Tensor
     taken_rows: te.Tensor
@@ -141,12 +142,16 @@ class WinogradStages(Stages):
     made_rows: te.Tensor
     made: te.Tensor
     blocked: te.Tensor
-    squares: Sequence[te.Tensor] = ()
+
+    @property
+    def is_unblocked(self) -> bool:
+        """Whether the result is in NCHW."""
+        return self.blocked is not self.result
 
     @property
     def before_result(self) -> list[te.Tensor]:
         """All stages that are computed before the result, which may be the one in blocks."""
-        between = [self.blocked, *self.squares] if self.squares else []
+        between = [self.blocked] if self.is_unblocked else []
         return [self.products, self.inputs, self.taken_rows, self.made_rows, self.made, *between]
 
 
@@ -178,8 +183,9 @@ class Winograd:
         made = self._result(products, kind)
         if self.attrs.out is not NCHW:
             return WinogradStages(made[-1], *taken, planes, products, *made)
-        unblocked_result, squares = unblocked(made[-1], kind, known_window(kind.shape[2:4]), self.lanes)
-        return WinogradStages(unblocked_result, *taken, planes, products, *made, squares)
+        blocked, lanes = made[-1], self.lanes
+        plain = te.compute(kind.shape, lambda n, k, *o: blocked[(n, k // lanes, *o, k % lanes)], name="winograd.plain")
+        return WinogradStages(plain, *taken, planes, products, *made)
 
     def _inputs(self, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0. Gives
@@ -250,8 +256,9 @@ class Winograd:
         inputs, planes, products = anchor.inputs, anchor.planes, anchor.products
         schedule, main = schedule_around(anchor.result, outputs, anchor.before_result, target)
         stage = schedule[main]
-        if anchor.squares:
-            group, panels = self._schedule_strips(schedule, stage, anchor.squares)
+        if anchor.is_unblocked:
+            squares = turn_squares(schedule, anchor.blocked, anchor.result, 2, self.lanes)
+            group, panels = self._schedule_strips(schedule, stage, squares)
             self._schedule_tiles(schedule, schedule[anchor.blocked], anchor)
             schedule[anchor.blocked].compute_at(stage, panels)
         else:

@@ -1,0 +1,91 @@
+"""What convolutions decide by name: legal values compile, and give the bits that the defaults give."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import windows
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.selection.select import candidates_of
+from loopwright.compiler.settings import CompileSettings
+from loopwright.ops.definition.implementation import outputs_of
+from loopwright.ops.families.conv.conv import conv
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+TARGET = lw.resolve_target("x86-64-v3")
+SIZES = "blocks columns rows chunk"
+# x, weight, the layouts of x, the weight and the result; strides, padding, groups; the implementation, its decisions
+CASES = [
+    ((1, 6, 7, 5), (3, 3, 5, 20), "NHWC HWIO NHWC", 1, 1, 1, "conv.channels_last", "rows vectors pack"),
+    ((2, 5, 7, 9), (21, 9, 1, 1), "NHWC OIHW NHWC", 1, 0, 1, "conv.channels_last", "rows vectors pack"),
+    ((1, 6, 5, 4), (2, 2, 2, 64), "NHWC HWIO NHWC", 1, 0, 2, "conv.channels_last", "rows vectors pack"),
+    ((6, 5, 3, 18), (2, 2, 3, 6), "HWCN HWIO HWCN", 1, 1, 1, "conv.batch_last", "rows vectors"),
+    ((6, 5, 4, 16), (2, 2, 2, 6), "HWCN HWIO HWCN", 2, 0, 2, "conv.batch_last", "rows vectors"),
+    ((1, 5, 6, 7), (12, 5, 1, 1), "NCHW OIHW NCHW", 1, 0, 1, "conv.pointwise", "rows vectors pack"),
+    ((1, 4, 9, 7), (12, 2, 3, 3), "NCHW OIHW NCHW", 2, 1, 2, "conv.shifted", "rows vectors"),
+    ((1, 6, 6, 9), (3, 6, 1, 1, 4), "NCHW OIHW4o NCHW", 2, 0, 1, "conv.pointwise_packed", "vectors chunk share pack"),
+    ((1, 2, 9, 7, 8), (4, 2, 3, 3, 8, 8), "NCHW8c OIHW8i8o NCHW8c", 1, 1, 1, "conv.blocked", SIZES),
+    ((1, 3, 6, 7, 8), (2, 3, 1, 1, 8, 16), "NCHW8c OIHW8i16o NCHW8c", 1, 0, 1, "conv.blocked", SIZES),
+    ((1, 2, 9, 13, 8), (2, 1, 3, 3, 8), "NCHW8c OIHW8o NCHW8c", 1, 1, 16, "conv.blocked_depthwise", SIZES),
+]  # fmt: skip
+
+
+def made_call(case):
+    x, w, layouts, strides, padding, groups, name, names = case
+    data, kernel, out = layouts.split()
+    named = {"data_layout": data, "kernel_layout": kernel, "out_layout": out}
+    call = conv(lw.var("x", x), lw.var("w", w), strides, padding, groups=groups, **named)
+    made = next(c.implementation for c in candidates_of(call, CompileSettings(TARGET)) if c.implementation.name == name)
+    return call, made, names.split()
+
+
+def run(made, call, arrays):
+    """The convolution by the schedule of an implementation, with a relu fused behind it."""
+    inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, f"p{k}") for k, a in enumerate(call.args))
+    computed = made.computed(call.op.name, call.attrs, inputs, call.type)
+    (sums,) = outputs_of(computed)
+    result = te.compute(sums.shape, lambda *i: te.maximum(sums[i], 0.0), name="rectified")
+    schedule = made.scheduled(call.op.name, call.attrs, computed, (result,), TARGET)
+    assert not schedule.departures
+    found = np.empty(call.type.static_shape, np.float32)
+    lw.build(schedule, [*inputs, result], target=TARGET)(*arrays, found)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")
+@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(st.data())
+def test_values_on_a_random_walk_give_the_bits_of_the_defaults(case, data):
+    call, made, names = made_call(case)
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=a.type.static_shape).astype(np.float32) for a in call.args]
+    plain = run(made, call, arrays)
+    _, _, layouts, strides, padding, groups, *_ = case
+    wanted = windows.conv_in(*arrays, (strides,) * 2, (padding,) * 4, (1, 1), groups, layouts.split())
+    np.testing.assert_allclose(plain, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
+    decided = {}
+    while (rest := [d for d in made.decisions(call, TARGET, decided) if d.name not in decided]) != []:
+        assert not rest[0].reorders_sum
+        decided[rest[0].name] = data.draw(st.sampled_from(rest[0].legal))
+    assert list(decided) == names
+    np.testing.assert_array_equal(run(made.configured(decided), call, arrays), plain, err_msg=str(decided))
+
+
+def test_tiles_of_groups_divide_what_a_group_has():
+    call, made, _ = made_call(CASES[2])
+    assert {d.name: d.legal for d in made.decisions(call, TARGET, {"rows": 1})}["vectors"] == (1, 2, 4)
+    call, made, _ = made_call(CASES[4])
+    assert {d.name: d.legal for d in made.decisions(call, TARGET)}["rows"] == (1, 3)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")
+def test_the_page_of_the_architecture_tells_how_many_steps_a_schedule_has(case):
+    call, made, _ = made_call(case)
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{made.name}` |"))
+    least, most = map(int, re.fullmatch(r".*\| (\d+)–(\d+) \|", row).groups())
+    assert least <= len(made.schedule_alone(call, TARGET).trace) <= most
