@@ -1,4 +1,4 @@
-"""The graphs of ViT, BERT and MobileNetV2: small ones by onnx's reference evaluator, and their sizes."""
+"""The graphs of ViT, BERT, MobileNetV2 and ResNet-18: small ones by onnx's reference evaluator, and their sizes."""
 
 import model_graphs
 import models
@@ -47,6 +47,14 @@ def test_mobilenet_v2_is_as_large_as_published():
     weights = [numpy_helper.to_array(i) for i in model.graph.initializer]
     assert sum(w.size for w in weights if w.ndim) == 3_504_872 - 17_056
     assert work_of(model).operations == pytest.approx(2 * 301e6, rel=0.01)
+
+
+def test_resnet18_is_as_large_as_published():
+    """11,689,512 parameters, of which folding batch normalisation saves one for each of 4,800 channels."""
+    model = model_graphs.resnet18()
+    weights = [numpy_helper.to_array(i) for i in model.graph.initializer]
+    assert sum(w.size for w in weights if w.dtype == np.float32) == 11_689_512 - 4_800
+    assert work_of(model).operations == pytest.approx(2 * 1_814e6, rel=0.01)
 
 
 def test_twelve_models_are_compared_and_weights_are_no_inputs(tmp_path):
