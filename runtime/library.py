@@ -247,8 +247,10 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
     """The model that ``model_content`` made the fields and the sections of a file of. Raises ``LookupError``,
     ``AttributeError``, ``TypeError``, ``ValueError``, ``RecursionError`` or ``LoopwrightError`` for others."""
     content: _Content = from_plain(_Content, fields, "library")
-    for forms, specs in ((content.grouped_inputs, content.inputs), (content.grouped_outputs, content.outputs)):
-        if forms and sum(form.arrays for form in forms) != len(specs):
+    inputs = len(content.inputs) - bool(content.string_inputs)
+    outputs = len(content.outputs) - sum(form is not None and form.kind == "bytes" for form in content.forms)
+    for forms, count in ((content.grouped_inputs, inputs), (content.grouped_outputs, outputs)):
+        if forms and sum(form.arrays for form in forms) != count:
             raise ModelError("library: what callers see is made of another number of arrays")
     others: Mapping[str, Any] = fields["alternatives"]
     alternatives = {symbol: tuple(_function(f, file) for f in found) for symbol, found in others.items()}

@@ -373,3 +373,12 @@ def test_sequences_hold_strings_at_known_positions():
 def test_a_cast_of_strings_is_refused():
     with pytest.raises(lw.ModelError, match="strings are not the inputs of Cast"):
         lw.from_onnx(make_model([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": (object, (2,))}, ["y"], 21))
+
+
+def test_a_saved_library_has_strings_beside_lists(tmp_path):
+    nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["both"]), helper.make_node("Identity", ["x"], ["same"])]
+    model = make_model(nodes, {"x": (object, (6,))}, ["both", "same"], 21)
+    lw.compile(model).save(tmp_path / "model.lwlib")
+    both, found = lw.Engine(lw.load(tmp_path / "model.lwlib"))({"x": WORDS})
+    for each in (*both, found):
+        same(each, WORDS)
