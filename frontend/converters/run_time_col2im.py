@@ -64,7 +64,7 @@ def col2im_of_run(node: OnnxNode) -> Node:
     kept = where(reshape_to(inside, (1, length), inputs), flat, cast(integers(0), tensor_of(x).dtype))
     at = broadcast_to_extents(node.finish(reshape_to(places, (1, length), inputs)), [planes, length], inputs)
     total = simplify(math.prod(extents, start=ONE))
-    zeros = broadcast_to_extents(cast(integers([[0]]), tensor_of(x).dtype), [planes, total], inputs)
+    zeros = broadcast_to_extents(cast(integers(0), tensor_of(x).dtype), [planes, total], inputs)
     made = node.finish(scatter_elements(node.finish(zeros), node.finish(at), node.finish(kept), 1, "add"))
     return reshape_to(made, (batch, as_index(found[-1]), *extents), inputs)
 

@@ -96,7 +96,7 @@ def transformed(node: OnnxNode, x: Node, length: Expr, inverse: bool, onesided: 
     cosines, sines = _roots(node, columns, rows, length, inverse, onesided)
     cosines, sines = (node.finish(cast(table, kind.dtype)) for table in (cosines, sines))
     sines = sines if inverse else node.finish(negative(sines))
-    both = [matmul(cosines, real), matmul(sines, real)]
+    both: list[Node] = [matmul(cosines, real), matmul(sines, real)]
     if imaginary:
         both = [both[0] - matmul(sines, imaginary[0]), both[1] + matmul(cosines, imaginary[0])]
     kept = both[:1] if inverse and onesided else both
