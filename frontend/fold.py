@@ -29,11 +29,11 @@ Evaluate = Callable[[Any, list[Array], TensorType], Any]
 
 def fold(call: Call) -> Constant | None:
     """The value of a call, if its arguments are constants and it is small."""
-    if call.op.name in _KEPT:
-        return None
     kind = call.type
     args = [a.value for a in call.args if isinstance(a, Constant)]
     if not isinstance(kind, TensorType) or kind.static_shape is None or len(args) != len(call.args):
+        return None
+    if call.op.name in _KEPT and math.prod(kind.static_shape) != 1:
         return None
     elements = max([math.prod(kind.static_shape), *(a.size for a in args)])
     evaluate = table.get(call.op.name)
@@ -109,7 +109,7 @@ def _reduced(function: Callable[..., Any]) -> Evaluate:
 
 
 _KEPT = {"dequantize"}
-"""What the compiler is to see: products of quantized weights are sums of integers."""
+"""What the compiler is to see, unless it is one number: products of quantized weights are sums of integers."""
 _NOT_OF_NOTHING = {"max", "min", "take"}
 """What numpy refuses for empty arrays."""
 
