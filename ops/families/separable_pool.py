@@ -47,10 +47,10 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledStages(Stages):
-    """The result, the folded ``columns``, and the ``tiles`` of rows of what is folded of these, if there are."""
+    """The result, the folded ``columns``, and the ``windows`` that are folded of these."""
 
     columns: te.Tensor
-    tiles: te.Tensor | None
+    windows: te.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,38 +91,29 @@ class SeparablePool:
         return moved([x, result]) + 2 * wasted * (columns + rows) / self.lanes
 
     def compute(self, x: te.Tensor, result: TensorType, fold: Fold) -> PooledStages:
-        tiled = math.ceil(self.outputs / self.lanes) * self.lanes if self.along_rows else self.outputs
-        columns = self._fold_columns(x, result, tiled, fold)
+        """The columns of windows, folded, and the windows folded of these."""
+        columns = self._fold_columns(x, result, fold)
 
-        def window(index: Sequence[Expr]) -> Expr:
+        def window(*axes: Axis) -> Expr:
+            index = [*map(as_index, axes)]
             begin = index[self.row] * self.strides[-1]
             taps = (begin + tap * self.dilation[-1] for tap in range(self.window[-1]))
             read: list[Expr] = [columns[(*index[: self.row], at, *index[self.row + 1 :])] for at in taps]
             return reduce(fold.join, read)
 
-        if not self.along_rows:
-            pooled = te.compute(result.shape, lambda *i: fold.finish(window([*map(as_index, i)]), i), name="pool")
-            return PooledStages(pooled, columns, None)
+        windows = te.compute(result.shape, window, name="pool.windows")
+        pooled = te.compute(result.shape, lambda *i: fold.finish(windows[i], i), name="pool")
+        return PooledStages(pooled, columns, windows)
 
-        def of_tile(*index: Axis) -> Expr:
-            *outer, tile, lane = map(as_index, index)
-            return window([*outer, tile * self.lanes + lane])
-
-        tiles = te.compute((*result.shape[:-1], tiled // self.lanes, self.lanes), of_tile, name="pool.tiles")
-
-        def element(*index: Axis) -> Expr:
-            *outer, last = map(as_index, index)
-            return fold.finish(tiles[(*outer, last // self.lanes, last % self.lanes)], index)
-
-        return PooledStages(te.compute(result.shape, element, name="pool"), columns, tiles)
-
-    def _fold_columns(self, x: te.Tensor, result: TensorType, outputs: int, fold: Fold) -> te.Tensor:
-        """``[…, row of the result, place in the padded row, …]``, for so many outputs of a row."""
+    def _fold_columns(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
+        """``[…, row of the result, position in the padded row, …]``."""
         axes = spatial_axes(len(self.window))
         places = [self.layout.position(axis) for axis in axes]
         extents = [x.shape[at] for at in places]
         shape = list(result.shape)
-        shape[self.row] = as_index((outputs - 1) * self.strides[-1] + (self.window[-1] - 1) * self.dilation[-1] + 1)
+        shape[self.row] = as_index(
+            (self.outputs - 1) * self.strides[-1] + (self.window[-1] - 1) * self.dilation[-1] + 1
+        )
         exceeds = [self.ceil_mode] * (len(axes) - 1) + [True]
 
         def element(*index: Axis) -> Expr:
@@ -143,18 +134,21 @@ class SeparablePool:
         return te.compute(shape, element, name="pool.columns")
 
     def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
-        """Rows of the result one by one, some channels or rows to a task; folded columns stay in cache."""
-        columns, tiles = anchor.columns, [] if anchor.tiles is None else [anchor.tiles]
-        schedule, main = schedule_around(anchor.result, outputs, [*tiles, columns], target)
+        """Rows of the result one by one, some channels or rows to a task; folded columns stay in cache. Rows of windows
+        that are vectors go on to the end of their last one."""
+        columns, windows = anchor.columns, anchor.windows
+        schedule, main = schedule_around(anchor.result, outputs, [windows, columns], target)
         stage = schedule[main]
-        outer, inner = stage.loops[: self.row], stage.loops[self.row + 1 :]
-        tile, lane = stage.split(stage.loops[self.row] if tiles else inner[-1], factor=self.lanes)
+        tile, lane = stage.split(stage.loops[-1], factor=self.lanes)
         stage.vectorize(lane)
-        task, within = self._tasks(stage, main, outer)
+        task, within = self._tasks(stage, main, stage.loops[: self.row])
         stage.parallel(task)
-        for part in tiles:
-            schedule[part].compute_at(stage, tile)
-            schedule[part].vectorize(schedule[part].loops[-1])
+        if self.along_rows:
+            schedule[windows].compute_at(stage, tile)
+            _, lane = schedule[windows].split(schedule[windows].loops[-1], factor=self.lanes, tail="round_up")
+            schedule[windows].vectorize(lane)
+        else:
+            schedule[windows].compute_inline()
         schedule[columns].compute_at(stage, within)
         if self.along_rows:
             vectorize_row(schedule[columns], self.lanes)
