@@ -62,7 +62,8 @@ def detector_input(image: Image.Image) -> Floats:
 def found_boxes(probabilities: Floats, image: Image.Image) -> list[Box]:
     """The lines in what the detector says of each pixel, (1, 1, height, width), from top to bottom."""
     text = probabilities[0, 0]
-    labels, _ = ndimage.label(text > TEXT)
+    labels = np.empty(text.shape, np.int32)
+    ndimage.label(text > TEXT, output=labels)
     boxes = []
     for number, (rows, columns) in enumerate(ndimage.find_objects(labels), start=1):
         height, width = rows.stop - rows.start, columns.stop - columns.start
@@ -92,7 +93,7 @@ def decoded(classes: Floats, characters: Sequence[str]) -> str:
     """The text of (1, steps, classes): the likeliest class of each step, and of equal neighbours one (CTC)."""
     best = classes[0].argmax(axis=1)
     first = np.append(True, best[1:] != best[:-1])
-    return "".join(characters[k] for k in best[first])
+    return "".join(characters[int(k)] for k in best[first])
 
 
 def _normalized(pixels: NDArray[np.uint8]) -> Floats:
