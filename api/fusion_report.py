@@ -42,7 +42,7 @@ def fusion_report(
         not with %1 nn.matmul: nn.matmul is complex: its operands stay outside
     fused_nn_matmul_relu: %1 nn.matmul, %2 relu
         not with %3 transpose: nn.matmul is complex: its function takes in elementwise and broadcasting operators of
-        its shape, with elements as wide, and transpose is injective
+        its shape, with elements no wider, and transpose is injective
     fused_transpose: %3 transpose
     """
     options, known = CodegenOptions(arithmetic=arithmetic), records_from(records)

@@ -24,7 +24,7 @@ from .structure import used_names
 from .subgraphs import Subgraphs, as_declared
 from .tensors import declared_extent
 from .values import Growing, Value, value_text
-from .varying import Varying
+from .varying import VaryingValue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class ImportedBody:
     sequences, by number in ``appended``, come first. ``types`` are those of the carried values behind an iteration."""
 
     node: OnnxNode
-    varying: Mapping[int, Varying]
+    varying: Mapping[int, VaryingValue]
     params: tuple[Var, ...]
     first: tuple[Sequence[Node], ...]
     holds: Node
@@ -52,7 +52,7 @@ class ImportedBody:
             values.append(own[0] if number not in self.varying else self._taken(self.varying[number], own))
         return values
 
-    def _taken(self, varying: Varying, parts: Sequence[Node]) -> Node:
+    def _taken(self, varying: VaryingValue, parts: Sequence[Node]) -> Node:
         return varying.taken(self.node, [self.node.finish(part) for part in parts])
 
 
@@ -81,7 +81,7 @@ class LoopBody:
                 found[k] = self.node.finish(broadcast_to_extents(zero, after.shape, self.node.shapes.inputs))
         return found
 
-    def imported(self, varying: Mapping[int, Varying]) -> ImportedBody:
+    def imported(self, varying: Mapping[int, VaryingValue]) -> ImportedBody:
         """The body, where some of what is carried changes its shape."""
         node, graph, bounds = self.node, self.graph, self.node.shapes.bounds
         number = Var("number", tensor_type((), "int64"))
@@ -107,7 +107,7 @@ class LoopBody:
             bounds.loops -= 1
 
     def _parts(
-        self, varying: Mapping[int, Varying], params: tuple[Var, ...], holds: Value, results: Sequence[Value]
+        self, varying: Mapping[int, VaryingValue], params: tuple[Var, ...], holds: Value, results: Sequence[Value]
     ) -> ImportedBody:
         node = self.node
         carried: list[Node] = []

@@ -32,7 +32,7 @@ MEANING = "an extent of what a loop carries"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Varying:
+class VaryingValue:
     """A carried value, whose extents along the axes of ``most`` change, up to what that says."""
 
     name: str
@@ -76,13 +76,13 @@ def padded(node: OnnxNode, value: Node, room: Expr) -> Node:
     return node.finish(pad_by_extents(flat, [0], [left], node.shapes.inputs))
 
 
-Types = Callable[[Mapping[int, Varying]], Mapping[int, TensorType]]
+Types = Callable[[Mapping[int, VaryingValue]], Mapping[int, TensorType]]
 """The types that the body gives for what is carried, by number, where some of it is in this form."""
 
 
 def find_varying(
     node: OnnxNode, carried: Mapping[int, Node], given: Mapping[int, TensorType], types: Types, trips: Expr
-) -> dict[int, Varying]:
+) -> dict[int, VaryingValue]:
     """The carried values that change their shape, and how large they get in so many iterations. ``given`` are the types
     that the body gives for the first iteration. Raises ``ModelError`` where nothing tells how large."""
     axes: dict[int, set[int]] = {}
@@ -112,11 +112,11 @@ def _changed(
     return found
 
 
-def _with_most(carried: Mapping[int, Node], most: Mapping[tuple[int, int], Expr]) -> dict[int, Varying]:
+def _with_most(carried: Mapping[int, Node], most: Mapping[tuple[int, int], Expr]) -> dict[int, VaryingValue]:
     found: dict[int, dict[int, Expr]] = {}
     for (number, axis), extent in most.items():
         found.setdefault(number, {})[axis] = extent
-    return {k: Varying(f"carried{k}", tensor_of(carried[k]), extents) for k, extents in found.items()}
+    return {k: VaryingValue(f"carried{k}", tensor_of(carried[k]), extents) for k, extents in found.items()}
 
 
 def _solved(

@@ -56,7 +56,7 @@ def _product(call: Call, a: Dequantized, b: Dequantized) -> Node | None:
     return None if made is None else dequantize(made.sums, made.scale, dtype=tensor_of(call).dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Scaled:
     sums: Node
     scale: Constant

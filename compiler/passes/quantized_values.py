@@ -16,7 +16,7 @@ from ...ops.families.quantize import DEQUANTIZE, QUANTIZE, dequantize
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dequantized:
     """(x - zero) · scale, of integers x by constants that broadcast to it; ``call`` gives it."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import ExpressionError
-from .pattern import Anchor, AnchorKind, Chars, Choice, Parts, Pattern, Repeat, read_pattern
+from .pattern import Alternation, Anchor, AnchorKind, Chars, Concatenation, Pattern, Repeat, read_pattern
 
 DEAD = -1
 MOST_STATES = 1 << 14
@@ -44,7 +44,7 @@ def searching_automaton_of(texts: Sequence[str]) -> Automaton:
     for text, part in zip(texts, parts, strict=True):
         if any(isinstance(node, Anchor) for node in _nodes(part)):
             raise ExpressionError(f"the regular expression {text!r} has an anchor, which is not supported in a search")
-    return _deterministic(Choice(tuple(parts)), " or ".join(texts))
+    return _deterministic(Alternation(tuple(parts)), " or ".join(texts))
 
 
 def literal_automaton(text: bytes) -> Automaton:
@@ -64,7 +64,7 @@ def run_automaton(members: bytes) -> Automaton:
 def _nodes(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     match pattern:
-        case Parts(parts) | Choice(parts):
+        case Concatenation(parts) | Alternation(parts):
             for part in parts:
                 yield from _nodes(part)
         case Repeat(part):
@@ -105,11 +105,11 @@ class _Nondeterministic:
                 end = self.state()
                 self.anchored[begin].append((kind, end))
                 return end
-            case Parts(parts):
+            case Concatenation(parts):
                 for part in parts:
                     begin = self.add(part, begin)
                 return begin
-            case Choice(parts):
+            case Alternation(parts):
                 ends = [self.add(part, self._free(begin)) for part in parts]
                 end = self.state()
                 for each in ends:

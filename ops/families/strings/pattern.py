@@ -1,6 +1,6 @@
 """Regular expressions in RE2's syntax, read into a tree: what of that is regular, over code points.
 
-    Pattern = Chars(ranges) | Parts(parts) | Choice(parts) | Repeat(part, least, most) | Anchor(kind)
+    Pattern = Chars(ranges) | Concatenation(parts) | Alternation(parts) | Repeat(part, least, most) | Anchor(kind)
 
 Groups are not remembered, and lazy repeats are as greedy ones, since only the language counts. Not read: flags that
 depend on lines. Source: https://github.com/google/re2/wiki/Syntax
@@ -39,12 +39,12 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Concatenation:
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternation:
     parts: tuple[Pattern, ...]
 
 
@@ -55,7 +55,7 @@ class Repeat:
     most: int | None
 
 
-Pattern: TypeAlias = Chars | Anchor | Parts | Choice | Repeat
+Pattern: TypeAlias = Chars | Anchor | Concatenation | Alternation | Repeat
 
 _DIGITS: Ranges = ((48, 57),)
 _WORDS: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
@@ -147,7 +147,7 @@ class _Reader:
             made, flags = self._sequence(flags)
             parts.append(made)
             if not self.take("|"):
-                return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+                return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
     def _sequence(self, flags: _Flags) -> tuple[Pattern, _Flags]:
         parts: list[Pattern] = []
@@ -156,7 +156,7 @@ class _Reader:
                 flags = inner
                 continue
             parts.append(self._repeated(self._atom(flags)))
-        return (parts[0] if len(parts) == 1 else Parts(tuple(parts))), flags
+        return (parts[0] if len(parts) == 1 else Concatenation(tuple(parts))), flags
 
     def _flags_alone(self, flags: _Flags) -> _Flags | None:
         """The flags of ``(?i)`` from here on; None, and nothing read, for a group."""
@@ -253,7 +253,7 @@ class _Reader:
                 end = self.text.find("\\E", self.at)
                 quoted = self.text[self.at : end if end >= 0 else len(self.text)]
                 self.at += len(quoted) + 2 * (end >= 0)
-                return Parts(tuple(Chars(_folded(((ord(c), ord(c)),), flags)) for c in quoted))
+                return Concatenation(tuple(Chars(_folded(((ord(c), ord(c)),), flags)) for c in quoted))
             case letter:
                 return Chars(_folded(self._escaped(letter), flags))
 

@@ -23,7 +23,7 @@ from ...definition.relations import tensor_argument
 from ..binary import add, multiply
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Piece:
     """Bytes from ``begin`` to before ``end``."""
 
