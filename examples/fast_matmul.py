@@ -7,7 +7,7 @@ peak measured in the same run, by a kernel that does nothing else.
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def peak_kernel(target: lw.Target, rounds: int = 20_000, threads: int = 1) -> tu
     return lw.build(s, [X, S], target=target, name="fma_peak"), 2 * rounds * threads * sums * lanes
 
 
-def alternating_medians(calls: list[Callable[[], None]], rounds: int = 100) -> list[float]:
+def alternating_medians(calls: Sequence[Callable[[], None]], rounds: int = 100) -> list[float]:
     """Seconds that each call takes: the median over rounds in which they take turns, as the machine's speed drifts."""
     seconds = np.empty((rounds, len(calls)))
     for row in seconds:
