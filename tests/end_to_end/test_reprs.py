@@ -161,6 +161,10 @@ def record():
     return lw.TuningRecord.of(lw.nn.softmax(x), TARGET, "softmax.rows", [1e-6] * 100, trace=trace)
 
 
+def tuned():
+    return lw.TuningReport((), "tuned.jsonl", 3, 1, 1.2, 1.1, 100, 60)
+
+
 CASES = {
     lw.Comparison: (comparison, "products: 1 value"),
     lw.Constant: (lambda: lw.const(np.ones((1000, 1000), np.float32), "weights"), "weights: float32[1000, 1000]"),
@@ -191,6 +195,9 @@ CASES = {
     lw.Timing: (lambda: lw.Timing(tuple(k / 3e6 for k in range(1, 1000)), 100), "number=100"),
     lw.Trace: (lambda: S.trace, "78 steps"),
     lw.Decision: (lambda: lw.Decision("rows", tuple(range(1, 99)), 4, 5), "rows"),
+    lw.TuningCandidate: (lambda: lw.TuningCandidate("softmax.rows", (("rows", 4),) * MANY), "softmax.rows"),
+    lw.TuningReport: (tuned, "tuned.jsonl"),
+    lw.TuningTask: (lambda: lw.tasks(small(), TARGET)[0], "nn.packed_matmul"),
     lw.TuningRecord: (record, "softmax.rows"),
     lw.TuningRecords: (lw.TuningRecords, "0 of 0"),
     lw.VectorReport: (lambda: kernel().vector_report(), "rows"),
@@ -234,8 +241,8 @@ OTHERS = {
     "buffer": (lambda: FUNC.buffers[0], "an_input_of_many_0: float32[40, 8]"),
     "sequence": (lambda: stmt.Seq((FUNC.body,) * MANY), "Seq"),
 }
-EXEMPT = {"AbstractTactic", "IRBuilder", "Node"}
-"""Base classes and unions of classes, and what has no state that a line could tell."""
+EXEMPT = {"AbstractTactic", "IRBuilder", "Node", "Searcher", "Space"}
+"""Base classes, protocols and unions of classes, and what has no state that a line could tell."""
 
 
 def check(made, told):

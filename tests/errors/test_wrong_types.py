@@ -112,13 +112,17 @@ GOOD = {
 }
 
 
+def _is_never_called(kind):
+    """Whether a class is one of errors, or has no objects of its own: an abstract class, or a protocol."""
+    return issubclass(kind, BaseException) or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
+
+
 def public():
     """The functions and classes of each public module, and the methods of what users hold, by name."""
     for prefix, module in (("lw", lw), ("te", te), ("nn", lw.nn)):
         for name in dict.fromkeys(module.__all__):
             found = getattr(module, name)
-            is_class = inspect.isclass(found)
-            if callable(found) and not (is_class and (issubclass(found, BaseException) or inspect.isabstract(found))):
+            if callable(found) and not (inspect.isclass(found) and _is_never_called(found)):
                 yield f"{prefix}.{name}", lambda found=found: found
     for kind, make in OBJECTS.items():
         for name, _ in inspect.getmembers(type(make()), inspect.isfunction):
