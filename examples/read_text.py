@@ -16,7 +16,7 @@ from support.showing import compare_times, heading
 import loopwright as lw
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "explorer-product.png"
-TABLE, SCALE = ocr.Box(0, 80, 480, 240), 3
+TABLE, SCALE = ocr.Box(0, 80, 480, 240), 2
 TOLERANCE = 1e-4
 
 
@@ -45,7 +45,8 @@ words = [ocr.decoded(checked(reader(line)[0], their_reader(line)), characters) f
 
 print(f"{'text':20}   left    top  width  height")
 for box, word in zip(boxes, words, strict=True):
-    print(f"{word:20} {box.left:6} {box.top:6} {box.right - box.left:6} {box.bottom - box.top:7}")
+    if word:
+        print(f"{word:20} {box.left:6} {box.top:6} {box.right - box.left:6} {box.bottom - box.top:7}")
 
 print(f"\nOne picture of {image.width}×{image.height}, and its {len(lines)} lines of text, on one thread each:")
 compare_times(

@@ -36,6 +36,7 @@ def arguments(model, records, *more):
     return [*RUN, str(model), "--records", str(records), "--shape", "x=16,32", "--threads", "1", *more]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_measures_nothing_twice(model, tmp_path):
     path = tmp_path / "tuned.jsonl"
     child = subprocess.Popen(arguments(model, path, "--minutes", "5"), stderr=subprocess.PIPE, text=True)

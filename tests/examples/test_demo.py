@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import needed_tools
+import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 CODE_LINES = {"digits": 35, "trained_digits": 0, "resnet50": 25, "read_text": 0}
 """What each may show of code; 60 in all."""
 MOST_LINES = 50
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 WIDTH = 80
 
 
@@ -70,6 +71,7 @@ def test_the_last_line_of_resnet50_opens_a_page_of_its_hottest_function(tmp_path
     assert f"<title>{hottest}<" in (tmp_path / f"{hottest}.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_read_text_prints_the_boxes_and_words_of_a_table(tmp_path):
     if find_spec("rapidocr_onnxruntime") is None:  # it is not imported, and need not be importable
         needed_tools.missing("rapidocr_onnxruntime", needed_tools.EXTRAS)

@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 DEMO = {"digits", "trained_digits", "resnet50", "read_text"}
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem not in DEMO)
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 
 def output_of(example, folder, *arguments):
