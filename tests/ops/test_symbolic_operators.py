@@ -20,8 +20,10 @@ NEED_NUMBERS = {
     "chosen_boxes": r"boxes must be \[batch, boxes, 4\]",
     "col2im": "axis 1 of x must be known",
     "complex_multiply": "x must be floats […, n, 1] or pairs […, n, 2]".replace("[", r"\["),
+    "count_pieces": "must be of int32 and have 256 columns",
     "gather_nd": "the last axis of indices must be known",
     "grid_sample": "must have a coordinate for each axis",
+    "ngram_counts": "as long as a power of two",
     "nn.attention": "the size of heads is not known, so give scale",
     "nn.conv1d": "known extents",
     "nn.conv1d_transpose": "known extents",
@@ -51,6 +53,10 @@ NEED_NUMBERS = {
     "reshape": "do not fill the shape",
     "scatter_elements": "does not hold for all values",
     "scatter_nd": "the last axis of indices must be known",
+    "string_case": "table must be a vector of",
+    "string_index": "as long as a power of two",
+    "string_matches": "must be of int32 and have 256 columns",
+    "string_pieces": "must be of int32 and have 256 columns",
 }
 """What operators say where not even the extents of their weights are known."""
 
