@@ -63,7 +63,7 @@ class LoopRanges:
         for margin in margins:
             times = _steepness(index, margin)
             last = self.box(simplify(index + margin * times, self.facts)) if times > 0 else None
-            if last is not None and prove(last[1] < high, self.facts):
+            if last is not None and prove(last[1] <= high, self.facts):
                 high = last[1]
         return low, high
 
