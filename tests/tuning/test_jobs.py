@@ -60,7 +60,7 @@ def function_target():
     return lw.resolve_target("native")
 
 
-def measured(task, compiled, *codes, direct=False, seconds=20.0, threads=1):
+def measured(task, compiled, *codes, direct=False, seconds=300.0, threads=1):
     reference = (compiled[0].code, task.uses[0].inputs, 1)
     job = measure_job(
         task.settings.target, threads, [reference], [[code] for code in codes], LIMITS, 0, direct, seconds
@@ -114,7 +114,7 @@ BAD = {
 def test_bad_code_of_each_kind_is_an_outcome(task, compiled):
     good = compiled[1].code
     codes = [code for body in BAD.values() for code in (code_of(compiled, body), good)]
-    found = measured(task, compiled, *codes, seconds=1.5)
+    found = measured(task, compiled, *codes, seconds=10.0)
     assert [outcome.kind.value for outcome in found[::2]] == list(BAD)
     assert {outcome.kind for outcome in found[1::2]} == {OutcomeKind.MEASURED}
 

@@ -9,7 +9,7 @@ from tuning_children import COMMAND
 from loopwright.tuning.sandbox import Interrupted, in_children
 
 
-def answers(*items, start="fine", seconds=5.0, **more):
+def answers(*items, start="fine", seconds=300.0, **more):
     job = {"items": list(items), "seconds": seconds, "start": start}
     return in_children(COMMAND, job, {}, **more)["answers"]
 
@@ -33,7 +33,7 @@ def test_all_is_answered_in_order():
     ],
 )
 def test_what_ends_a_child_is_an_outcome_and_the_others_are_answered(item, kind, detail):
-    seconds = 0.3 if item == "hang" else 5.0
+    seconds = 3.0 if item == "hang" else 300.0
     found = answers("a", item, "b", item, seconds=seconds)
     assert [answer["kind"] for answer in found] == ["measured", kind, "measured", kind]
     assert found[1]["detail"] == found[3]["detail"] == detail
