@@ -213,3 +213,25 @@ def test_misuse_is_told(ops, shapes, kinds, attrs, message):
     args = [ops.var(shape, kind) for shape, kind in zip(shapes, names, strict=True)]
     with pytest.raises(TypeInferenceError, match=message):
         attention(*args, **attrs)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("layout", ["BHSD", "BSHD"])
+def test_half_precision_keys_and_values_are_converted_before_they_are_broadcast(kind, layout):
+    """A product that converts what it broadcasts does so for each block of queries, one number at a time."""
+    shapes = [(1, 2, 40, 16)] * 3 if layout == "BHSD" else [(1, 40, 2, 16)] * 3
+    target = lw.resolve_target("x86-64-v3")
+    call = attention(*(lw.var(name, shape, kind) for name, shape in zip("qkv", shapes, strict=True)), layout=layout)
+    chosen = select_implementation(call, CompileSettings(target)).chosen
+    assert chosen.name == "attention.blocks"
+    todo, seen = [chosen.compute(call.attrs, [te.placeholder(s, kind) for s in shapes], call.type)], set()
+    sums = 0
+    while todo:
+        tensor = todo.pop()
+        if tensor not in seen and tensor.op.inputs:
+            seen.add(tensor)
+            todo += tensor.op.inputs
+            if tensor.op.reduce_axis:
+                sums += 1
+                assert {str(source.dtype) for source in tensor.op.inputs} == {"float32"}
+    assert sums == 3

@@ -79,11 +79,10 @@ class Blocks:
             return te.exp2((scores[b, h, n, k, q] - peak[b, h, n, q]) * math.log2(math.e))
 
         weights = te.compute(scores.shape, weight, name="attention.weights")
-        value, last, kind = inputs[2], shape.value_size, weights.dtype
+        last, one, value = shape.value_size, te.const(1, weights.dtype), _in_accumulator(inputs[2], "value")
 
         def mixed(b: Axis, h: Axis, n: Axis, j: Axis, q: Axis) -> Expr:
-            one = te.const(1, kind)
-            factor = te.if_then_else(j < last, widened(value[attrs.place(b, h // shape.group, t, j)]), one)
+            factor = te.if_then_else(j < last, value[attrs.place(b, h // shape.group, t, j)], one)
             return te.sum(factor * weights[b, h, n, t, q], axis=t)
 
         sums = te.compute((*tile, simplify(last + 1), width), mixed, name="attention.mixed")
@@ -102,7 +101,7 @@ class Blocks:
             b, h, row, j = (as_index(k) for k in attrs.place(*i))
             q = row % width
             found = columns[b, h, row // width, j // lanes, q // lanes, q % lanes * lanes + j % lanes]
-            return te.cast(found, value.dtype)
+            return te.cast(found, inputs[2].dtype)
 
         return te.compute(tensor_argument(result, "result").shape, element, name="attention")
 
@@ -113,7 +112,7 @@ class Blocks:
 
     def _scores(self, attrs: AttentionAttrs, inputs: Tensors, shape: Extents, tile: tuple[Expr, ...]) -> Tensor:
         """[batch, heads, blocks, keys, queries of a block]."""
-        query, key, *mask = inputs[0], inputs[1], *inputs[3:]
+        query, key, *mask = inputs[0], _in_accumulator(inputs[1], "key"), *inputs[3:]
         width = self.queries
         partial, lanes = const_int(simplify(shape.queries % width)) != 0, self.lanes
 
@@ -132,7 +131,7 @@ class Blocks:
         d = te.reduce_axis((0, shape.size), name="d")
 
         def product(b: Axis, h: Axis, n: Axis, t: Axis, q: Axis) -> Expr:
-            return te.sum(widened(key[attrs.place(b, h // shape.group, t, d)]) * panel[b, h, n, d, q], axis=d)
+            return te.sum(key[attrs.place(b, h // shape.group, t, d)] * panel[b, h, n, d, q], axis=d)
 
         products = te.compute((*tile, shape.keys, width), product, name="attention.products")
 
@@ -153,13 +152,18 @@ class Blocks:
         self._transpose(schedule, own, "attention.result", schedule[main], tile)
         stages["share"].compute_at(schedule[main], task)
         stages["mixed"].compute_at(schedule[main], task)
-        stages["weights"].compute_at(stages["mixed"], self._tile(stages["mixed"], self.mixed_rows, self.keys))
+        keys = self._tile(stages["mixed"], self.mixed_rows, self.keys)
+        stages["weights"].compute_at(stages["mixed"], keys)
         for name in ("peak", "scores", "products", "query"):  # readers first
             if name in stages:
                 stages[name].compute_at(schedule[main], task)
-        self._tile(stages["products"], self.score_rows)
+        rows = self._tile(stages["products"], self.score_rows)
         for name in ("share", "weights", "peak", "scores"):
             if name in stages:
+                self._vectorize(stages[name])
+        for name, reader, at in (("key", "products", rows), ("value", "mixed", keys)):
+            if name in stages:
+                stages[name].compute_at(stages[reader], at)
                 self._vectorize(stages[name])
         at = self._transposing(stages["query"], *stages["query"].loops[-2:])
         self._transpose(schedule, own, "attention.query", stages["query"], at)
@@ -210,6 +214,14 @@ class Blocks:
         stage.reorder(*(loop for loop in stage.loops if loop.reduce), vector, lane)
         stage.vectorize(lane)
         stage.unroll(vector)
+
+
+def _in_accumulator(source: Tensor, name: str) -> Tensor:
+    """Keys or values in the type that they are summed in: a copy of the half-precision ones, which are so converted in
+    vectors, once for a tile, and not one by one where they are broadcast."""
+    if accumulator(source.dtype) is source.dtype:
+        return source
+    return te.compute(source.shape, lambda *i: widened(source[i]), name=f"attention.{name}")
 
 
 def _own_stages(anchor: Tensor) -> list[Tensor]:
