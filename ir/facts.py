@@ -71,6 +71,12 @@ class Facts:
         """Add that a condition holds, unless a store could make it untrue."""
         return self if reads_memory(condition) else self.with_condition(condition)
 
+    def with_value(self, var: Var, value: Expr) -> Facts:
+        """The same facts, where a value is put in for a variable: what becomes there of expressions is remembered apart
+        from what becomes of them where the variable stands for itself."""
+        key = (var, value)
+        return self._derived.get(key) or self._remember(key, replace(self))
+
     def with_interval(self, e: Expr, interval: Interval) -> Facts:
         """Add that an integer expression lies in a constant interval."""
         known = self.ranges.get(e, EVERYTHING)

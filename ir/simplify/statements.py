@@ -74,7 +74,7 @@ class StatementVisitor(VisitorState):
             return NOTHING
         if extent is ONE:
             self.values[loop.var] = low
-            return (yield loop.body, facts)
+            return (yield loop.body, facts.with_value(loop.var, low))
         body = yield loop.body, facts.with_loop(loop.var, low, extent)
         if is_nothing(body):
             return NOTHING
@@ -149,7 +149,7 @@ class StatementVisitor(VisitorState):
         value = yield stmt.value, facts
         if isinstance(value, (Const, Var)) and not isinstance(stmt.body, Launch):
             self.values[stmt.var] = value
-            return (yield stmt.body, facts)
+            return (yield stmt.body, facts.with_value(stmt.var, value))
         body = yield stmt.body, let_facts(facts, stmt.var, value)
         if is_nothing(body):
             return NOTHING

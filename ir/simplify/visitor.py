@@ -43,8 +43,7 @@ class VisitorState:
 
     def replace_var(self, var: Var, value: Expr) -> None:
         """Put a value in for the variable of an expression, which may be free elsewhere: facts do not remember what
-        becomes of parts with it. The variables of statements are bound once, and have their value wherever they
-        stand."""
+        becomes of parts with it. What a statement binds is replaced in its body alone, which has facts of its own."""
         self.values[var] = value
         if self._own is None:
             self._own = {}

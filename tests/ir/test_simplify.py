@@ -399,6 +399,18 @@ def test_values_that_let_puts_in_are_not_remembered_beyond_it() -> None:
     assert str(simplify(body, facts)) == "j * 6 + i * 2"
 
 
+@pytest.mark.parametrize("value", [0, 5])
+def test_values_that_statements_put_in_reach_what_was_simplified_without_them(value: int) -> None:
+    facts = NO_FACTS.with_range(I, 0, 8)
+    condition = (idx(0) * 4 + J) < 2
+    assert str(simplify(condition, facts)) == "j < 2"
+    inside = If(condition, store(I), store(N))
+    wanted = str(store(I) if value < 2 else store(N))
+    assert str(simplify(LetStmt(J, idx(value), inside), facts)) == wanted
+    assert str(simplify(For(J, idx(value), idx(1), "serial", inside), facts)) == wanted
+    assert str(simplify(condition, facts)) == "j < 2"
+
+
 # Size.
 
 
