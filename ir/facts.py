@@ -6,7 +6,7 @@ Loops give ranges, ``if`` conditions give inequalities. The simplifier carries f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from .constants import FALSE, TRUE
@@ -41,6 +41,7 @@ class Facts:
     _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
     _plain: list[bool] = field(default_factory=list, init=False)
+    _proved: dict[tuple[Hashable, ...], bool] = field(default_factory=dict, init=False)
     _derived: dict[tuple[Expr, ...], Facts] = field(default_factory=dict, init=False)
     simplified: dict[Expr | Stmt, Expr | Stmt] = field(default_factory=dict, init=False)
     """What the simplifier made of expressions under these facts. Mutable, as what the underscored fields remember."""
@@ -128,7 +129,13 @@ class Facts:
 
     def nonnegative(self, form: Linear) -> bool:
         """Whether the index form is proved to be >= 0."""
-        return Search(self).nonnegative(form)
+        if self is NO_FACTS:
+            return Search(self).nonnegative(form)
+        key = (form.constant, *((factors, term.coefficient) for factors, term in form.terms.items()))
+        found = self._proved.get(key)
+        if found is None:
+            found = self._proved[key] = Search(self).nonnegative(form)
+        return found
 
     def not_less(self, a: Expr, b: Expr) -> bool:
         """Whether ``a >= b`` is proved, of index expressions, or data integers through their intervals."""

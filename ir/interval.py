@@ -26,7 +26,7 @@ from .expr import (
     Select,
     Unary,
 )
-from .linear import Linear, atoms_of, is_lane_number, is_ring_node, linear_of, product_is_atom
+from .linear import Linear, Term, atoms_of, is_lane_number, is_ring_node, linear_of, product_is_atom
 
 Bound: TypeAlias = int | None
 
@@ -205,13 +205,22 @@ class IntervalAnalysis:
 
     def of_linear(self, form: Linear) -> Interval:
         """Bounds of a normal form, without regard to wrapping."""
-        total = Interval.exactly(form.constant)
+        low: Bound = form.constant
+        high: Bound = form.constant
         for term in form.terms.values():
-            product = Interval.exactly(term.coefficient)
-            for factor in term.factors:
-                product = self.of(factor) * product
-            total = total + product
-        return total
+            least, most = self.of_term(term)
+            low = None if low is None or least is None else low + least
+            high = None if high is None or most is None else high + most
+        return Interval(low, high)
+
+    def of_term(self, term: Term) -> tuple[Bound, Bound]:
+        """Bounds of a term, likewise, as a pair: they are asked for more often than anything else."""
+        first, *others = term.factors
+        bounds, k = self.of(first), term.coefficient
+        for factor in others:
+            bounds = self.of(factor) * bounds
+        low, high = (bounds.low, bounds.high) if k > 0 else (bounds.high, bounds.low)
+        return None if low is None else low * k, None if high is None else high * k
 
     def _form(self, e: Expr) -> Linear:
         if e not in self._forms:

@@ -139,6 +139,8 @@ def lane_number(kind: DType, lanes: int) -> Expr:
     return Ramp(Const(0, kind), Const(1, kind), lanes)
 
 
+_MAY_HAVE_PARTS = frozenset((Binary, Unary, Const, Broadcast, Ramp))
+_RING_OPERATORS = frozenset("+-*")
 _DEEPEST = 40
 """Sums nested deeper than this on their right sides are not worked out by recursion."""
 _MAX_FACTORS = 64
@@ -150,6 +152,8 @@ def linear_of(e: Expr) -> Linear:
 
 
 def _linear_of(e: Expr, depth: int) -> Linear:
+    if type(e) not in _MAY_HAVE_PARTS or (type(e) is Binary and e.op not in _RING_OPERATORS):
+        return Linear(e.dtype.element, {(e,): Term(1, (e,))})
     try:
         return e.normal_form
     except AttributeError:

@@ -26,34 +26,34 @@ class Search:
     """
 
     def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+        self._facts, self._analysis = facts, facts.analysis()
         self._steps = 0
 
     def nonnegative(self, form: Linear, depth: int = _SEARCH_DEPTH) -> bool:
-        analysis = self._facts.analysis()
-        low = analysis.of_linear(form).low
-        if low is not None and low >= 0:
+        low, opened, bounded = form.constant, [], []
+        for term in form.terms.values():
+            least, _ = self._analysis.of_term(term)
+            (opened if least is None else bounded).append(term)
+            low += least or 0
+        if low >= 0 and not opened:
             return True
         self._steps += 1
         if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
             return False
-        if low is None:
-            # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
-            opened = [t for t in form.terms.values() if analysis.of_linear(_only(form, t)).low is None]
-            if any(self._is_dead_end(form, t) for t in opened):
-                return False
-            terms = opened + [t for t in form.terms.values() if not any(t is o for o in opened)]
-        else:
-            terms = list(form.terms.values())
-        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in terms)
+        # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
+        if opened and self._has_dead_end(form, opened):
+            return False
+        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in opened + bounded)
 
-    def _is_dead_end(self, form: Linear, term: Term) -> bool:
-        """Whether nothing known could take away an open term: no bound has it with this sign.
+    def _has_dead_end(self, form: Linear, opened: list[Term]) -> bool:
+        """Whether nothing known could take away one of the open terms.
 
         Asked only where all is plain variables: what is known of ``n // 8`` may take away n.
         """
-        if len(term.factors) > 1 or not (is_plain(form) and self._facts.has_plain_bounds()):
-            return False
+        return self._facts.has_plain_bounds() and is_plain(form) and any(map(self._is_dead_end, opened))
+
+    def _is_dead_end(self, term: Term) -> bool:
+        """Whether no bound has a term with its sign."""
         bounds = self._facts.about(term.factors)
         return not any((bound.terms[term.factors].coefficient > 0) == (term.coefficient > 0) for bound in bounds)
 
