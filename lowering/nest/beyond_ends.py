@@ -89,11 +89,13 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
         for dim in dims:
             index, extent = read.indices[dim], read.tensor.shape[dim]
             bounds = bounds_of(index, ranges)
-            if _within(bounds, extent, ranges):
+            begins, ends = _begins(bounds, ZERO, ranges), _ends(bounds, extent, ranges)
+            if begins and ends:
                 continue
             there = _where(ranges, index, margins)
-            dividend, most = _dividend(index, extent, there.facts)
-            if not _within(bounds_of(dividend, there), most, there):
+            dividend, first, end = _dividend(index, extent, there.facts)
+            whole = bounds_of(dividend, there)
+            if not ((begins or _begins(whole, first, there)) and (ends or _ends(whole, end, there))):
                 yield ReadBeyond(reader, read, dim, bounds)
 
 
@@ -118,13 +120,24 @@ def _needs_positive(margin: Expr, divisor: Expr, facts: Facts) -> bool:
     return False
 
 
-def _dividend(index: Expr, extent: Expr, facts: Facts) -> tuple[Expr, Expr]:
-    """What an index is a quotient of, which conditions speak of, and below what that stays where the index is below an
-    extent."""
-    while isinstance(index, Binary) and index.op == "//" and prove(index.b > ZERO, facts):
-        extent = simplify(extent * index.b, facts)
-        index = index.a
-    return index, extent
+def _dividend(index: Expr, extent: Expr, facts: Facts) -> tuple[Expr, Expr, Expr]:
+    """What an index is a quotient of, or a quotient moved by a number, which conditions speak of; and from where on and
+    below what that stays where the index is at least 0 and below an extent."""
+    first, end = ZERO, extent
+    while (quotient := _quotient(index)) is not None and prove(quotient.b > ZERO, facts):
+        offset = linear_of(index).constant
+        first, end = (simplify((bound - offset) * quotient.b, facts) for bound in (first, end))
+        index = quotient.a
+    return index, first, end
+
+
+def _quotient(e: Expr) -> Binary | None:
+    """The quotient that an expression is, but for a number that is added."""
+    terms = list(linear_of(e).terms.values())
+    match terms[0].factors if len(terms) == 1 and terms[0].coefficient == 1 else ():
+        case (Binary("//") as quotient,):
+            return quotient
+    return None
 
 
 def _margins(condition: Expr) -> Iterator[Expr]:
@@ -145,8 +158,12 @@ def _margins_around(state: ScheduleState, known: Inference, reader: Stage) -> li
     ]
 
 
-def _within(bounds: Range | None, extent: Expr, ranges: LoopRanges) -> bool:
-    return bounds is not None and prove(bounds[0] >= ZERO, ranges.facts) and prove(bounds[1] < extent, ranges.facts)
+def _begins(bounds: Range | None, first: Expr, ranges: LoopRanges) -> bool:
+    return bounds is not None and prove(bounds[0] >= first, ranges.facts)
+
+
+def _ends(bounds: Range | None, end: Expr, ranges: LoopRanges) -> bool:
+    return bounds is not None and prove(bounds[1] < end, ranges.facts)
 
 
 def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: set[Var]) -> LoopRanges:

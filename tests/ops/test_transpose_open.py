@@ -21,3 +21,16 @@ def test_channels_of_groups_go_last():
     sums = given.reshape(3, 2, -1).sum(axis=2).repeat(4, axis=1)[:, :, None, None]
     (found,) = lw.Engine(library)(given)
     np.testing.assert_allclose(found, (given / sums).transpose(0, 2, 3, 1), rtol=1e-5)
+
+
+def test_a_border_before_the_rows_is_no_hindrance():
+    """Rows and columns make one axis of the tiles, of which a position is a quotient, moved by the border."""
+    x = lw.var("x", (32, 33, 4))
+    bordered = lw.nn.pad(x, [1] * 3, [0] * 3, value=1.0)
+    library = lw.compile(lw.Function([x], lw.nn.sqrt(lw.nn.transpose(bordered, axes=(1, 2, 0)))), "x86-64-v3")
+    assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
+
+    given = np.random.default_rng(0).random((32, 33, 4), np.float32)
+    wanted = np.sqrt(np.pad(given, [(1, 0)] * 3, constant_values=1)).transpose(1, 2, 0)
+    (found,) = lw.Engine(library)(given)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
