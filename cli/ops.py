@@ -81,7 +81,8 @@ ONNX_HEAD = """\
 ## Operators of ONNX
 
 What `lw.compile` and `lw.from_onnx` convert, with the versions of each operator (the operator sets in which ONNX
-changed it); `If`, `Loop` and `Scan` in all versions. Others are imported where ONNX defines them by functions of these.
+changed it); `If`, `Loop` and `Scan` in all versions, `SequenceMap`, and `Gradient` through operators that have a rule
+for it (`ops/gradients/rules.py`). Others are imported where ONNX defines them by functions of these.
 """
 
 

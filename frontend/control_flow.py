@@ -1,4 +1,5 @@
-"""Converters of If, Loop, Scan and SequenceMap, whose attributes are graphs."""
+"""Converters of If, Loop, Scan and SequenceMap, whose attributes are graphs, and of Gradient, which names values of the
+graph around it."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from ..ops.families.branch import if_call, results_of_call
 from ..ops.families.unary import logical_not
 from .assumed_extent import where_extent_is
 from .branches import both_results, unified
+from .gradient import convert_gradient
 from .loops import convert_loop, convert_scan, convert_scan_of_batch
 from .onnx_node import OnnxNode
 from .sequence_map import convert_sequence_map
+from .structure import TRAINING
 from .subgraphs import Subgraphs, as_scalar, graph_attribute
 from .values import Value, nodes_of, with_nodes
 
@@ -73,4 +76,5 @@ _TABLE: dict[tuple[str, str, int], FlowConverter] = {
     **{("", "Scan", version): convert_scan for version in (9, *_VERSIONS) if version != 13},
     ("", "Scan", 8): convert_scan_of_batch,
     ("", "SequenceMap", 17): convert_sequence_map,
+    (TRAINING, "Gradient", 1): convert_gradient,
 }

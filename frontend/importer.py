@@ -225,7 +225,10 @@ class _Importer:
         def is_outside(node: Node) -> bool:
             return node in moved_out or self.final.get(node, begun) < begun
 
-        return Subgraphs(results, is_outside, self.shapes, moved_out, self.forms)
+        def named(name: str) -> Value | None:
+            return scope.value(name, self.folder, self.forms)
+
+        return Subgraphs(results, named, is_outside, self.shapes, moved_out, self.forms)
 
     def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
         """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of

@@ -9,6 +9,8 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from ..base.errors import ModelError
 from .onnx_node import describe
 
+TRAINING = "ai.onnx.preview.training"
+
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
     for attribute in node.attribute:
@@ -18,8 +20,11 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def used_names(node: NodeProto) -> Iterator[str]:
-    """The values that a node reads, those that its subgraphs take from outside included."""
+    """The values that a node reads, those that its subgraphs take from outside included, and those it names."""
     yield from (name for name in node.input if name)
+    if node.op_type == "Gradient" and node.domain == TRAINING:
+        for attribute in node.attribute:
+            yield from (name.decode() for name in (attribute.s, *attribute.strings) if name)
     for graph in subgraphs(node):
         inside = defined_names(graph)
         inner = (name for n in graph.node for name in used_names(n))

@@ -25,10 +25,11 @@ Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 @dataclass(frozen=True, slots=True)
 class Subgraphs:
     """How the subgraphs of a node are imported. ``results`` gives the outputs of one where values are bound to names;
-    ``is_outside`` holds of the nodes of the graphs around, those in ``moved_out`` among them, which bodies have no
-    part in. Mutable: that set."""
+    ``named`` is a value of the graph that the node stands in; ``is_outside`` holds of the nodes of the graphs around,
+    those in ``moved_out`` among them, which bodies have no part in. Mutable: that set."""
 
     results: Callable[[GraphProto, Mapping[str, Value]], list[Value]]
+    named: Callable[[str], Value | None]
     is_outside: Callable[[Node], bool]
     shapes: ShapeValues
     moved_out: set[Node]

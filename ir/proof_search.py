@@ -30,7 +30,9 @@ class Search:
         self._steps = 0
 
     def nonnegative(self, form: Linear, depth: int = _SEARCH_DEPTH) -> bool:
-        low, opened, bounded = form.constant, [], []
+        low = form.constant
+        opened: list[Term] = []
+        bounded: list[Term] = []
         for term in form.terms.values():
             least, _ = self._analysis.of_term(term)
             (opened if least is None else bounded).append(term)

@@ -13,9 +13,8 @@ from ...ops.families.select import where
 from ...ops.families.unary import sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from ..structure import TRAINING
 from .elementwise import as_dtype
-
-DOMAIN = "ai.onnx.preview.training"
 
 Step = Callable[[OnnxNode, Sequence[Node], "Numbers"], Sequence[Node]]
 
@@ -78,16 +77,16 @@ def _adam(node: OnnxNode, tensors: Sequence[Node], numbers: Numbers) -> Sequence
     return (one - numbers.real("norm_coefficient_post", 0.0)) * x, means, squares
 
 
-@converter("Momentum", 1, domain=DOMAIN)
+@converter("Momentum", 1, domain=TRAINING)
 def _momentum_1(node: OnnxNode) -> Sequence[Node]:
     return _each(node, 3, _momentum)
 
 
-@converter("Adagrad", 1, domain=DOMAIN)
+@converter("Adagrad", 1, domain=TRAINING)
 def _adagrad_1(node: OnnxNode) -> Sequence[Node]:
     return _each(node, 3, _adagrad)
 
 
-@converter("Adam", 1, domain=DOMAIN)
+@converter("Adam", 1, domain=TRAINING)
 def _adam_1(node: OnnxNode) -> Sequence[Node]:
     return _each(node, 4, _adam)
