@@ -137,10 +137,12 @@ class BufferPtr:
 
     @property
     def shape(self) -> tuple[Expr, ...]:
+        """The extents of the buffer, one expression a dimension."""
         return self.buffer.shape
 
     @property
     def dtype(self) -> DType:
+        """The dtype of an element, which may be a vector."""
         return self.buffer.dtype
 
     def region(self, begin: Indices, extents: Indices) -> Region:

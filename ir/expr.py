@@ -140,6 +140,8 @@ class Const(ExprNode):
 
     @staticmethod
     def intern_key(args: tuple[Any, ...]) -> Hashable:
+        """What makes two constants one object: floats are told apart by their bits, so that 0.0 is not -0.0, and other
+        values by their Python type, too, so that 1 is not True."""
         value, dtype_ = args
         return (struct.pack("<d", value) if isinstance(value, float) else (type(value), value), id(dtype_))
 
@@ -376,6 +378,7 @@ class Axis(Operand):
 
     @property
     def name(self) -> str:
+        """The name of the axis's variable, by which a schedule finds the loop over it."""
         return self.var.name
 
     def as_expr(self) -> Expr:

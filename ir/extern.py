@@ -33,15 +33,21 @@ _BY_VALUE = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 
 @dataclass(frozen=True, slots=True)
 class ExternParam:
+    """One parameter of a function of C: how an argument is passed for it, and the dtype of the scalar or of the
+    region's elements."""
+
     passing: Passing
     dtype: DType
 
     @property
     def is_region(self) -> bool:
+        """Whether an argument is a region of memory, not a scalar."""
         return self.passing in ("read", "write", "update")
 
     @property
     def c_type(self) -> str:
+        """The parameter's type in a declaration in C. Halves and narrower floats are declared as unsigned integers of
+        their size, since C has no type for them."""
         name = _C_TYPES.get(str(self.dtype), f"{self.dtype}_t")
         return name if self.passing == "value" else f"{name} *"
 

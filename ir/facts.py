@@ -192,6 +192,8 @@ class Facts:
         return replace(self, ranges=ranges, bounds=tuple(bounds))
 
     def with_part(self, condition: Expr) -> Facts:
+        """The facts with one more condition, which is no ``and`` of others. Besides what follows of bounds, the
+        condition itself counts as true and its negation as false, up to a limited number of conditions."""
         facts = self
         if len(self.known) < _MAX_CONDITIONS:
             facts = replace(self, known={**self.known, condition: True, negate(condition): False})
@@ -204,6 +206,8 @@ class Facts:
                 return facts
 
     def with_index_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+        """The facts with a comparison of two scalar index expressions, as bounds on their difference; ``==`` also gives
+        congruences. ``!=`` tells something only where 0 is an end of the difference's interval."""
         more = linear_of(a).plus(linear_of(b), -1)  # a - b
         less = Linear(more.kind).plus(more, -1)
         match op:
@@ -230,6 +234,8 @@ class Facts:
         return self
 
     def with_congruence(self, a: Expr, b: Expr) -> Facts:
+        """The facts with what ``a == b`` says where a is ``x % c`` and b a constant: x's remainder modulo c. Other
+        equalities change nothing."""
         match a, b:
             case Binary("%", x, Const(value=int() as c)), Const(value=int() as r) if c > 0:
                 stronger = Congruence(c, r).intersect(self.congruences.get(x, Congruence(1, 0)))
@@ -238,6 +244,8 @@ class Facts:
                 return self
 
     def with_data_compare(self, op: CompareOp, a: Expr, b: Expr) -> Facts:
+        """The facts with a comparison of two data integers, which may wrap around: only the ranges of both sides are
+        narrowed, their difference says nothing."""
         match op:
             case "<" | "<=":
                 gap = 1 if op == "<" else 0

@@ -35,6 +35,7 @@ def out_of_bounds(
 
 
 def division_by_zero(node: Binary) -> str:
+    """The message for an index expression whose divisor is 0 at run time."""
     return f"division of an index by 0: {node}"
 
 

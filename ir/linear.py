@@ -93,6 +93,7 @@ class Linear:
 
     @property
     def is_constant(self) -> bool:
+        """Whether the form is a number alone, without any term."""
         return not self.terms
 
     @property
@@ -344,6 +345,8 @@ def replace_atoms(form: Linear, values: Mapping[Expr, Expr]) -> Linear:
 
 
 def is_lane_number(e: Expr) -> bool:
+    """Whether an expression is ``ramp(0, 1)``, the number of the lane itself; it is an atom, and all other ramps are
+    made of it."""
     match e:
         case Ramp(Const(value=0), Const(value=1)):
             return True

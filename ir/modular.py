@@ -63,6 +63,8 @@ class ModularAnalysis:
         self._done: dict[Expr, Congruence] = {}
 
     def of(self, e: Expr) -> Congruence:
+        """The strongest congruence that is known of an expression. Operands are analysed first, on a stack of its own,
+        so that the depth of an expression is not limited."""
         stack = [e]
         while stack:
             node = stack[-1]

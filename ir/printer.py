@@ -254,6 +254,8 @@ class Printer:
         return f"view({name}[{self._run(start)}], ({self._run(extents)}), ({self._run(strides)}))"
 
     def declaration(self, buffer: Buffer) -> str:
+        """A buffer as a parameter or an allocation declares it: name, dtype and shape, with strides and offset where
+        they are not the usual ones."""
         shape = ", ".join(self.expr(extent) for extent in buffer.shape)
         strides = "" if buffer.strides is None else f", strides=({self._run(self._list(buffer.strides))})"
         offset = buffer.elem_offset
@@ -261,6 +263,7 @@ class Printer:
         return f"{self.name(buffer)}: {buffer.dtype}[{shape}{strides}{start}]"
 
     def func(self, func: PrimFunc) -> str:
+        """The text of a function: its line of parameters, and its body indented."""
         params = [self.declaration(p) if isinstance(p, Buffer) else f"{self.name(p)}: {p.dtype}" for p in func.params]
         return "\n".join([f"def {func.name}({', '.join(params)}):", *self.stmt(func.body, INDENT)])
 
@@ -276,14 +279,18 @@ def _const_text(value: Const) -> tuple[str, int]:
 
 
 def expr_text(value: Expr) -> str:
+    """The text of an expression, whose variables are named anew."""
     return Printer().expr(value)
 
 
 def stmt_text(stmt: Stmt, marker: Marker | None = None) -> str:
+    """The text of a statement, one line a statement. ``marker`` may give a note for each statement, which stands behind
+    its first line."""
     return "\n".join(Printer(marker).stmt(stmt))
 
 
 def func_text(func: PrimFunc, marker: Marker | None = None) -> str:
+    """The text of a function. ``marker`` may give a note for each statement, which stands behind its first line."""
     return Printer(marker).func(func)
 
 

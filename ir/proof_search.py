@@ -30,6 +30,8 @@ class Search:
         self._steps = 0
 
     def nonnegative(self, form: Linear, depth: int = _SEARCH_DEPTH) -> bool:
+        """Whether the form is proved to be >= 0. False says only that no proof was found within ``depth`` subtractions
+        and the limit of steps."""
         low = form.constant
         opened: list[Term] = []
         bounded: list[Term] = []
@@ -136,6 +138,7 @@ class Search:
 
 
 def is_plain(form: Linear) -> bool:
+    """Whether every term of a form is one variable times a number."""
     return all(len(factors) == 1 and isinstance(factors[0], Var) for factors in form.terms)
 
 

@@ -52,6 +52,7 @@ class Limits:
 
     @staticmethod
     def of(ranges: Mapping[Var, Range], facts: Facts = NO_FACTS) -> Limits:
+        """The ranges of variables together with the facts that follow from these and from ``facts``."""
         return Limits(dict(ranges), facts.with_limits(ranges))
 
     def relax(self, e: Expr) -> Range | None:

@@ -35,10 +35,12 @@ def wrap(kind: DType, value: int) -> int:
 
 
 def eval_compare(op: CompareOp, a: Scalar, b: Scalar) -> bool:
+    """The truth of a comparison of two Python scalars; where one is NaN, only ``!=`` is true."""
     return _COMPARE[op](a, b)
 
 
 def eval_unary(op: UnaryOp, kind: DType, a: Scalar) -> Scalar:
+    """The value of a unary operator on a scalar of dtype ``kind``; integers wrap around."""
     match op:
         case "not":
             return not a

@@ -116,6 +116,7 @@ def check_name(name: str) -> str:
 
 
 def scalar_dtype(kind: str | DType) -> DType:
+    """The dtype of a tensor's elements. Raises ``ExpressionError`` for vectors and handles."""
     made = dtype(kind)
     if made.lanes != 1 or made.kind == "handle":
         raise ExpressionError(f"a tensor's elements are scalars, not {made}")
@@ -123,6 +124,8 @@ def scalar_dtype(kind: str | DType) -> DType:
 
 
 def check_shape(name: str, shape: object, kind: DType | None) -> tuple[Expr, ...]:
+    """The extents of a tensor as simplified index expressions. Raises ``ExpressionError`` for what is no sequence, for
+    negative extents, and for a tensor of more than 2**47 bytes; ``kind`` None counts a byte an element."""
     if isinstance(shape, (int, Operand)):
         raise ExpressionError(f"the shape of {name} is a sequence of extents: write ({shape},)")
     if isinstance(shape, str) or not isinstance(shape, Iterable):

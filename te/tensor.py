@@ -93,6 +93,7 @@ class PlaceholderOp(_WithoutLoops):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
+        """A placeholder reads no tensors."""
         return ()
 
 
@@ -162,6 +163,7 @@ class StateOp(_WithoutLoops):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
+        """A state reads no tensors: what it holds comes from the scan around it."""
         return ()
 
 

@@ -35,6 +35,7 @@ class Site:
     loops: tuple[tuple[str, int], ...]
 
     def error(self, frame: Frame, message: str) -> InterpretError:
+        """An error at this place, with the current values of the loops around it."""
         loops = [(name, str(frame[slot])) for name, slot in self.loops]
         return InterpretError(at_place(message, self.statement, loops))
 
@@ -57,9 +58,13 @@ class Access:
 
     @property
     def buffer(self) -> Buffer:
+        """The buffer that is loaded from or stored to."""
         return self.node.buffer
 
     def load(self, frame: Frame) -> Any:
+        """The value at the indices that the frame holds; lanes that the mask leaves out are 0. Raises
+        ``InterpretError`` for an element out of bounds, never written, or written by another iteration of a parallel
+        or vectorized loop."""
         memory: Memory = frame[self.memory]
         if self.is_vector:
             lanes = self._active_lanes(frame)
@@ -76,6 +81,9 @@ class Access:
         return from_memory(self.dtype, memory.array[element])
 
     def store(self, frame: Frame, value: Any) -> None:
+        """Write a value at the indices that the frame holds, in the lanes that the mask leaves in. Raises
+        ``InterpretError`` for an element out of bounds, in memory that is not writable, touched by another iteration of
+        a parallel or vectorized loop, or written by two lanes of this store."""
         memory: Memory = frame[self.memory]
         if not self.is_vector:
             if self.mask is None or frame[self.mask]:

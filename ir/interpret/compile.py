@@ -45,6 +45,8 @@ Code: TypeAlias = list[tuple[int, Step]]
 
 
 def run(code: Code, frame: Frame) -> None:
+    """Carry out the steps in order: each reads what it needs from the frame, and its value goes into the slot beside
+    it."""
     for slot, step in code:
         frame[slot] = step(frame)
 
@@ -139,9 +141,11 @@ class ExprCompiler:
         return Access(node, value.dtype, self.site(), memory, offset, dims, mask, is_vector)
 
     def site(self) -> Site:
+        """The statement and the loops around it that are being translated, for messages of the code that is made."""
         return Site(self._statement, self.loops)
 
     def bad(self, message: str) -> InterpretError:
+        """The error for a program that cannot be interpreted at all, which names the function."""
         return InterpretError(f"{self.func.name}: {message}")
 
     def _slot(self, node: ExprNode) -> int:

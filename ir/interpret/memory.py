@@ -45,6 +45,7 @@ class RaceTracker:
     readers: dict[tuple[Memory, int], tuple[int, int]] = field(default_factory=dict)
 
     def read(self, memory: Memory, element: int) -> None:
+        """Note that the current iteration reads an element. Raises ``Race`` if another iteration has written it."""
         key = memory, element
         writer = self.writers.get(key, self.iteration)
         if writer != self.iteration:
@@ -56,6 +57,8 @@ class RaceTracker:
             self.readers.setdefault(key, (first, last))
 
     def write(self, memory: Memory, element: int) -> None:
+        """Note that the current iteration writes an element. Raises ``Race`` if another iteration has written or read
+        it."""
         key = memory, element
         writer = self.writers.setdefault(key, self.iteration)
         if writer != self.iteration:

@@ -45,6 +45,7 @@ class TranslatedModule:
         self._done: dict[str, TranslatedFunction] = {}
 
     def function(self, name: str) -> TranslatedFunction | None:
+        """The function of this name, translated when it is first asked for; None if the module has none."""
         if name not in self._done and name in self._sources:
             self._done[name] = TranslatedFunction(self, self._sources[name])
         return self._done.get(name)
@@ -68,9 +69,11 @@ class TranslatedFunction:
 
     @property
     def param_slots(self) -> list[int]:
+        """The slot of the frame that each parameter's value goes into, in order of the parameters."""
         return self._compiler.param_slots
 
     def slot(self, var: Var) -> int:
+        """The slot of the frame that a variable's value goes into."""
         return self._compiler.bind(var)
 
 

@@ -61,6 +61,7 @@ def binary_op(op: BinaryOp, kind: DType) -> Op:
 
 
 def constant(value: Const) -> Value:
+    """A constant as the interpreter holds it: a Python int for an index, else a scalar of numpy."""
     if value.dtype.is_index:
         return int(value)
     return value.dtype.to_numpy().type(value.value)
@@ -87,10 +88,13 @@ def ramp(kind: DType) -> Op:
 
 
 def broadcast(kind: DType) -> Op:
+    """The function that copies a scalar to all lanes of the vector dtype ``kind``."""
     return lambda value: lane_array(kind, [value] * kind.lanes)
 
 
 def select(kind: DType, condition: DType) -> Op:
+    """The function that chooses between two values of dtype ``kind``: as a whole by a scalar condition, lane by lane by
+    a vector of them."""
     if condition.lanes == 1:
         return lambda which, a, b: a if which else b
     return np.where

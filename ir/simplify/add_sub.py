@@ -60,12 +60,14 @@ def remainder_and_other_quotient(a: Expr, b: Expr, facts: Facts) -> Equation | N
 
 
 def value_and_quotient(a: Expr, facts: Facts) -> Equation | None:
+    """``a * y`` is taken from x where ``a = x // y``: what is left is ``x % y``."""
     match a:
         case Binary("//", x, y): return Equation(x - a * y, x % y)
     return None
 
 
 def exact_quotient(a: Expr, facts: Facts) -> Equation | None:
+    """A quotient ``a = x // c`` times c is x without its remainder, where that is a known number."""
     match a:
         case Binary("//", x, Const(int(c))) if c > 0 and (r := known_rest(x, c, facts)) is not None: return Equation(a * c, x - r)
     return None

@@ -11,6 +11,7 @@ from .helpers import all_ones, like
 
 
 def and_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of ``&``: equal operands, 0, and the constant with all bits set."""
     match a, b:
         case x, y if x is y: return x
         case _, Const(0): return b
@@ -21,6 +22,7 @@ def and_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def or_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of ``|``: equal operands, 0, and the constant with all bits set."""
     match a, b:
         case x, y if x is y: return x
         case x, Const(0): return x
@@ -31,6 +33,7 @@ def or_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def xor_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of ``^``: equal operands, and 0."""
     match a, b:
         case x, y if x is y: return like(x, 0)
         case x, Const(0): return x

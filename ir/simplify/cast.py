@@ -21,18 +21,21 @@ def cast_any(to: DType, a: Expr, facts: Facts) -> Expr | None:
 
 
 def negate_float(a: Expr, facts: Facts) -> Expr | None:
+    """Two negations of a float cancel, also of NaN and of zeros."""
     match a:
         case Unary("-", x): return x
     return None
 
 
 def invert_data(a: Expr, facts: Facts) -> Expr | None:
+    """Two inversions of all bits cancel."""
     match a:
         case Unary("~", x): return x
     return None
 
 
 def absolute(a: Expr, facts: Facts) -> Expr | None:
+    """``abs`` goes where the sign of its operand is known."""
     match a:
         case x if facts.within(x, 0, None): return x
         case x if x.dtype.is_index and facts.within(x, None, 0): return -x

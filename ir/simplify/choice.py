@@ -15,6 +15,8 @@ from .helpers import chooses_larger
 
 
 def choose(condition: Expr, a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of a choice: known conditions, equal alternatives, alternatives that are truth values, and those that make
+    it a minimum or maximum of indices."""
     match condition, a, b:
         case Const(True), x, _: return x
         case Const(False), _, y: return y

@@ -12,6 +12,7 @@ from .helpers import balanced, flipped
 
 
 def less_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a < b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.less(x, y): return TRUE
         case x, y if facts.not_less(x, y): return FALSE
@@ -20,6 +21,7 @@ def less_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def less_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a <= b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.not_less(y, x): return TRUE
         case x, y if facts.less(y, x): return FALSE
@@ -28,6 +30,7 @@ def less_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def greater_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a > b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.less(y, x): return TRUE
         case x, y if facts.not_less(y, x): return FALSE
@@ -36,6 +39,7 @@ def greater_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def greater_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a >= b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.not_less(x, y): return TRUE
         case x, y if facts.less(x, y): return FALSE
@@ -44,6 +48,7 @@ def greater_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a == b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.less(x, y): return FALSE
         case x, y if facts.less(y, x): return FALSE
@@ -53,6 +58,7 @@ def equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def not_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a != b`` is decided by the facts; a constant goes to the right."""
     match a, b:
         case x, y if facts.less(x, y): return TRUE
         case x, y if facts.less(y, x): return TRUE
@@ -65,6 +71,7 @@ def not_equal_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def less_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a < b`` with common terms cancelled, and divided by the common factor, which rounds the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None: return d.a < d.b + (-(d.constant // d.factor))
         case x, y if (d := flipped(x, y)) is not None: return d.a > d.b + (-d.constant // d.factor)
@@ -72,6 +79,7 @@ def less_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def less_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a <= b`` with common terms cancelled, and divided by the common factor, which rounds the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None: return d.a <= d.b + (-d.constant // d.factor)
         case x, y if (d := flipped(x, y)) is not None: return d.a >= d.b + (-(d.constant // d.factor))
@@ -79,6 +87,7 @@ def less_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def greater_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a > b`` with common terms cancelled, and divided by the common factor, which rounds the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None: return d.a > d.b + (-d.constant // d.factor)
         case x, y if (d := flipped(x, y)) is not None: return d.a < d.b + (-(d.constant // d.factor))
@@ -86,6 +95,7 @@ def greater_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def greater_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a >= b`` with common terms cancelled, and divided by the common factor, which rounds the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None: return d.a >= d.b + (-(d.constant // d.factor))
         case x, y if (d := flipped(x, y)) is not None: return d.a <= d.b + (-d.constant // d.factor)
@@ -93,6 +103,8 @@ def greater_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a == b`` with common terms cancelled, and divided by the common factor; it is false where that does not divide
+    the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor != 0: return FALSE
         case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor != 0: return FALSE
@@ -102,6 +114,8 @@ def equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def not_equal_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``a != b`` with common terms cancelled, and divided by the common factor; it is true where that does not divide
+    the constant."""
     match a, b:
         case x, y if (d := balanced(x, y)) is not None and d.constant % d.factor != 0: return TRUE
         case x, y if (d := flipped(x, y)) is not None and d.constant % d.factor != 0: return TRUE

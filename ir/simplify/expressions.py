@@ -99,6 +99,8 @@ class ExpressionVisitor(VisitorState):
         return expr_of(form, e.dtype.lanes)
 
     def visit_expr(self, e: Expr, facts: Facts) -> Visit:
+        """The visit of an expression by its kind. It yields the operands with their facts, and returns what becomes of
+        the whole."""
         match e:
             case Var():
                 return self._var(e, facts)

@@ -45,6 +45,9 @@ def all_ones(x: Expr) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DivMod:
+    """A value in parts, ``quotient * y + rest`` for the divisor y that ``split`` was asked about; the rest may be
+    negative."""
+
     quotient: Expr
     rest: Expr
 
@@ -107,6 +110,8 @@ def without_remainders(x: Expr, c: int) -> Expr | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
+    """A value in parts, ``factor * quotient + rest`` with ``0 <= rest < factor``, as ``grouped`` finds them."""
+
     factor: int
     quotient: Expr
     rest: Expr
@@ -131,6 +136,8 @@ def grouped(x: Expr, c: int, facts: Facts) -> Grouped | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Common:
+    """Two sums as ``common + a`` and ``common + b``, as ``common_part`` finds them."""
+
     common: Expr
     a: Expr
     b: Expr
@@ -154,6 +161,8 @@ def common_part(x: Expr, y: Expr) -> Common | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BalancedDifference:
+    """The difference of two values as ``factor * (a - b) + constant``, as ``balanced`` and ``flipped`` find it."""
+
     factor: int
     a: Expr
     b: Expr

@@ -14,6 +14,7 @@ from ..facts import NEGATED, Facts, negate
 
 
 def and_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of ``and``: known operands, equal ones, and a condition beside its negation."""
     match a, b:
         case Const(False), _: return FALSE
         case _, Const(False): return FALSE
@@ -25,6 +26,7 @@ def and_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def or_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of ``or``: known operands, equal ones, and a condition beside its negation."""
     match a, b:
         case Const(True), _: return TRUE
         case _, Const(True): return TRUE
@@ -36,6 +38,7 @@ def or_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``==`` of truth values, which is the one operand or its negation where the other is known."""
     match a, b:
         case x, y if x is y: return TRUE
         case Const(True), y: return y
@@ -46,6 +49,7 @@ def equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def not_equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """``!=`` of truth values, which is the one operand or its negation where the other is known."""
     match a, b:
         case x, y if x is y: return FALSE
         case Const(False), y: return y

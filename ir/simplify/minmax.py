@@ -21,6 +21,8 @@ def min_any(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def min_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of the minimum of integers: what the facts decide, constants to the right and merged, absorption by a
+    maximum."""
     match a, b:
         case x, y if facts.not_less(y, x): return x
         case x, y if facts.not_less(x, y): return y
@@ -34,6 +36,7 @@ def min_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def min_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """A common part of both operands is added after the minimum: indices never overflow."""
     match a, b:
         case x, y if (s := common_part(x, y)) is not None: return s.common + minimum(s.a, s.b)
     return None
@@ -49,6 +52,8 @@ def max_any(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def max_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Rules of the maximum of integers: what the facts decide, constants to the right and merged, absorption by a
+    minimum."""
     match a, b:
         case x, y if facts.not_less(x, y): return x
         case x, y if facts.not_less(y, x): return y
@@ -62,6 +67,7 @@ def max_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def max_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """A common part of both operands is added after the maximum: indices never overflow."""
     match a, b:
         case x, y if (s := common_part(x, y)) is not None: return s.common + maximum(s.a, s.b)
     return None

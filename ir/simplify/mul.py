@@ -14,6 +14,7 @@ from .helpers import wrapped
 
 
 def mul_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Constants of a product go to the right, and become one; data integers wrap around as they are multiplied."""
     match a, b:
         case Const(), Const(): return None
         case Const(), y: return y * a
@@ -32,6 +33,7 @@ def mul_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def div_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
+    """Division by 1.0 changes nothing, and is the only one that may go: others round."""
     match a, b:
         case x, y if is_const(y, 1.0): return x
     return None

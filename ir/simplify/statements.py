@@ -39,6 +39,8 @@ class StatementVisitor(VisitorState):
     """Visits of all kinds of statements. ``NOTHING`` comes back for one that does nothing."""
 
     def visit_stmt(self, stmt: Stmt, facts: Facts) -> Visit:
+        """The visit of a statement by its kind. It yields the parts with their facts, and returns what becomes of the
+        whole."""
         match stmt:
             case For():
                 return self._for(stmt, facts)
@@ -219,4 +221,5 @@ class StatementVisitor(VisitorState):
 
 
 def is_nothing(stmt: Stmt) -> bool:
+    """Whether a statement is the empty sequence, which does nothing."""
     return isinstance(stmt, Seq) and not stmt.stmts

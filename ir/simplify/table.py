@@ -64,6 +64,7 @@ CHOICE: tuple[ChoiceRules, ...] = (choice.choose,)
 
 
 def domain_of(kind: DType) -> Domain:
+    """The kind of numbers whose rules hold for a dtype."""
     if kind.is_index:
         return "index"
     return "bool" if kind.is_bool else "float" if kind.is_float else "data"
