@@ -79,6 +79,7 @@ class Outputs(tuple[Tensor, ...]):  # noqa: SLOT001  # a tuple has no room for s
 
     @classmethod
     def of(cls, outputs: Iterable[Tensor], decided: Mapping[str, DecisionValue]) -> Outputs:
+        """The outputs with values for decisions, by name."""
         made = cls(outputs)
         made.decided = decided
         return made
@@ -119,7 +120,7 @@ def require_known(decided: Mapping[str, DecisionValue], made: Sequence[Decision]
 
 
 def departures(decided: Mapping[str, DecisionValue], made: Sequence[Decision]) -> tuple[str, ...]:
-    """For each decision whose value is not the one that was asked for, what it became, as text."""
+    """What became of each decision whose value is not the one that was asked for, as text."""
     return tuple(
         f"{d.name} is {d.value!r} here, as {decided[d.name]!r} is none of {values_text(d.legal)}"
         for d in made

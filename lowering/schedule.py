@@ -151,7 +151,7 @@ class Schedule:
 
     @property
     def departures(self) -> tuple[str, ...]:
-        """For each decision that did not get the value in ``decided``, as it is not legal here, what it is instead."""
+        """What became of each decision that did not get the value in ``decided``, since that is not legal here."""
         return departures(self.decided, self.decisions)
 
     def decide(

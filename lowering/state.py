@@ -45,7 +45,8 @@ Tail: TypeAlias = Literal["guard", "mask", "peel", "shift", "round_up"]
 
 @dataclass(frozen=True, slots=True)
 class SplitRelation:
-    """``parent = outer * extent(inner) + inner``. Given is ``factor`` (extent of inner) or ``nparts`` (of outer)."""
+    """One loop became two: ``parent = outer * extent(inner) + inner``. Given is ``factor`` (extent of inner) or
+    ``nparts`` (of outer)."""
 
     parent: str
     outer: str
@@ -56,6 +57,8 @@ class SplitRelation:
 
     @property
     def consumed(self) -> tuple[str, ...]:
+        """The loops that are no leaves any more since this relation makes others of them: here the one that was
+        split."""
         return (self.parent,)
 
     @property
@@ -66,7 +69,7 @@ class SplitRelation:
 
 @dataclass(frozen=True, slots=True)
 class FuseRelation:
-    """``fused = outer * extent(inner) + inner``."""
+    """Two loops became one: ``fused = outer * extent(inner) + inner``."""
 
     outer: str
     inner: str
@@ -74,6 +77,7 @@ class FuseRelation:
 
     @property
     def consumed(self) -> tuple[str, ...]:
+        """The loops that were fused, outer one first."""
         return (self.outer, self.inner)
 
     @property
@@ -84,7 +88,8 @@ class FuseRelation:
 
 @dataclass(frozen=True, slots=True)
 class RoundUpRelation:
-    """``parent = rounded``, which runs on to a multiple of ``factor``, or ``to`` an extent."""
+    """One loop became a longer one: ``parent = rounded``, which runs on to a multiple of ``factor``, or ``to`` an
+    extent."""
 
     parent: str
     rounded: str
@@ -93,6 +98,7 @@ class RoundUpRelation:
 
     @property
     def consumed(self) -> tuple[str, ...]:
+        """The loop that was rounded up."""
         return (self.parent,)
 
     @property
@@ -111,6 +117,7 @@ class FactorRelation:
 
     @property
     def consumed(self) -> tuple[str, ...]:
+        """The reduction loops that went to another stage."""
         return self.moved
 
     @property
@@ -149,17 +156,17 @@ class PrefetchAt:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Computed whole, before the stages that read it."""
+    """The stage is computed whole, before the stages that read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """Computed where it is read, without memory."""
+    """The stage is computed where it is read, without memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Computed in each iteration of a loop of another stage, as much as that iteration needs."""
+    """The stage is computed in each iteration of a loop of another stage, as much as that iteration needs."""
 
     stage: str
     loop: str
@@ -167,7 +174,8 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Computed at the end of each iteration of a loop of another stage, from what that iteration has finished."""
+    """The stage is computed at the end of each iteration of a loop of another stage, from what that iteration has
+    finished."""
 
     stage: str
     loop: str
@@ -175,7 +183,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Computed whole, just before the loops of another stage: the first steps of a scan."""
+    """The stage is computed whole, just before the loops of another stage: the first steps of a scan."""
 
     stage: str
 
@@ -226,7 +234,8 @@ class Stage:
         return self.require_compute()
 
     def require_compute(self) -> ComputeOp:
-        """The compute. Raises ``ScheduleError`` if the stage is none, so that it has no loops to schedule."""
+        """The stage's operation as a compute. Raises ``ScheduleError`` if it is none, so that it has no loops to
+        schedule."""
         match self.op:
             case ComputeOp() as op:
                 return op
@@ -263,6 +272,7 @@ class Stage:
         return tuple(leaf for leaf in self.leaves if leaf in found)
 
     def loop_names(self) -> str:
+        """The names of the loops that stand now, outermost first, as messages list them."""
         return ", ".join(self.loops[leaf].name for leaf in self.leaves)
 
 
@@ -340,6 +350,7 @@ class ScheduleState:
         return new
 
     def with_kind(self, stage: Stage, loop: str, kind: LoopKind) -> ScheduleState:
+        """The state in which a loop of the stage is of another kind, as vectorized or parallel."""
         return self.with_stage(replace(stage, kinds=MappingProxyType({**stage.kinds, loop: kind})))
 
     def consumers(self, stage: Stage) -> tuple[Stage, ...]:
@@ -348,6 +359,7 @@ class ScheduleState:
         return tuple(s for s in self.stages if own.intersection(s.op.inputs))
 
     def fresh_name(self, base: str) -> str:
+        """A name that no stage has: ``base``, or with the first free number behind it, as ``base_1``."""
         taken = {s.name for s in self.stages}
         number, name = 0, base
         while name in taken:

@@ -18,7 +18,7 @@ def python_lines(steps: Sequence[Step], start: ScheduleState) -> list[str]:
 
 
 def python_steps(steps: Sequence[Step], start: ScheduleState) -> list[list[str]]:
-    """For each step its call, behind the lines that fetch the loops which it is the first to need."""
+    """The lines of each step: its call, behind those that fetch the loops which it is the first to need."""
     names = _LoopNames()
     found: list[list[str]] = []
     state = start

@@ -134,6 +134,7 @@ def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
 
 
 def is_inlined(state: ScheduleState, name: str) -> bool:
+    """Whether the stage of this name is computed where it is read, and so has no loops."""
     return isinstance(state.stage(name).place, Inlined)
 
 

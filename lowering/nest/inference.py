@@ -28,9 +28,13 @@ class ElementBox:
     limits: tuple[tuple[Expr, ...], ...] = ()
 
     def limits_of(self, dim: int) -> tuple[Expr, ...]:
+        """The limits of one dimension, below each of which a guard keeps its elements; none where the whole box is
+        computed."""
         return self.limits[dim] if self.limits else ()
 
     def is_whole(self, dim: int, extent: Expr) -> bool:
+        """Whether the box has all of a dimension that is ``extent`` long. Both are compared as objects: equal ones are
+        one."""
         return self.lows[dim] is ZERO and self.extents[dim] is extent
 
 

@@ -55,6 +55,7 @@ class IntrinsicMatch:
     full_box: Expr
 
     def update_or_loops(self, loops: Stmt) -> Stmt:
+        """The intrinsic's code, with the loops beside it for the iterations in which ``full`` does not hold."""
         return self.update if self.full is TRUE else If(self.full, self.update, loops)
 
     def reset_or_loops(self, loops: Stmt, renamed: Mapping[Var, Expr]) -> Stmt:

@@ -24,6 +24,7 @@ class StridedView:
     offset: Expr
 
     def position(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The subscript of an element in the one-dimensional memory: the offset, and each index times its stride."""
         position = self.offset
         for index, stride in zip(indices, self.strides, strict=True):
             position = add(position, multiply(index, stride))

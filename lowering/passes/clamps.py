@@ -55,6 +55,8 @@ def _are_reads(condition: Compare, a: Expr, b: Expr) -> bool:
 
 
 def has_clamps(root: Node) -> bool:
+    """Whether a piece of program has any clamp: a minimum, maximum or remainder of an index, or a choice between
+    reads."""
     return any(sides_of(node) for node in walk(root))
 
 

@@ -48,10 +48,12 @@ class ElementGroup:
 
     @property
     def is_always_stored(self) -> bool:
+        """Whether all of the elements are stored to whenever the piece of program runs."""
         return len(self.always_stored) == len(self.elements)
 
 
 def element_of(access: Load | Store) -> Element:
+    """The element that an access goes to: its subscripts, with the dtype of what is read or written, and the mask."""
     kind = access.dtype if isinstance(access, Load) else access.value.dtype
     return Element(access.indices, kind, access.mask)
 

@@ -31,6 +31,7 @@ class RangeParts:
 
     @property
     def borders(self) -> list[tuple[Expr, Expr]]:
+        """The ranges before and after the main part, those that there are."""
         return [p for p in self.around if p is not None]
 
 

@@ -18,13 +18,16 @@ Guards = tuple[tuple[Expr, bool], ...]
 
 @dataclass(slots=True, eq=False)
 class Varying:
-    """Which variables and expressions may have a different value in each lane."""
+    """Knows which variables and expressions may have a different value in each lane: call it with an expression.
+    Mutable: remembers what it was asked, until another variable is added."""
 
     vars: set[Var]
     private: frozenset[Var]
     known: dict[Expr, bool] = field(default_factory=dict)
 
     def add(self, var: Var) -> None:
+        """Note that a variable varies. What was found out of expressions before is forgotten, since it may not hold any
+        more."""
         self.vars.add(var)
         self.known.clear()
 

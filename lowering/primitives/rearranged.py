@@ -36,10 +36,12 @@ class Rearranged:
 
     @property
     def text(self) -> str:
+        """The index map as a trace writes it; empty where the axes stay as they were."""
         return "" if self.layout is None else repr(self.layout.text)
 
     def below(self, index: Expr, end: Expr) -> Expr:
-        """That an index of the element is before an end; of ``number // 9`` said of the number, which loops count."""
+        """The condition that an index of the element is before an end. If the index is ``number // 9`` of a number that
+        loops count, the condition is one on the number."""
         match index:
             case Binary("//", Var() as number, Const() as divisor) if number in self.element.numbers:
                 return number < end * divisor

@@ -17,6 +17,7 @@ from ..state import At, Inlined, ScheduleState, Stage
 
 
 def has_ragged_loops(stage: Stage) -> bool:
+    """Whether the stage is a reduction over an axis whose bounds differ from element to element."""
     return stage.is_compute and bool(stage.compute.ragged_axes)
 
 
