@@ -25,6 +25,7 @@ class Lifetime:
     last: int
 
     def overlaps(self, other: Lifetime) -> bool:
+        """Whether both values are needed during some step, so that they cannot share memory."""
         return self.first <= other.last and other.first <= self.last
 
 

@@ -98,9 +98,11 @@ class Arguments:
         return (*addresses, *layout.dims)
 
     def where(self, k: int) -> str:
+        """The kernel, and an argument by its number from 1 and its name, for messages; ``k`` counts from 0."""
         return f"{self.func.name}: argument {k + 1} ({self.buffers[k].name})"
 
     def error(self, k: int, message: str) -> RuntimeArgumentError:
+        """The error for argument ``k``, counted from 0; the message goes on behind its name."""
         return RuntimeArgumentError(f"{self.where(k)} {message}")
 
     def _overlap(self, i: int, j: int) -> RuntimeArgumentError:
@@ -134,6 +136,8 @@ class Resolver:
         self.sources: dict[Var, str] = {}
 
     def layout(self) -> ArgumentLayout:
+        """The symbolic dimensions that the arrays' shapes and strides say, the bytes that each array spans, and which
+        pairs must not overlap. Raises ``RuntimeArgumentError`` for the first array that does not fit."""
         arguments, arrays = self.arguments, self.arrays
         for k, (buffer, array) in enumerate(zip(arguments.buffers, arrays, strict=True)):
             self._check_type(k, buffer, array)

@@ -32,6 +32,7 @@ class Withdrawal:
 
     @classmethod
     def of(cls, record: Record, why: str) -> Self:
+        """The withdrawal of a record, by its digest."""
         return cls(digest_of(record), why)
 
     def to_json(self) -> dict[str, Any]:

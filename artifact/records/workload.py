@@ -67,6 +67,7 @@ class TargetKey:
         return cls(str(target), target.arch, target.cpu, target.keys, target.l1_bytes, target.l2_bytes)
 
     def to_json(self) -> dict[str, Any]:
+        """The fields as records have them in a file; ``keys`` becomes a list."""
         caches = {"l1_bytes": self.l1_bytes, "l2_bytes": self.l2_bytes}
         return {"line": self.line, "arch": self.arch, "cpu": self.cpu, "keys": list(self.keys), **caches}
 

@@ -118,6 +118,7 @@ class FunctionCache:
         self._disk().put(key, about, to_bytes(function))
 
     def info(self) -> CacheInfo:
+        """How often functions were found since the cache was made, and how full its memory is."""
         with self._lock:
             hits = self._hits
             return CacheInfo(hits["memory"], hits["disk"], hits["none"], len(self._memory), self._limit)

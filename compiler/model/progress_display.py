@@ -31,12 +31,15 @@ class TerminalDisplay:
         self._task = self._bars.add_task(title, total=None)
 
     def begin(self) -> None:
+        """Show the bar; rich draws it until ``end``."""
         self._bars.start()
 
     def advance(self, done: int, total: int) -> None:
+        """Set the bar to ``done`` of ``total`` parts; a total of 0 leaves open where the bar ends."""
         self._bars.update(self._task, completed=done, total=total or None)
 
     def end(self) -> None:
+        """Take the bar off the terminal."""
         self._bars.stop()
 
 
@@ -50,11 +53,14 @@ class NotebookDisplay:
         self._count = ""
 
     def begin(self) -> None:
+        """Show the title with a bar that says nothing of the end yet."""
         from IPython.display import display  # it is there where a notebook is
 
         self._shown = display(_html(self._title, " ", element("progress")), display_id=True)
 
     def advance(self, done: int, total: int) -> None:
+        """Set the bar to ``done`` of ``total`` parts, at most every ``UPDATE_SECONDS``; a total of 0 changes
+        nothing."""
         if total:
             self._count = f"{done} of {total}"
             if self._clock() - self._updated >= UPDATE_SECONDS:
@@ -63,6 +69,7 @@ class NotebookDisplay:
                 self._shown.update(_html(self._title, " ", bar, f" {self._count}"))
 
     def end(self) -> None:
+        """Put a line with the number of parts and the time taken in place of the bar."""
         taken = seconds_text(self._clock() - self._start)
         self._shown.update(_html(f"{self._title}: ", ", ".join(filter(None, (self._count, taken)))))
 

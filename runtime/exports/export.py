@@ -259,6 +259,7 @@ def _write_weights(path: Path, image: WeightsImage) -> None:
 
 
 def shared_suffix(target: Target) -> str:
+    """How the name of a shared library ends on the target's system, with its dot."""
     return _SHARED_SUFFIXES.get(target.system, ".so")
 
 

@@ -23,6 +23,7 @@ Reference: TypeAlias = (
 
 
 def onnxruntime_installed() -> bool:
+    """Whether onnxruntime can be imported; it is not imported for that."""
     return find_spec("onnxruntime") is not None
 
 
