@@ -36,6 +36,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_shape_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--shape NAME=EXTENTS``, which may be given several times, to a subcommand."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -48,11 +49,13 @@ def add_shape_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_target_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--target``, the text of a target, which is None where it is not given."""
     target = 'as in "native", which is the default, "x86-64-v3", "llvm -mcpu=… -mattr=…"'
     parser.add_argument("--target", help=target)
 
 
 def add_arithmetic_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--arithmetic``, which is None where it is not given."""
     parser.add_argument(
         "--arithmetic",
         choices=get_args(Arithmetic),

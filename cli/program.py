@@ -54,12 +54,15 @@ def add_program_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--threads``, which is None where it is not given."""
     parser.add_argument(
         "--threads", type=threads_number, help="default: as the environment says, else the cpus granted"
     )
 
 
 def threads_number(text: str) -> int:
+    """The number of threads that an option says. Raises argparse's ``ArgumentTypeError`` for anything else than a whole
+    number from 1 to ``MAX_THREADS``."""
     if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
         raise argparse.ArgumentTypeError(f"{text!r} should be a number from 1 to {MAX_THREADS}")
     return int(text)

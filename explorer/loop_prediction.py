@@ -37,4 +37,5 @@ class LoopPrediction:
 
     @property
     def cycles(self) -> float:
+        """Cycles of an iteration: those of the tightest bound."""
         return max(bound.cycles for bound in self.bounds)

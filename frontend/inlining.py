@@ -17,6 +17,7 @@ FunctionKey = tuple[str, str, str]
 
 
 def model_functions(model: ModelProto) -> dict[FunctionKey, FunctionProto]:
+    """The functions that a model brings along, by domain, name and overload."""
     return {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
 
 

@@ -85,6 +85,7 @@ def version_of(domain: str, name: str, opset: int) -> int | None:
 
 
 def find_converter(domain: str, name: str, version: int) -> Converter | None:
+    """The converter that is entered for exactly this version of an operator; None if there is none."""
     return _converters.get((domain, name, version))
 
 

@@ -13,6 +13,7 @@ TRAINING = "ai.onnx.preview.training"
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs among a node's attributes, as the branches of If and the body of Loop; not those nested in them."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
@@ -32,6 +33,8 @@ def used_names(node: NodeProto) -> Iterator[str]:
 
 
 def defined_names(graph: GraphProto) -> set[str]:
+    """The values that a graph defines itself: its inputs, initializers, and the outputs of its nodes; not those of
+    subgraphs."""
     names = {i.name for i in graph.input} | {i.name for i in graph.initializer}
     return names | {name for node in graph.node for name in node.output if name}
 
@@ -80,6 +83,7 @@ def _producers(graph: GraphProto) -> dict[str, NodeProto]:
 
 
 def producers_of(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
+    """The node that produces each value, by the value's name; an output left out, which has no name, is none."""
     return {name: node for node in nodes for name in node.output if name}
 
 

@@ -42,6 +42,8 @@ class ArrayArgument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantArgument:
+    """An argument that is part of what is compiled: another value of it makes another kernel."""
+
     name: str
     value: object
 

@@ -48,15 +48,19 @@ class OfNodes:
     """What ``resize_math`` asks of the nodes of a graph, of float64."""
 
     def floor(self, x: Number) -> Number:
+        """The largest whole numbers not above x, elementwise."""
         return floor(x)
 
     def ceil(self, x: Number) -> Number:
+        """The smallest whole numbers not below x, elementwise."""
         return ceil(x)
 
     def equal(self, a: Number, b: Number) -> Number:
+        """Where two are equal, elementwise; a Python number becomes a constant of float64."""
         return equal(a, _number(b))
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
+        """Elements of a where the condition holds, else of b; Python numbers become constants of float64."""
         return where(condition, _number(a), _number(b))
 
 

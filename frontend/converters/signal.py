@@ -106,4 +106,5 @@ def _mel_weight_matrix(node: OnnxNode) -> Node:
 
 
 def number(value: float) -> Constant:
+    """A constant of float64 without axes."""
     return Constant(np.array(value, np.float64))

@@ -28,9 +28,11 @@ class Numbers:
         self.has_steps = greater(self.steps, self.of(0.0))
 
     def of(self, value: float) -> Constant:
+        """A constant without axes, in the dtype of the tensor that is optimized."""
         return Constant(np.array(value, self._kind.to_numpy()))
 
     def real(self, name: str, default: float | None = None) -> Constant:
+        """An attribute of the node as such a constant. Raises ``ModelError`` if it is missing and has no default."""
         return self.of(self._node.real(name, default))
 
 
