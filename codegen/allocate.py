@@ -32,7 +32,8 @@ class Allocator:
         return slot
 
     def stack_memory(self, buffer: Buffer, body: Stmt) -> llvm_ir.Value | Slots:
-        """Slots if possible, else an array."""
+        """Memory on the stack for a buffer of constant size: slots that LLVM makes registers if all accesses have
+        constant positions, else an array."""
         count = element_count(buffer) or 0
         lanes = slot_lanes(buffer, body) if self._in_registers else None
         if lanes is None or count % lanes or count // lanes > MAX_SLOTS:
@@ -52,11 +53,12 @@ class Allocator:
         return self.builder.call(alloc, [llvm_ir.Constant(kind, heap_alignment(buffer)), self._size(size)])
 
     def free(self, pointer: llvm_ir.Value) -> None:
+        """Give memory of the heap back, by C's ``free``, which takes a null pointer, too."""
         release = external(self.builder.module, "free", llvm_ir.VoidType(), [PTR])
         self.builder.call(release, [pointer])
 
     def fill(self, pointer: llvm_ir.Value, byte: int, size: llvm_ir.Value) -> None:
-        """Set ``size`` bytes."""
+        """Set ``size`` bytes from the pointer on to the value ``byte``, by C's ``memset``."""
         memset = external(self.builder.module, "memset", PTR, [PTR, I32, size_type(self.builder.module)])
         self.builder.call(memset, [pointer, llvm_ir.Constant(I32, byte), self._size(size)])
 

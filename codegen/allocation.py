@@ -74,6 +74,7 @@ def slot_lanes(buffer: Buffer, body: Stmt) -> int | None:
 
 
 def heap_alignment(buffer: Buffer) -> int:
+    """The alignment in bytes of a buffer on the heap: its own, but that of the arena at least."""
     return max(buffer.alignment, ARENA_ALIGNMENT)
 
 

@@ -32,6 +32,8 @@ class FormulaEmitter:
         self._known[dim] = value
 
     def value(self, extent: Extent) -> llvm_ir.Value:
+        """The value of an extent as an i64: a number, a dimension, or a formula, whose operations are emitted when it
+        is first asked for."""
         if isinstance(extent, int):
             return llvm_ir.Constant(I64, extent)
         if extent not in self._known and isinstance(extent, Formula):

@@ -93,4 +93,5 @@ def shift(
 
 
 def min_max(builder: llvm_ir.IRBuilder, kind: DType, op: str, a: llvm_ir.Value, b: llvm_ir.Value) -> llvm_ir.Value:
+    """``min`` or ``max`` of data integers, by LLVM's intrinsic for their signedness."""
     return call_intrinsic(builder, f"{'s' if kind.is_signed else 'u'}{op}", [a.type], a.type, [a, b])

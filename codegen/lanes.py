@@ -31,6 +31,7 @@ def constant(element: llvm_ir.Type, value: float, count: int) -> llvm_ir.Constan
 
 
 def float_type(bits: int) -> llvm_ir.Type:
+    """LLVM's type of a float of 32 or 64 bits."""
     return {32: llvm_ir.FloatType(), 64: llvm_ir.DoubleType()}[bits]
 
 
@@ -43,12 +44,15 @@ class Lanes:
     count: int
 
     def type_of(self, element: llvm_ir.Type) -> llvm_ir.Type:
+        """The type of a value whose lanes are of the type ``element``; a scalar for one lane."""
         return element if self.count == 1 else llvm_ir.VectorType(element, self.count)
 
     def float(self, bits: int, value: float) -> Float:
+        """A float constant of ``bits`` bits, the same in all lanes."""
         return Float(self, constant(float_type(bits), value, self.count), bits)
 
     def int(self, bits: int, value: int) -> Int:
+        """An integer constant of ``bits`` bits, the same in all lanes."""
         return Int(self, constant(llvm_ir.IntType(bits), value, self.count), bits)
 
     def call(self, name: str, element: llvm_ir.Type, args: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
@@ -90,22 +94,25 @@ class Mask:
         return self.lanes.builder.icmp_unsigned("!=", self.lanes.builder.bitcast(self.value, bits), bits(0))
 
     def select(self, yes: Float, no: Float | float) -> Float:
+        """``yes`` in the lanes that are true, ``no`` in the others; both are computed."""
         value = self.lanes.builder.select(self.value, yes.value, yes.same(no).value)
         return Float(self.lanes, value, yes.bits)
 
     def select_int(self, yes: Int, no: Int | int) -> Int:
+        """``select`` of integers: ``yes`` in the lanes that are true, ``no`` in the others."""
         return Int(self.lanes, self.lanes.builder.select(self.value, yes.value, yes.same(no).value), yes.bits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Int:
-    """Wrapping integers of ``bits`` bits."""
+    """Integers of ``bits`` bits, one a lane, which wrap around."""
 
     lanes: Lanes
     value: llvm_ir.Value
     bits: int
 
     def same(self, other: Int | int) -> Int:
+        """``other`` as a value of this width: a number becomes a constant in all lanes."""
         return other if isinstance(other, Int) else self.lanes.int(self.bits, other)
 
     def _make(self, value: llvm_ir.Value) -> Int:
@@ -147,6 +154,7 @@ class Int:
         return self._compare(">", other)
 
     def equals(self, other: Int | int) -> Mask:
+        """The lanes in which both are equal; ``==`` itself compares objects."""
         return self._compare("==", other)
 
     def as_float(self) -> Float:
@@ -157,13 +165,14 @@ class Int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Float:
-    """IEEE binary floats of ``bits`` bits. Comparisons are ordered: false where an operand is NaN."""
+    """IEEE binary floats of ``bits`` bits, one a lane. Comparisons are ordered: false where an operand is NaN."""
 
     lanes: Lanes
     value: llvm_ir.Value
     bits: int
 
     def same(self, other: Float | float) -> Float:
+        """``other`` as a value of this width: a number becomes a constant in all lanes."""
         return other if isinstance(other, Float) else self.lanes.float(self.bits, other)
 
     def _make(self, value: llvm_ir.Value) -> Float:
@@ -212,38 +221,45 @@ class Float:
         return self._compare(">=", other)
 
     def equals(self, other: Float | float) -> Mask:
+        """The lanes in which both are equal, which no NaN is; ``==`` itself compares objects."""
         return self._compare("==", other)
 
     def differs(self, other: Float | float) -> Mask:
-        """Both are numbers, and not equal."""
+        """The lanes in which both are numbers, and not equal."""
         return self._compare("!=", other)
 
     def is_nan(self) -> Mask:
+        """The lanes that hold NaN, the only ones that do not compare with themselves."""
         return Mask(self.lanes, self.lanes.builder.fcmp_unordered("uno", self.value, self.value))
 
     def fma(self, b: Float | float, c: Float | float) -> Float:
-        """``self * b + c`` rounded once. Only where the target has the instruction (see ``Target.has_fma``)."""
+        """The value of ``self * b + c``, rounded once. Only where the target has the instruction (see
+        ``Target.has_fma``)."""
         args = [self.value, self.same(b).value, self.same(c).value]
         return self._make(self.lanes.call("fma", float_type(self.bits), args))
 
     def mul_add(self, b: Float | float, c: Float | float) -> Float:
-        """``self * b + c``, rounded once or twice, whichever is faster here."""
+        """The value of ``self * b + c``, rounded once or twice, whichever is faster here."""
         return self.fma(b, c) if self.lanes.target.has_fma else self * b + c
 
     def _unary(self, intrinsic: str) -> Float:
         return self._make(self.lanes.call(intrinsic, float_type(self.bits), [self.value]))
 
     def abs(self) -> Float:
+        """The absolute value: only the sign bit is cleared, of NaN, too."""
         return self._unary("fabs")
 
     def sqrt(self) -> Float:
+        """The square root, correctly rounded; NaN of negative numbers, but -0 of -0."""
         return self._unary("sqrt")
 
     def rounding(self, intrinsic: str) -> Float:
-        """``floor``, ``ceil``, ``trunc`` or ``rint``. Only where the target has the instruction."""
+        """The value rounded by an instruction: ``floor``, ``ceil``, ``trunc`` or ``rint``. Only where the target has
+        it."""
         return self._unary(intrinsic)
 
     def copysign(self, sign: Float) -> Float:
+        """The magnitude of this value with the sign of another, bit by bit, also where one is NaN or 0."""
         args = [self.value, sign.value]
         return self._make(self.lanes.call("copysign", float_type(self.bits), args))
 
@@ -256,7 +272,7 @@ class Float:
         return (self > high).select(self.same(high), self)
 
     def clamp(self, low: float, high: float) -> Float:
-        """Into [low, high]; NaN stays NaN."""
+        """The value held within [low, high]; NaN stays NaN."""
         return self.at_least(low).at_most(high)
 
     def as_int(self) -> Int:

@@ -46,7 +46,8 @@ class Slots:
 
 
 class MemoryEmitter:
-    """Emits accesses. ``value_of`` emits an index expression; ``pointers`` maps ``buffer.data`` to its address."""
+    """Emits loads, stores and prefetches. ``value_of`` emits an index expression; ``pointers`` maps ``buffer.data`` to
+    its address."""
 
     def __init__(
         self, builder: llvm_ir.IRBuilder, facts: IndexFacts, value_of: Callable[[Expr], llvm_ir.Value]

@@ -61,10 +61,12 @@ def memory_type(kind: DType) -> llvm_ir.Type:
 
 
 def vector_of(element: llvm_ir.Type, lanes: int) -> llvm_ir.Type:
+    """LLVM's vector of so many lanes, or for one lane the element type itself."""
     return element if lanes == 1 else llvm_ir.VectorType(element, lanes)
 
 
 def lanes_of(value: llvm_ir.Value) -> int:
+    """How many lanes a value of LLVM has; 1 for a scalar."""
     return value.type.count if isinstance(value.type, llvm_ir.VectorType) else 1
 
 

@@ -10,7 +10,8 @@ from .frame import Body, Frame
 
 
 def emit_branch(frame: Frame, code: IfCode) -> None:
-    """Fill the function."""
+    """Emit the function of an If: its two bodies are bound to the same operands and results, and the condition's byte
+    decides which one runs."""
     builder = frame.builder
     bodies = []
     for each in code.bodies:

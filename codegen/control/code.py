@@ -109,7 +109,7 @@ class LoopCode:
 
     @property
     def bodies(self) -> tuple[BodyCode, ...]:
-        """The body."""
+        """The body, as the only one of a tuple, since conditions have two."""
         return (self.body,)
 
     @property

@@ -20,7 +20,8 @@ _NO_LIMIT = (1 << 63) - 1
 
 
 def emit_loop(frame: Frame, code: LoopCode) -> None:
-    """Fill the function."""
+    """Emit the function of a Loop: first what goes before all iterations, then the loop itself, then what goes after
+    it."""
     emitter = _LoopEmitter(frame, code)
     emitter.begin()
     emitter.iterate()

@@ -12,8 +12,8 @@ from .names import c_comment, c_type
 
 
 def model_header(interface: Interface, target: Target, weights: str | None, arena_bytes: int | None) -> str:
-    """``create``, ``run``, ``destroy`` and ``message``. ``weights`` is the name of their file, if they lie beside:
-    ``verify`` reads it. ``arena_bytes`` is what a context takes, where that is a number."""
+    """The header of C for a model: ``create``, ``run``, ``destroy`` and ``message``. ``weights`` is the name of their
+    file, if they lie beside: ``verify`` reads it. ``arena_bytes`` is what a context takes, where that is a number."""
     name = interface.name
     path = ", const char *weights" if weights is not None else ""
     where = f"\n   weights is the path of {weights}, which is mapped: it must stay as it is." if weights else ""

@@ -52,8 +52,8 @@ Read = Callable[[Load | TensorRead], Value]
 
 
 class MlirExprEmitter:
-    """Writes expressions. ``variables`` holds the value of each variable in scope; ``contract`` lets sums take products
-    in as fma. Mutable: what has been written in the scopes at hand."""
+    """Writes expressions as operations of MLIR. ``variables`` holds the value of each variable in scope; ``contract``
+    lets sums take products in as fma. Mutable: what has been written in the scopes at hand."""
 
     def __init__(self, writer: Writer, read: Read, *, contract: bool) -> None:
         self.writer = writer
@@ -191,6 +191,7 @@ class MlirExprEmitter:
                 assert_never(node)
 
     def broadcast(self, scalar: Value, to: DType) -> Value:
+        """A vector of dtype ``to`` with a scalar in all its lanes."""
         return self.writer.convert("vector.broadcast", scalar, type_of(to))
 
     def bind(self, var: Var, value: Expr) -> None:

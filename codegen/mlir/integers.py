@@ -75,6 +75,7 @@ def _any_shift(w: Writer, kind: DType, mnemonic: str, args: Sequence[Value]) -> 
 
 
 def min_max(w: Writer, kind: DType, op: str, a: Value, b: Value) -> Value:
+    """``min`` or ``max`` of data integers, by arith's operation for their signedness."""
     return w.binary(f"arith.{op}{'si' if kind.is_signed else 'ui'}", a, b)
 
 

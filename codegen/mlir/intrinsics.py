@@ -42,7 +42,7 @@ def emit_intrinsic(w: Writer, name: str, args: Sequence[Value], kind: DType, res
 
 
 def fma(w: Writer, a: Value, b: Value, c: Value) -> Value:
-    """``a * b + c``, rounded once."""
+    """The value of ``a * b + c``, rounded once."""
     return w.op(f"math.fma {a.name}, {b.name}, {c.name} : {a.type}", a.type)
 
 

@@ -60,6 +60,8 @@ class Effects:
     stored: Slots = _NONE
 
     def then(self, after: Effects) -> Effects:
+        """The effects of two statements, one after the other: what the first certainly stores into, the second does not
+        look at from before."""
         read = self.read | (after.read - self.killed)
         return Effects(read, self.killed | after.killed, self.stored | after.stored)
 
@@ -85,9 +87,11 @@ class Registers:
         return array.number, start if index.dtype.lanes == 1 else start // array.kind.lanes
 
     def array(self, slot: Slot) -> RegisterArray:
+        """The array that a slot belongs to."""
         return list(self.arrays.values())[slot[0]]
 
     def effects(self, stmt: Stmt) -> Effects:
+        """What a statement with all that is inside it does to slots; it is found out once."""
         if stmt not in self._effects:
             self._effects[stmt] = self._of(stmt)
         return self._effects[stmt]

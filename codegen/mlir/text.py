@@ -137,9 +137,11 @@ class Writer:
         return self.op(f"{op} {a.name}, {b.name} : {a.type}", a.type)
 
     def unary(self, op: str, a: Value) -> Value:
+        """``op %a : type``, whose result has the type of its operand."""
         return self.op(f"{op} {a.name} : {a.type}", a.type)
 
     def convert(self, op: str, value: Value, to: str) -> Value:
+        """``op %value : type to other``, whose result has the other type."""
         return self.op(f"{op} {value.name} : {value.type} to {to}", to)
 
     def compare(self, op: str, a: Value, b: Value, result: DType) -> Value:
@@ -147,6 +149,7 @@ class Writer:
         return self.op(f"{op}, {a.name}, {b.name} : {a.type}", type_of(result))
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """``arith.select``: one of two values of a type, lane by lane where the condition has lanes."""
         types = a.type if condition.type == "i1" else f"{condition.type}, {a.type}"
         return self.op(f"arith.select {condition.name}, {a.name}, {b.name} : {types}", a.type)
 
@@ -173,6 +176,8 @@ class Writer:
         return self.constant_text(text, type_of(kind), _constant_hint(kind, number))
 
     def constant_text(self, text: str, kind: str, hint: str) -> Value:
+        """An ``arith.constant`` of the type ``kind``, written as ``text``, at the top of the function; equal ones are
+        one value."""
         key = text if text in ("true", "false") else f"{text} : {kind}"
         if key not in self._constants:
             made = self._constants[key] = Value(self.name(hint), kind)
@@ -180,6 +185,7 @@ class Writer:
         return self._constants[key]
 
     def index(self, number: int) -> Value:
+        """A constant of the type ``index``."""
         return self.constant(INDEX, number)
 
     def steps(self, kind: DType, start: int, stride: int) -> Value:
@@ -205,7 +211,7 @@ class Writer:
         self.line(end)
 
     def place(self) -> Place:
-        """Here, for lines that turn out to be needed later."""
+        """The place where the next line would stand, for lines that turn out to be needed there later."""
         lines: Lines = []
         self._lines.append(lines)
         return Place(lines, self._indent)

@@ -92,6 +92,7 @@ class ElfObject:
         self.symbols = tuple(self._read_symbols())
 
     def section(self, name: str) -> Section | None:
+        """The first section of this name; None if there is none."""
         return next((section for section in self.sections if section.name == name), None)
 
     def relocations(self, section: Section) -> dict[int, Relocation]:

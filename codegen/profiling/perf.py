@@ -52,6 +52,7 @@ class LoadedFunctions:
 
     @property
     def anchor(self) -> str:
+        """The symbol whose address has to be looked up, for ``tell``."""
         return self._anchor.name
 
     def tell(self, how: How, address: int, source: Path | None) -> None:

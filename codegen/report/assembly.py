@@ -60,6 +60,7 @@ class MachineFunction:
 
     @property
     def instructions(self) -> Iterator[Instruction]:
+        """All instructions of the function, in the order of the text."""
         return (instruction for block in self.blocks for instruction in block.instructions)
 
 

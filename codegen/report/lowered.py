@@ -55,10 +55,12 @@ class PlacedStore:
 
     @property
     def lanes(self) -> int:
+        """How many elements one execution of the store writes."""
         return self.store.value.dtype.lanes
 
     @property
     def is_masked(self) -> bool:
+        """Whether the store, or a load of what it stores, has a mask."""
         return self.store.mask is not None or any(load.mask is not None for load in self.loads)
 
     @property
@@ -69,6 +71,7 @@ class PlacedStore:
 
     @property
     def loads(self) -> Iterator[Load]:
+        """The loads in what the store evaluates, each once, in order of appearance."""
         seen = dict.fromkeys(node for value in self.values for node in walk(value) if isinstance(node, Load))
         return iter(seen)
 

@@ -41,6 +41,8 @@ class Machine:
         return sum((self._count(f, (i for i in f.instructions if i.line in wanted)) for f in self._functions), Counts())
 
     def of_loop(self, placed: PlacedLoop) -> tuple[CodeOfLoop, ...]:
+        """The machine's loops that come from a lowered loop: several where LLVM has split or copied it, none where it
+        is gone."""
         return tuple(code for code in self.loops if code.source is placed)
 
     def _code_of(self, function: MachineFunction, loop: MachineLoop) -> CodeOfLoop:

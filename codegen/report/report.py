@@ -31,6 +31,7 @@ class LoopReport(BriefRepr):
 
     @property
     def header(self) -> str:
+        """The loop as a line of the nest shows it, ``for i in parallel(64)``, without a colon."""
         return f"for {self.name} in {'range' if self.kind == 'serial' else self.kind}({self.extent})"
 
 

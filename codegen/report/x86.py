@@ -55,6 +55,7 @@ class Counts:
 
     @property
     def vectors(self) -> int:
+        """How many instructions work on vectors, of any width."""
         return self.xmm + self.ymm + self.zmm
 
     @property
@@ -64,12 +65,13 @@ class Counts:
 
     @property
     def stack(self) -> int:
+        """How many instructions spill registers to the stack, or load them from there again."""
         return self.stored + self.reloaded
 
 
 def count(instructions: Iterable[Instruction], frame_pointer: bool, stack_lines: Collection[int] = ()) -> Counts:
-    """Count instructions. ``frame_pointer``: %rbp points into the stack; ``stack_lines`` are the source lines whose
-    accesses to the stack are meant, and not spills."""
+    """The numbers of instructions by kind. ``frame_pointer``: %rbp points into the stack; ``stack_lines`` are the
+    source lines whose accesses to the stack are meant, and not spills."""
     totals: dict[str, int] = {}
     calls: list[str] = []
     for instruction in instructions:
@@ -89,6 +91,7 @@ def _is_call(instruction: Instruction) -> bool:
 
 
 def uses_frame_pointer(instructions: Iterable[Instruction]) -> bool:
+    """Whether a function sets %rbp to the stack pointer, so that accesses by %rbp are to the stack as well."""
     return any(i.name == "movq" and i.operands == ("%rsp", "%rbp") for i in instructions)
 
 
@@ -102,6 +105,8 @@ def reads_memory(instruction: Instruction) -> bool:
 
 
 def stores_memory(instruction: Instruction) -> bool:
+    """Whether an instruction writes to memory: its last operand is an address, and it is neither a comparison nor one
+    that only computes or passes on the address."""
     if _NO_ACCESS.fullmatch(instruction.name) or _READS_LAST.match(instruction.name) or not instruction.operands:
         return False
     return _MEMORY.search(instruction.operands[-1]) is not None

@@ -24,6 +24,7 @@ _LOGARITHM_AT_ENDS = 0x03530422
 
 
 def available(x: Float) -> bool:
+    """Whether the target has AVX-512, of which these instructions are."""
     return x.lanes.target.has("avx512f")
 
 

@@ -46,6 +46,8 @@ def _segments() -> Segments:
 
 
 def erf(x: Float) -> Float:
+    """The error function, which is odd, so that the sign of x is put on that of |x|; beyond ``_SATURATES`` it is 1 when
+    rounded. NaN stays NaN."""
     if avx512.has_tables(x):
         return by_segments(x.abs(), _segments()).copysign(x)
     near = x.mul_add(polynomial(x * x, _NEAR[x.bits]), x)

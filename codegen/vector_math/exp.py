@@ -60,6 +60,7 @@ def _exp_reduced(r: Float) -> Float:
 
 
 def exp(x: Float) -> Float:
+    """e^x; x is held to a range at whose ends the result is 0 and infinity, so that both come of themselves."""
     return exp_in_range(x.clamp(*_RANGE[x.bits]))
 
 
@@ -113,6 +114,8 @@ def exp_half(x: Float) -> Float:
 
 
 def exp2(x: Float) -> Float:
+    """2^x = 2^n · 2^r with n the nearest whole number, so that the reduction is exact; 0 and infinity beyond the
+    range."""
     x = x.clamp(*_RANGE2[x.bits])
     if avx512.has_tables(x):
         shifted = x + _SHIFT

@@ -14,6 +14,8 @@ from .reduction import two_sum
 
 
 def fma(a: Float, b: Float, c: Float) -> Float:
+    """a · b + c rounded once: by the instruction where the target has it; for float32 without it in float64, whose sum
+    is rounded to odd; for float64 without it by the C library."""
     if a.lanes.target.has_fma:
         return a.fma(b, c)
     return _sum_to_odd(a, b, c).convert(32) if a.bits == 32 else _library_fma(a, b, c)

@@ -71,6 +71,7 @@ def sigmoid(x: Float) -> Float:
 
 
 def sinh(x: Float) -> Float:
+    """sinh(x): an odd polynomial below 1, else (e^|x| - e^-|x|) / 2 with the sign of x, where nothing cancels."""
     z = x * x
     near = (x * z).mul_add(polynomial(z, _SINH[x.bits]), x)
     half = exp_half(x.abs())
@@ -79,5 +80,6 @@ def sinh(x: Float) -> Float:
 
 
 def cosh(x: Float) -> Float:
+    """cosh(x) = h + 1 / (4h) with h = e^|x| / 2, which overflows no sooner than the result."""
     half = exp_half(x.abs())
     return half + 0.25 / half

@@ -52,6 +52,8 @@ def _reduced(x: Float) -> tuple[Float, Float]:
 
 
 def asin(x: Float) -> Float:
+    """asin(x): a polynomial up to ½, beyond it π/2 - 2 asin √((1 - |x|) / 2) with π/2 in two parts; NaN where |x| >
+    1."""
     s, t = _reduced(x)
     far = fast_two_sum(x.same(_HALF_PI[x.bits][0]), s * -2.0)
     beyond = far.hi + (far.lo - (t * 2.0 - _HALF_PI[x.bits][1]))
@@ -71,6 +73,7 @@ def acos(x: Float) -> Float:
 
 
 def atan(x: Float) -> Float:
+    """atan(x) for all x, infinities included; float32 and float64 are reduced differently."""
     return _atan_32(x) if x.bits == 32 else _atan_64(x)
 
 

@@ -80,6 +80,7 @@ def _combine(k: Float, f: Float, low: Float | None = None) -> Float:
 
 
 def log(x: Float) -> Float:
+    """The natural logarithm: -infinity at 0, NaN below."""
     if avx512.has_tables(x):
         return log_table.log(x)
     k, m = split_exponent(x)
@@ -100,12 +101,14 @@ def log1p(x: Float) -> Float:
 
 
 def log2(x: Float) -> Float:
+    """The logarithm to base 2: -infinity at 0, NaN below."""
     if avx512.has_tables(x):
         return log_table.log2(x)
     return _log_base(x, _LOG2_E[x.bits], (1.0, 0.0))
 
 
 def log10(x: Float) -> Float:
+    """The logarithm to base 10: -infinity at 0, NaN below."""
     if avx512.has_tables(x):
         return log_table.log10(x, _LOG10_2[32])
     return _log_base(x, _LOG10_E[x.bits], _LOG10_2[x.bits])

@@ -34,7 +34,7 @@ class Base:
 
     @property
     def octave(self) -> float:
-        """log 2, rounded."""
+        """The logarithm of 2 to this base, rounded to float32."""
         return float(np.float32(self.function(2.0)))
 
 
@@ -73,10 +73,12 @@ def _segment(base: Base, octave: float, k: int) -> tuple[float, float]:
 
 
 def log(x: Float) -> Float:
+    """The natural logarithm of float32."""
     return _logarithm(x, _E)
 
 
 def log2(x: Float) -> Float:
+    """The logarithm to base 2 of float32."""
     return _logarithm(x, _TWO)
 
 

@@ -44,12 +44,13 @@ _TWO_FIFTHS = (0.4, -2.2204460492503132e-17)
 
 
 def sqrt(x: Float) -> Float:
+    """The square root, by the instruction, which rounds correctly."""
     return x.sqrt()
 
 
 def rsqrt(x: Float) -> Float:
-    """1 / sqrt(x). For float32 with AVX-512 it is an estimate and a step of Newton's method, which take less time than
-    a root and a quotient."""
+    """The reciprocal of the square root of x. For float32 with AVX-512 it is an estimate and a step of Newton's method,
+    which take less time than a root and a quotient."""
     if x.bits == 64 or not avx512.available(x):
         return 1.0 / x.sqrt()
     estimate = avx512.reciprocal_root(x)
@@ -59,6 +60,8 @@ def rsqrt(x: Float) -> Float:
 
 
 def power(x: Float, y: Float) -> Float:
+    """x^y with the special cases of ISO C99, F.9.4.4: 1 where y is 0 or x is 1, NaN where x is negative and finite and
+    y is no whole number, and the sign of x where y is odd."""
     size = _power_of_size_32(x, y) if x.bits == 32 else _power_of_size_64(x, y)
     whole = round_even(y).equals(y)
     half = y * 0.5

@@ -99,20 +99,22 @@ class Double:
 
 
 def two_sum(a: Float, b: Float) -> Double:
-    """``a + b`` exactly (D. E. Knuth, TAOCP vol. 2, 4.2.2, theorem B)."""
+    """The sum ``a + b`` without any error, as two numbers (D. E. Knuth, TAOCP vol. 2, 4.2.2, theorem B)."""
     total = a + b
     b_part = total - a
     return Double(total, (a - (total - b_part)) + (b - b_part))
 
 
 def fast_two_sum(a: Float, b: Float) -> Double:
-    """``a + b`` exactly, where ``|a| >= |b|`` or ``a`` is 0 (T. J. Dekker, Numer. Math. 18, 1971)."""
+    """The sum ``a + b`` without any error, as two numbers, where ``|a| >= |b|`` or ``a`` is 0 (T. J. Dekker, Numer.
+    Math. 18, 1971)."""
     total = a + b
     return Double(total, b - (total - a))
 
 
 def two_product(a: Float, b: Float) -> Double:
-    """``a * b`` exactly, barring overflow and underflow (Dekker, as above, where there is no fma)."""
+    """The product ``a * b`` without any error, as two numbers, barring overflow and underflow (Dekker, as above, where
+    there is no fma)."""
     product = a * b
     if a.lanes.target.has_fma:
         return Double(product, a.fma(b, -product))

@@ -16,6 +16,7 @@ def _has_instruction(target: Target) -> bool:
 
 
 def round_even(x: Float) -> Float:
+    """The nearest whole number, of two the even one; -0 stays -0, infinities and NaN stay."""
     if _has_instruction(x.lanes.target):
         return x.rounding("rint")
     whole = 2.0 ** MANTISSA[x.bits]
@@ -24,6 +25,7 @@ def round_even(x: Float) -> Float:
 
 
 def trunc(x: Float) -> Float:
+    """The next whole number towards 0, with the sign of x."""
     if _has_instruction(x.lanes.target):
         return x.rounding("trunc")
     near = round_even(x)
@@ -31,6 +33,7 @@ def trunc(x: Float) -> Float:
 
 
 def floor(x: Float) -> Float:
+    """The largest whole number that is not above x."""
     if _has_instruction(x.lanes.target):
         return x.rounding("floor")
     near = round_even(x)

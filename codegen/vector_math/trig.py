@@ -43,10 +43,12 @@ class _Turned:
 
 
 def sin(x: Float) -> Float:
+    """The sine of an angle in radians; NaN at the infinities."""
     return _of_angle(x, _sin, lambda angle: _sin_or_cos_near_32(angle, 0))
 
 
 def cos(x: Float) -> Float:
+    """The cosine of an angle in radians; NaN at the infinities."""
     return _of_angle(x, _cos, lambda angle: _sin_or_cos_near_32(angle, 1))
 
 
@@ -65,6 +67,7 @@ _TAN_IS_ANGLE = {32: 2.0**-12, 64: 2.0**-27}
 
 
 def tan(x: Float) -> Float:
+    """The tangent of an angle in radians; NaN at the infinities. A tiny angle is its own tangent."""
     if x.bits == 32 and avx512.available(x):
         return _near_or_wide(x, _tan_near_32(x), _tan)
     return (x.abs() < _TAN_IS_ANGLE[x.bits]).select(x, _of_angle(x, _tan, _tan_turned_32))
