@@ -173,7 +173,7 @@ def schedule_rows(
     row_axes: Sequence[int],
     target: Target,
 ) -> Schedule:
-    """One output computed row by row, in parallel; a row is what the output's other axes span.
+    """Compute one output row by row, in parallel; a row is what the output's other axes span.
 
     The stages of an operator, its ``folds`` and ``others``, and producers that have all axes of the output are computed
     inside a row. Other stages, of smaller inputs, are computed before.

@@ -86,7 +86,7 @@ def _folded(parts: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
 
 
 def schedule_short_rows(result: te.Tensor, folds: Sequence[FoldedRows], outputs: Tensors, target: Target) -> Schedule:
-    """All parts of some rows stay in registers, until these rows' results are stored as one vector."""
+    """Keep all parts of some rows in registers, until these rows' results are stored as one vector."""
     parts = [part for fold in reversed(folds) for part in reversed(fold.parts)]
     schedule, main = schedule_around(result, outputs, (*parts, result), target)
     if main is not result:  # also where it costs much and is read twice: its parts are in registers of main's loop only

@@ -43,7 +43,7 @@ def _reads_once(op: ComputeOp, read: TensorRead) -> bool:
 
 
 def schedule_streamed(stage: StageView, op: ComputeOp, run: int, target: Target) -> None:
-    """Runs of the last ``run`` axes, as long as the first cache holds their sums, get some terms at a time."""
+    """Sum runs of the last ``run`` axes, as long as the first cache holds their sums, some terms at a time."""
     lanes = _lanes(op, target)
     spatial, reductions = stage.loops[: len(op.axis)], stage.loops[len(op.axis) :]
     columns = stage.fuse(*spatial[-run:])

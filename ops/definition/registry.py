@@ -72,8 +72,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op(OpBase):
-    """An operator. ``variadic``: the last argument may be given any number of times, at least once; of an operator that
-    declares none there may be any number, 0 too.
+    """An operator of graphs, as it is registered. ``variadic``: the last argument may be given any number of times, at
+    least once; of an operator that declares none there may be any number, 0 too.
 
     A rule that is None says the least: calls take their arguments as they are, their elements have to be moved, they do
     not read rows, and they ask nothing of extents.

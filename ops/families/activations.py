@@ -12,7 +12,7 @@ def softplus(x: Expr) -> Expr:
 
 
 def softsign(x: Expr) -> Expr:
-    """x / (1 + |x|)."""
+    """The quotient x / (1 + |x|), which is between -1 and 1."""
     return x / (te.abs(x) + 1)
 
 

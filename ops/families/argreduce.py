@@ -37,6 +37,8 @@ _MANY = 1 << 31
 
 @dataclass(frozen=True)
 class ArgReduceAttrs(Attrs):
+    """The attributes of ``argmax`` and ``argmin``."""
+
     axis: int = attr("the axis to search, counted from the end if negative")
     keepdims: bool = attr("whether the axis stays, with extent 1", default=False)
     select_last_index: bool = attr("whether the last of equals is chosen, not the first", default=False)

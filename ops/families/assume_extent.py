@@ -30,6 +30,8 @@ from ..definition.strategy import register_compute
 
 @dataclass(frozen=True)
 class AssumeExtentAttrs(Attrs):
+    """The attributes of ``assume_extent``."""
+
     axis: int = attr("the axis, 0 or more")
     extent: int | str = attr("its extent: a number, or a formula over those of the other arguments, as x1_0 + 1")
 

@@ -222,6 +222,8 @@ def power(a: Node, b: Node) -> Call:
 
 @dataclass(frozen=True)
 class ModAttrs(Attrs):
+    """The attributes of ``mod``."""
+
     fmod: bool = attr("whether the result has the sign of a, not of b", default=False, check=one_of(False, True))
 
 

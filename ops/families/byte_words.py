@@ -64,6 +64,8 @@ class ByteProduct:
         return bits ^ _HIGHEST_BITS if self.shifted else bits
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
+        """The sum of the four products of a word's bytes, in int32. ``te.dot4`` takes the unsigned factor first, so
+        that a signed left one changes places with the right one."""
         return te.dot4(right, left) if self.left.is_signed else te.dot4(left, right)
 
     def correction(self, left_sum: Expr) -> Expr:

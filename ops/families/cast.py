@@ -23,6 +23,8 @@ GROUP = OpGroup.ELEMENTWISE
 
 @dataclass(frozen=True)
 class CastAttrs(Attrs):
+    """The attributes of ``cast``."""
+
     to: str = attr("dtype of the result")
     saturate: bool = attr("whether a narrow float holds what is beyond it as its largest number", default=False)
     round_mode: str = attr("how float8_e8m0fnu is rounded", default="nearest", check=one_of("nearest", "up", "down"))
@@ -59,7 +61,7 @@ CAST = register_elementwise(
 
 
 def cast(x: Node, to: str | DType, saturate: bool = False, round_mode: str = "nearest") -> Call:
-    """``x`` as dtype ``to``.
+    """The elements of ``x`` converted to dtype ``to``.
 
     Float to integer truncates and saturates, NaN becomes 0; integers wrap; anything to bool is ``!= 0``. Floats of 8
     and 4 bits are rounded once, to nearest even; what is beyond the largest number becomes that with ``saturate``,
@@ -72,6 +74,8 @@ def cast(x: Node, to: str | DType, saturate: bool = False, round_mode: str = "ne
 
 @dataclass(frozen=True)
 class BitcastAttrs(Attrs):
+    """The attributes of ``bitcast``."""
+
     to: str = attr("dtype of the result, with as many bits as that of x")
 
 

@@ -27,6 +27,8 @@ GROUP = OpGroup.IMAGES
 
 @dataclass(frozen=True)
 class Col2ImAttrs(Attrs):
+    """The attributes of ``col2im``; there is a number of each for every spatial axis."""
+
     image: tuple[int, ...] = attr("extents of the image", check=all_non_negative)
     window: tuple[int, ...] = attr("extents of the windows", check=all_positive)
     strides: tuple[int, ...] = attr("step of the windows, for each axis", check=all_positive)

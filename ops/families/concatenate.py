@@ -28,6 +28,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class ConcatenateAttrs(Attrs):
+    """The attributes of ``concatenate``."""
+
     axis: int = attr("the axis along which the tensors follow each other, 0 or more")
 
 

@@ -33,6 +33,8 @@ def _dtype_name(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class FullAttrs(Attrs):
+    """The attributes of ``full``."""
+
     shape: tuple[int, ...] = attr("extents", check=all_non_negative)
     value: float | bool = attr("every element: a number, or a bool")
     dtype: str = attr("its dtype", "float32", _dtype_name)
@@ -40,6 +42,8 @@ class FullAttrs(Attrs):
 
 @dataclass(frozen=True)
 class ArangeAttrs(Attrs):
+    """The attributes of ``arange``."""
+
     start: float = attr("the first element")
     step: float = attr("what is added from element to element")
     count: int = attr("how many elements", check=lambda n: None if n >= 0 else "must not be negative")
@@ -48,6 +52,8 @@ class ArangeAttrs(Attrs):
 
 @dataclass(frozen=True)
 class OneHotAttrs(Attrs):
+    """The attributes of ``one_hot``."""
+
     depth: int = attr("extent of the new axis", check=positive)
     axis: int = attr("where the new axis stands in the result, 0 or more")
 
@@ -145,7 +151,8 @@ def arange_extent(start: float, stop: float, step: float) -> int:
 
 
 def one_hot(indices: Node, off: Node, on: Node, depth: int, axis: int = -1) -> Call:
-    """``on`` where the position along a new axis of extent ``depth`` is the index, ``off`` elsewhere."""
+    """A tensor that is ``on`` where the position along a new axis of extent ``depth`` is the index, ``off``
+    elsewhere."""
     rank = tensor_of(indices).ndim + 1
     if not -rank <= integer(axis, "axis") < rank:
         raise TypeInferenceError(f"one_hot of {indices.type}: axis {axis} is not one of a result of rank {rank}")

@@ -40,6 +40,8 @@ COLUMNS = 1024
 
 @dataclass(frozen=True)
 class CumulativeAttrs(Attrs):
+    """The attributes of ``cumsum`` and ``cumprod``."""
+
     axis: int = attr("the axis to go along, counted from the end if negative")
     exclusive: bool = attr("whether an element is left out of its own result", default=False)
     reverse: bool = attr("whether it begins at the end", default=False)

@@ -28,6 +28,8 @@ GROUP = OpGroup.PRODUCTS
 
 @dataclass(frozen=True)
 class EinsumAttrs(Attrs):
+    """The attributes of ``einsum``: its equation, taken apart."""
+
     terms: tuple[str, ...] = attr("for each argument, the letters of its axes")
     result: str = attr("the letters of the result's axes")
 

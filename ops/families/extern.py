@@ -32,6 +32,8 @@ def _is_function_name(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class ExternAttrs(Attrs):
+    """The attributes of ``nn.extern``."""
+
     function: str = attr("name of the packed function", check=_is_function_name)
     shape: tuple[int, ...] | None = attr(
         "shape of the result, that of the first argument if None", default=None, check=optional(all_non_negative)

@@ -32,16 +32,22 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class TakeAttrs(Attrs):
+    """The attributes of ``take``."""
+
     axis: int = attr("the axis that is indexed, 0 or more", 0)
 
 
 @dataclass(frozen=True)
 class GatherElementsAttrs(Attrs):
+    """The attributes of ``gather_elements``."""
+
     axis: int = attr("the axis that is indexed, 0 or more", 0)
 
 
 @dataclass(frozen=True)
 class GatherNdAttrs(Attrs):
+    """The attributes of ``gather_nd``."""
+
     batch_dims: int = attr("leading axes that data and indices share", 0)
 
 
@@ -53,6 +59,8 @@ def _arguments(types: Sequence[Type]) -> tuple[TensorType, TensorType]:
 
 
 def in_bounds(index: Expr, extent: Expr) -> Expr:
+    """An index as a position that is there: a negative one counts from the end, and one beyond either end reads the
+    element there, so that no index leaves the tensor. ``extent`` is at least 1."""
     at = as_index(index)
     if index.dtype.is_signed:
         at = te.select(at < 0, at + extent, at)

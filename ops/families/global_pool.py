@@ -44,11 +44,15 @@ LANES = 16
 
 @dataclass(frozen=True)
 class GlobalPoolAttrs(Attrs):
+    """The attributes of ``nn.global_max_pool`` and ``nn.global_avg_pool``."""
+
     layout: str = attr(LAYOUT, default="")
 
 
 @dataclass(frozen=True)
 class GlobalLpPoolAttrs(GlobalPoolAttrs):
+    """The attributes of ``nn.global_lp_pool``."""
+
     p: int = attr("exponent of the norm", default=2, check=positive)
 
 

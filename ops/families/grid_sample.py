@@ -37,6 +37,8 @@ KEYS = -0.75
 
 @dataclass(frozen=True)
 class GridSampleAttrs(Attrs):
+    """The attributes of ``grid_sample``."""
+
     mode: str = attr("how elements are interpolated", "linear", one_of("linear", "nearest", "cubic"))
     padding: str = attr("what is read beyond the image", "zeros", one_of("zeros", "border", "reflection"))
     align_corners: bool = attr("whether -1 and 1 are the middles of the outermost elements, else their ends", False)

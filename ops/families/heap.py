@@ -50,10 +50,12 @@ class Heap:
     largest: bool = True
 
     def item(self, at: Expr) -> Item:
+        """The element number ``at`` of the heap, as expressions that load it."""
         index = (*self.before, at, *self.after)
         return Item(self.values[index], self.places[index])
 
     def put(self, at: Expr, item: Item) -> None:
+        """Store an element as number ``at`` of the heap, without looking at the order."""
         index = (*self.before, at, *self.after)
         self.values[index] = item.value
         self.places[index] = item.place

@@ -55,7 +55,7 @@ class LayoutTiles:
         return RearrangedStages(te.compute(kind.shape, element, name="layout_transform"), source)
 
     def schedule(self, attrs: object, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
-        """A tile is read along the innermost axis of x, and written along that of the result."""
+        """Read each tile along the innermost axis of x, and write it along that of the result."""
         schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         outer, positions = list(stage.loops[: self.axis + 1]), list(stage.loops[self.axis + 1 :])

@@ -34,6 +34,8 @@ CYCLES_PER_CALL = 2000
 
 @dataclass(frozen=True)
 class LayoutTransformAttrs(Attrs):
+    """The attributes of ``layout_transform``."""
+
     source: str = attr("the layout that x has")
     destination: str = attr("the layout that the result has")
 

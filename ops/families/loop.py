@@ -57,7 +57,7 @@ class LoopAttrs(BodyAttrs):
         return self.with_types([[TensorType((), INT64), *carried, *slices, *captured]])
 
     def parts_of(self, arguments: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
-        """Of all arguments, or what there is for each of them, those that are carried, sliced, and captured."""
+        """The carried, the sliced and the captured ones of all arguments, or of what there is for each of them."""
         sliced = self.first + self.carried
         captured = sliced + len(self.sliced)
         return arguments[self.first : sliced], arguments[sliced:captured], arguments[captured:]

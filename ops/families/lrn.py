@@ -51,6 +51,8 @@ CYCLES_OF_POWER = 40
 
 @dataclass(frozen=True)
 class LrnAttrs(Attrs):
+    """The attributes of ``nn.lrn``."""
+
     size: int = attr("number of neighbouring channels", check=positive)
     alpha: float = attr("factor of the mean square", default=1e-4)
     beta: float = attr("exponent", default=0.75)
@@ -59,6 +61,7 @@ class LrnAttrs(Attrs):
 
     @property
     def before(self) -> int:
+        """How many of the neighbours come before the channel itself: of an even number the smaller half."""
         return (self.size - 1) // 2
 
 

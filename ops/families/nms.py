@@ -50,6 +50,8 @@ MOST_ROOM = 1 << 16
 
 @dataclass(frozen=True)
 class ChosenBoxesAttrs(Attrs):
+    """The attributes of ``chosen_boxes``."""
+
     most: int = attr(
         "the most boxes of a class, if limit is known to be that; -1: as many as there are",
         ALL,

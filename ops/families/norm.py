@@ -114,6 +114,8 @@ def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: Tenso
 
 @dataclass(frozen=True)
 class EpsilonAttrs(Attrs):
+    """The attributes of ``nn.batch_norm`` and ``nn.instance_norm``."""
+
     epsilon: float = attr("added to the variance", default=1e-5)
 
 
@@ -217,6 +219,8 @@ def instance_norm(x: Node, scale: Node, bias: Node, epsilon: float = 1e-5) -> Ca
 
 @dataclass(frozen=True)
 class LayerNormAttrs(Attrs):
+    """The attributes of ``nn.layer_norm``."""
+
     axis: int = attr("first of the axes that are normalised, from 0", default=-1)
     epsilon: float = attr("added to the variance", default=1e-5)
 
@@ -291,6 +295,8 @@ def layer_norm(x: Node, scale: Node, bias: Node, axis: int = -1, epsilon: float 
 
 @dataclass(frozen=True)
 class RMSNormAttrs(Attrs):
+    """The attributes of ``nn.rms_norm``."""
+
     axis: int = attr("first of the axes that are normalised, from 0", default=-1)
     epsilon: float = attr("added to the mean of squares", default=1e-5)
 
@@ -349,6 +355,8 @@ def rms_norm(x: Node, scale: Node, axis: int = -1, epsilon: float = 1e-5) -> Cal
 
 @dataclass(frozen=True)
 class LpNormalizeAttrs(Attrs):
+    """The attributes of ``nn.lp_normalize``."""
+
     axis: int = attr("axis to normalise over, from 0")
     p: int = attr("norm", default=2, check=one_of(1, 2))
 

@@ -25,16 +25,22 @@ from ..definition.strategy import register_compute
 
 @dataclass(frozen=True)
 class PositionsAttrs(Attrs):
+    """The attributes of ``positions``."""
+
     extent: int | str = attr(f"how many there are: {FORMULAS}")
 
 
 @dataclass(frozen=True)
 class ExtentsAttrs(Attrs):
+    """The attributes of ``extents``."""
+
     extents: tuple[int | str, ...] = attr(FORMULAS)
 
 
 @dataclass(frozen=True)
 class OpenSliceAttrs(Attrs):
+    """The attributes of ``open_slice``."""
+
     axis: int = attr("the axis, 0 or more")
     begin: int | str = attr(f"the first index: {FORMULAS}")
     extent: int | str = attr(f"how many there are: {FORMULAS}")

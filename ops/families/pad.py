@@ -28,6 +28,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class PadAttrs(Attrs):
+    """The attributes of ``pad``."""
+
     before: tuple[int | str, ...] = attr(f"elements added before each axis: {FORMULAS}", check=no_number_negative)
     after: tuple[int | str, ...] = attr(f"elements added after each axis: {FORMULAS}", check=no_number_negative)
     mode: str = attr(

@@ -52,6 +52,8 @@ GROUP = OpGroup.POOLING
 
 @dataclass(frozen=True)
 class WindowAttrs(Attrs):
+    """The attributes of windows that pools share."""
+
     window: tuple[int, ...] = attr("extents of the window, per spatial axis", check=all_positive)
     strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("border around the spatial axes: all begins, then all ends", check=all_non_negative)
@@ -60,30 +62,40 @@ class WindowAttrs(Attrs):
 
     @property
     def primal(self) -> Layout:
+        """The layout of x with every axis whole: N, C, and as many spatial axes as the window has."""
         return Layout(f"NC{spatial_axes(len(self.window))}")
 
 
 @dataclass(frozen=True)
 class PoolAttrs(WindowAttrs):
+    """The attributes of ``nn.max_pool``, and those that other pools share."""
+
     layout: str = attr(LAYOUT, default="")
 
     @property
     def data(self) -> Layout:
+        """The layout of x and of the result; N, C, … unless another one is given."""
         return Layout(self.layout) if self.layout else self.primal
 
 
 @dataclass(frozen=True)
 class AvgPoolAttrs(PoolAttrs):
+    """The attributes of ``nn.avg_pool``."""
+
     count_include_pad: bool = attr("whether padding counts as elements, of value 0", default=False)
 
 
 @dataclass(frozen=True)
 class LpPoolAttrs(PoolAttrs):
+    """The attributes of ``nn.lp_pool``."""
+
     p: int = attr("exponent of the norm", default=2, check=positive)
 
 
 @dataclass(frozen=True)
 class MaxPoolIndicesAttrs(WindowAttrs):
+    """The attributes of ``nn.max_pool_with_indices``, whose x is N, C, … always."""
+
     storage_order: int = attr(
         "indices count the spatial axes row-major (0) or column-major (1)", default=0, check=one_of(0, 1)
     )
@@ -255,7 +267,7 @@ def _lp(attrs: LpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 
 def power_of_magnitude(value: Expr, p: int) -> Expr:
-    """|value|ᵖ"""
+    """The magnitude of a value to the power p, |value|ᵖ."""
     if p == 2:
         return value * value
     return te.abs(value) if p == 1 else te.power(te.abs(value), te.const(p, value.dtype))

@@ -38,6 +38,8 @@ MOST_BITS = 32
 
 @dataclass(frozen=True)
 class QuantizeAttrs(Attrs):
+    """The attributes of ``quantize``."""
+
     dtype: str = attr("the integers that are made")
     precision: str = attr(
         "the floats that x is divided by the scale in", "float32", one_of("float16", "bfloat16", "float32", "float64")
@@ -46,6 +48,8 @@ class QuantizeAttrs(Attrs):
 
 @dataclass(frozen=True)
 class DequantizeAttrs(Attrs):
+    """The attributes of ``dequantize``."""
+
     dtype: str = attr("the floats that are made", "float32", one_of("float16", "bfloat16", "float32", "float64"))
 
 

@@ -55,6 +55,8 @@ Term = Callable[[tuple[Operand, ...]], Expr]
 
 @dataclass(frozen=True)
 class ReduceAttrs(Attrs):
+    """The attributes of all reductions."""
+
     axes: tuple[int, ...] = attr("axes to reduce, ascending; over none, each element by itself", check=all_non_negative)
     keepdims: bool = attr("whether a reduced axis stays, with extent 1", default=False)
 
@@ -122,12 +124,12 @@ class RowStages(Stages):
 
 
 def schedule_stages_by_rows(stages: RowStages, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
-    """``schedule_rows`` of all stages of an operator."""
+    """The schedule that ``schedule_rows`` makes of all stages of an operator."""
     return schedule_rows(stages.folds, (*stages.between, stages.result), outputs, row_axes, target)
 
 
 def short_rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
-    """``schedule_short_rows`` of the stages of an operator."""
+    """The schedule that ``schedule_short_rows`` makes of the stages of an operator."""
     return schedule_short_rows(anchor.result, anchor.folds, outputs, target)
 
 
@@ -224,7 +226,7 @@ def _log_sum_exp(by_rows: RowFold | None) -> Compute:
 
 
 def rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
-    """``schedule_rows`` of reductions, each element of whose result is one of a row."""
+    """The schedule that ``schedule_rows`` makes of reductions, each element of whose result is one of a row."""
     return schedule_stages_by_rows(anchor, outputs, range(outputs[-1].ndim), target)
 
 

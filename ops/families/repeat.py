@@ -27,11 +27,15 @@ GROUP = OpGroup.SHAPES
 
 @dataclass(frozen=True)
 class BroadcastToAttrs(Attrs):
+    """The attributes of ``broadcast_to``."""
+
     shape: tuple[int | str, ...] = attr(f"the shape that x is broadcast with: {FORMULAS}", check=no_number_negative)
 
 
 @dataclass(frozen=True)
 class TileAttrs(Attrs):
+    """The attributes of ``tile``."""
+
     repeats: tuple[int | str, ...] = attr(
         f"how often x is repeated along each axis: {FORMULAS}", check=no_number_negative
     )
@@ -39,6 +43,8 @@ class TileAttrs(Attrs):
 
 @dataclass(frozen=True)
 class RepeatAttrs(Attrs):
+    """The attributes of ``repeat``."""
+
     axis: int = attr("the axis, 0 or more")
     times: int = attr("how often each of its elements comes", check=lambda n: None if n >= 0 else "must be 0 or more")
 

@@ -28,6 +28,8 @@ from .gather import in_bounds
 
 @dataclass(frozen=True)
 class ResampleAttrs(Attrs):
+    """The attributes of ``nn.resample``."""
+
     axis: int = attr("the axis that is made anew, 0 or more", 0)
 
 

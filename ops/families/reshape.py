@@ -38,6 +38,8 @@ def _extents_or_rest(shape: tuple[int | str, ...]) -> str | None:
 
 @dataclass(frozen=True)
 class ReshapeAttrs(Attrs):
+    """The attributes of ``reshape``."""
+
     shape: tuple[int | str, ...] = attr(
         f"the new extents: {FORMULAS}; -1, once, is what the others leave", check=_extents_or_rest
     )
@@ -45,6 +47,9 @@ class ReshapeAttrs(Attrs):
 
 @dataclass(frozen=True)
 class AxesAttrs(Attrs):
+    """The attributes of ``squeeze``, whose axes are those of x, and of ``expand_dims``, whose axes are those of the
+    result."""
+
     axes: tuple[int, ...] = attr("axes, 0 or more, ascending")
 
 

@@ -39,43 +39,58 @@ class Interpolation:
 
 
 class Functions(Protocol):
-    """What differs between arrays and expressions."""
+    """The functions that differ between arrays, expressions and nodes of a graph."""
 
-    def floor(self, x: Number) -> Number: ...
-    def ceil(self, x: Number) -> Number: ...
-    def equal(self, a: Number, b: Number) -> Number: ...
-    def where(self, condition: Number, a: Number, b: Number) -> Number: ...
+    def floor(self, x: Number) -> Number:
+        """The largest whole number that is not above x."""
+
+    def ceil(self, x: Number) -> Number:
+        """The smallest whole number that is not below x."""
+
+    def equal(self, a: Number, b: Number) -> Number:
+        """Where a and b are the same number."""
+
+    def where(self, condition: Number, a: Number, b: Number) -> Number:
+        """The number a where the condition holds, else b."""
 
 
 class OfArrays:
-    """numpy's functions."""
+    """The functions that the formulas need, of numpy's arrays and Python's numbers."""
 
     def floor(self, x: Number) -> Number:
+        """The largest whole numbers not above x, elementwise."""
         return np.floor(x)
 
     def ceil(self, x: Number) -> Number:
+        """The smallest whole numbers not below x, elementwise."""
         return np.ceil(x)
 
     def equal(self, a: Number, b: Number) -> Number:
+        """Where both are the same number, elementwise."""
         return a == b
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
+        """Elements of a where the condition holds, else of b."""
         return np.where(condition, a, b)
 
 
 class OfExpressions:
-    """te's functions."""
+    """The functions that the formulas need, of expressions of a compute, in float64."""
 
     def floor(self, x: Number) -> Number:
+        """The largest whole number not above x, as an expression."""
         return te.floor(x)
 
     def ceil(self, x: Number) -> Number:
+        """The smallest whole number not below x, as an expression."""
         return te.ceil(x)
 
     def equal(self, a: Number, b: Number) -> Number:
+        """The comparison of two expressions, or of one and a number."""
         return a == b
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
+        """The choice between two expressions, both of which are computed; numbers become constants of float64."""
         return te.select(condition, *(te.const(v, "float64") if isinstance(v, (int, float)) else v for v in (a, b)))
 
 

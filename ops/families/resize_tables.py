@@ -39,6 +39,8 @@ EXPRESSIONS = OfExpressions()
 
 @dataclass(frozen=True)
 class ResizeTableAttrs(Attrs):
+    """The attributes of ``resize_indices`` and ``resize_weights``."""
+
     extent: int | str = attr("the axis's extent: a number, or a formula over extents of the arguments, as x0_2")
     resized: int | str = attr("its extent when it is resized, said likewise")
     scale: float = attr("how many elements there are for one of the source; 0: the ratio of the extents")
@@ -51,7 +53,7 @@ class ResizeTableAttrs(Attrs):
 
     @property
     def interpolation(self) -> Interpolation:
-        """What ``resize_math`` takes."""
+        """The attributes that say how elements are found between others, in the form that ``resize_math`` takes."""
         modes: dict[str, Any] = {"mode": self.mode, "coordinates": self.coordinates, "nearest": self.nearest}
         return Interpolation(
             **modes, cubic_a=self.cubic_a, exclude_outside=self.exclude_outside, antialias=self.antialias

@@ -24,6 +24,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class ReverseSequenceAttrs(Attrs):
+    """The attributes of ``reverse_sequence``."""
+
     time_axis: int = attr("the axis that is reversed, 0 or more", default=0)
     batch_axis: int = attr("the axis of the samples, 0 or more", default=1)
 

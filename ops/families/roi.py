@@ -51,6 +51,8 @@ def _not_negative(value: int) -> str | None:
 
 @dataclass(frozen=True)
 class RoiAlignAttrs(Attrs):
+    """The attributes of ``roi_align``."""
+
     bins: tuple[int, ...] = attr("the rows and columns of bins of a box", check=_positive)
     scale: float = attr("how many elements of x a unit of the boxes is", 1.0)
     samples: int = attr("samples along each axis of a bin; 0: one for each element, rounded up", 0, _not_negative)
@@ -60,6 +62,8 @@ class RoiAlignAttrs(Attrs):
 
 @dataclass(frozen=True)
 class MaxRoiPoolAttrs(Attrs):
+    """The attributes of ``max_roi_pool``."""
+
     bins: tuple[int, ...] = attr("the rows and columns of bins of a box", check=_positive)
     scale: float = attr("how many elements of x a unit of the boxes is", 1.0)
 

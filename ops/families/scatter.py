@@ -58,17 +58,23 @@ _REDUCTION = "what becomes of an element and its update: none is the update, els
 
 @dataclass(frozen=True)
 class ScatterElementsAttrs(Attrs):
+    """The attributes of ``scatter_elements``."""
+
     axis: int = attr("the axis that is indexed, 0 or more", 0)
     reduction: str = attr(_REDUCTION, "none", one_of(*REDUCTIONS))
 
 
 @dataclass(frozen=True)
 class ScatterNdAttrs(Attrs):
+    """The attributes of ``scatter_nd``."""
+
     reduction: str = attr(_REDUCTION, "none", one_of(*REDUCTIONS))
 
 
 @dataclass(frozen=True)
 class TensorScatterAttrs(Attrs):
+    """The attributes of ``tensor_scatter``."""
+
     axis: int = attr("the axis that is written along, 1 or more")
     circular: bool = attr("whether what goes beyond the end goes on at the beginning; else it is left out", False)
 

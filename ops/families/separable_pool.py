@@ -74,10 +74,12 @@ class SeparablePool:
 
     @property
     def along_rows(self) -> bool:
+        """Whether rows are the innermost axis, so that vectors are of neighbours in a row."""
         return self.row == len(self.layout.axes) - 1
 
     @property
     def has_short_windows(self) -> bool:
+        """Whether a column of the window, and a row of it, are each few enough elements for one expression."""
         return self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
 
     def cost(self, x: TensorType, result: TensorType) -> float:
@@ -134,8 +136,8 @@ class SeparablePool:
         return te.compute(shape, element, name="pool.columns")
 
     def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
-        """Rows of the result one by one, some channels or rows to a task; folded columns stay in cache. Rows of windows
-        that are vectors go on to the end of their last one."""
+        """Compute rows of the result one by one, some channels or rows to a task; folded columns stay in cache. Rows of
+        windows that are vectors go on to the end of their last one."""
         columns, windows = anchor.columns, anchor.windows
         schedule, main = schedule_around(anchor.result, outputs, [windows, columns], target)
         stage = schedule[main]

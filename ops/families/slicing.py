@@ -37,6 +37,8 @@ def _no_zero(steps: tuple[int, ...]) -> str | None:
 
 @dataclass(frozen=True)
 class StridedSliceAttrs(Attrs):
+    """The attributes of ``strided_slice``; there is a number of each for every axis that is sliced."""
+
     axes: tuple[int, ...] = attr("the axes that are sliced, 0 or more")
     starts: tuple[int, ...] = attr("first index on each of them; negative counts from the end; clamped")
     ends: tuple[int, ...] = attr("index before which each ends; negative counts from the end; clamped")

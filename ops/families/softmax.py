@@ -35,6 +35,8 @@ GROUP = OpGroup.NORMALISATION
 
 @dataclass(frozen=True)
 class SoftmaxAttrs(Attrs):
+    """The attributes of ``softmax`` and ``log_softmax``."""
+
     axes: tuple[int, ...] = attr("axes over which the result sums to 1, ascending", check=all_non_negative)
 
 

@@ -45,6 +45,8 @@ CYCLES_PER_ELEMENT = 10
 
 @dataclass(frozen=True)
 class BlockAttrs(Attrs):
+    """The attributes of ``space_to_depth``, and those that ``depth_to_space`` has, too."""
+
     block_size: int = attr("edge of a block of pixels", check=positive)
     mode: str = attr(
         "order of the channels where they are many: by block, then by channel (DCR), or the reverse (CRD)",
@@ -55,6 +57,8 @@ class BlockAttrs(Attrs):
 
 @dataclass(frozen=True)
 class PixelAttrs(BlockAttrs):
+    """The attributes of ``depth_to_space``."""
+
     layout: str = attr("layout of x and the result", "NCHW")
 
 
@@ -108,9 +112,8 @@ def _source_channel(attrs: PixelAttrs, channels: Expr, channel: Expr, pixel: Exp
 
 @dataclass(frozen=True, slots=True)
 class InterleavedPixels:
-    """Of NCHW: a row of the result is as many rows of the source as a block is wide, their elements in turn. A vector
-    of each is read, and as many are written, whose elements come from all of them.
-    """
+    """The implementation for NCHW: a row of the result is as many rows of the source as a block is wide, their elements
+    in turn. A vector of each is read, and as many are written, whose elements come from all of them."""
 
     block: int
     lanes: int
@@ -135,6 +138,8 @@ class InterleavedPixels:
         return RearrangedStages(te.compute(kind.shape, element, name="depth_to_space"), source)
 
     def schedule(self, attrs: PixelAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition: rows of pixels are parallel tasks, in which vectors of the source's rows are
+        interleaved in registers."""
         schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         n, c, h, w = stage.loops

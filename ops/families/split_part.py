@@ -29,6 +29,8 @@ from ..definition.strategy import register_compute
 
 @dataclass(frozen=True)
 class SplitPartAttrs(Attrs):
+    """The attributes of ``split_part``."""
+
     axis: int = attr("the axis that is cut, 0 or more")
     part: int = attr("number of the part, from 0")
     parts: int = attr("how many parts there are", check=positive)

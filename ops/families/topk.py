@@ -41,6 +41,8 @@ GROUP = OpGroup.REDUCTIONS
 
 @dataclass(frozen=True)
 class TopkAttrs(Attrs):
+    """The attributes of ``topk``."""
+
     k: int | str = attr(
         f"how many elements are found: {FORMULAS}",
         check=lambda v: None if isinstance(v, str) or v >= 0 else "must be 0 or more",

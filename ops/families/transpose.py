@@ -41,6 +41,8 @@ MOST_INTERLEAVED = 4
 
 @dataclass(frozen=True)
 class TransposeAttrs(Attrs):
+    """The attributes of ``transpose``."""
+
     axes: tuple[int, ...] = attr("for each axis of the result, the axis of the argument that it is")
 
 
@@ -111,6 +113,8 @@ class TiledTranspose:
         return all(extent is None or extent >= self.lanes for extent in sides)
 
     def schedule(self, attrs: TransposeAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition: a square tile is read along the rows of the source, turned in registers, and
+        written along those of the result."""
         schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         runs, source = self.runs.runs, self.runs.in_source
@@ -138,6 +142,8 @@ class InterleavedTranspose:
     lanes: int
 
     def serves(self, result: TensorType) -> bool:
+        """Whether the result has 2 to ``MOST_INTERLEAVED`` elements of different rows side by side, and the rows are as
+        long as a vector at least, or of open length."""
         runs, axes = self.runs.runs, self.runs.axes
         if len(runs) < 2 or axes[runs[-2][-1]] != len(axes) - 1:
             return False
@@ -145,6 +151,8 @@ class InterleavedTranspose:
         return rows is not None and 1 < rows <= MOST_INTERLEAVED and (length is None or length >= self.lanes)
 
     def schedule(self, attrs: TransposeAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition: a vector of each row of the source is read, and as many are written, whose
+        elements come from all rows in turn."""
         schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         runs = self.runs.runs

@@ -49,6 +49,8 @@ AGGREGATES = {"sum": (lambda a, b: a + b), "min": te.minimum, "max": te.maximum}
 
 @dataclass(frozen=True)
 class TreeEnsembleAttrs(Attrs):
+    """The attributes of ``nn.tree_ensemble``."""
+
     targets: int = attr("how many targets there are", check=positive)
     aggregate: str = attr("how the weights of a target are taken together", "sum", one_of(*AGGREGATES))
     uneven: bool = attr("whether most ways through a tree are much shorter than the longest", default=False)

@@ -34,7 +34,7 @@ class Comparisons:
 
     @property
     def leaves(self) -> npt.NDArray[np.bool]:
-        """Which nodes are leaves."""
+        """A mask of the nodes that are leaves."""
         return np.equal(self.no, LEAF)
 
 

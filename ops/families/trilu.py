@@ -23,6 +23,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class TriluAttrs(Attrs):
+    """The attributes of ``trilu``."""
+
     k: int = attr("which diagonal is the triangle's edge: 0 is the main one, 1 the one above it", 0)
     upper: bool = attr("whether the upper triangle is kept, or the lower", True)
 

@@ -192,6 +192,8 @@ identity = _plain("identity", "x itself", ANY_KINDS, lambda x: x)
 
 @dataclass(frozen=True)
 class LeakyReluAttrs(Attrs):
+    """The attributes of ``leaky_relu``."""
+
     alpha: float = attr("slope for negative values", default=0.01)
 
 
@@ -211,6 +213,8 @@ def leaky_relu(x: Node, alpha: float = 0.01) -> Call:
 
 @dataclass(frozen=True)
 class ThresholdedReluAttrs(Attrs):
+    """The attributes of ``thresholded_relu``."""
+
     alpha: float = attr("up to this value the result is 0", default=1.0)
 
 
@@ -230,6 +234,8 @@ def thresholded_relu(x: Node, alpha: float = 1.0) -> Call:
 
 @dataclass(frozen=True)
 class EluAttrs(Attrs):
+    """The attributes of ``elu``."""
+
     alpha: float = attr("minus the limit for small values", default=1.0)
 
 
@@ -253,6 +259,8 @@ SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 @dataclass(frozen=True)
 class SeluAttrs(Attrs):
+    """The attributes of ``selu``."""
+
     alpha: float = attr("minus the limit for small values, before scaling", default=SELU_ALPHA)
     gamma: float = attr("scale of the result", default=SELU_GAMMA)
 
@@ -273,6 +281,8 @@ def selu(x: Node, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Call:
 
 @dataclass(frozen=True)
 class CeluAttrs(Attrs):
+    """The attributes of ``celu``."""
+
     alpha: float = attr("scale of the exponential", default=1.0, check=lambda v: "must not be 0" if v == 0 else None)
 
 
@@ -286,12 +296,14 @@ CELU = register_elementwise(
 
 
 def celu(x: Node, alpha: float = 1.0) -> Call:
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """CELU of each element: ``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
     return CELU(x, attrs=CeluAttrs(real(alpha, "alpha")))
 
 
 @dataclass(frozen=True)
 class HardSigmoidAttrs(Attrs):
+    """The attributes of ``hard_sigmoid``."""
+
     alpha: float = attr("slope", default=0.2)
     beta: float = attr("value at 0", default=0.5)
 
@@ -320,6 +332,8 @@ hard_swish = _plain(
 
 @dataclass(frozen=True)
 class SwishAttrs(Attrs):
+    """The attributes of ``swish``."""
+
     alpha: float = attr("factor inside the sigmoid", default=1.0)
 
 
@@ -339,6 +353,8 @@ def swish(x: Node, alpha: float = 1.0) -> Call:
 
 @dataclass(frozen=True)
 class GeluAttrs(Attrs):
+    """The attributes of ``gelu``."""
+
     approximate: str = attr("how the error function is computed", default="none", check=one_of("none", "tanh"))
 
 
@@ -360,6 +376,8 @@ def gelu(x: Node, approximate: str = "none") -> Call:
 
 @dataclass(frozen=True)
 class ShrinkAttrs(Attrs):
+    """The attributes of ``shrink``."""
+
     lambd: float = attr("from -lambd to lambd the result is 0", default=0.5)
     bias: float = attr("how far larger values move towards 0", default=0.0)
 
@@ -386,6 +404,8 @@ def shrink(x: Node, lambd: float = 0.5, bias: float = 0.0) -> Call:
 
 @dataclass(frozen=True)
 class IsInfAttrs(Attrs):
+    """The attributes of ``isinf``."""
+
     detect_negative: bool = attr("whether -infinity counts", default=True)
     detect_positive: bool = attr("whether infinity counts", default=True)
 
@@ -409,6 +429,8 @@ def isinf(x: Node, detect_negative: bool = True, detect_positive: bool = True) -
 
 @dataclass(frozen=True)
 class ClipAttrs(Attrs):
+    """The attributes of ``clip``."""
+
     min: float | int | None = attr("lower bound; None for none", default=None)
     max: float | int | None = attr("upper bound; None for none", default=None)
 

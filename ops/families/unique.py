@@ -40,6 +40,8 @@ GROUP = OpGroup.PARTS
 
 @dataclass(frozen=True)
 class UniqueRowsAttrs(Attrs):
+    """The attributes of ``unique_rows``."""
+
     ascending: bool = attr("whether the rows found ascend, else they come as they are first met", default=True)
 
 

@@ -92,6 +92,7 @@ def given_padding(padding: PerAxis, rank: int) -> tuple[int, ...]:
 
 
 def check_auto_pad(auto_pad: object) -> None:
+    """Raise ``TypeInferenceError`` for a padding rule that ONNX does not have."""
     if not is_one_of(auto_pad, AutoPad):
         raise TypeInferenceError(f"auto_pad must be NOTSET, SAME_UPPER, SAME_LOWER or VALID, found {auto_pad!r}")
 

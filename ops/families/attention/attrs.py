@@ -18,6 +18,8 @@ from ...definition.attrs import Attrs, attr, one_of
 
 @dataclass(frozen=True)
 class AttentionAttrs(Attrs):
+    """The attributes of ``nn.attention``, which all of its implementations read."""
+
     scale: float = attr("the products of queries and keys are multiplied by it")
     causal: bool = attr("whether a query sees the keys up to its own position only", default=False)
     layout: str = attr(

@@ -62,9 +62,13 @@ class Blocks:
 
     @property
     def queries(self) -> int:
+        """How many queries a block has: every lane of its vectors is one."""
         return self.vectors * self.lanes
 
     def compute(self, attrs: AttentionAttrs, inputs: Tensors, result: Type) -> Tensor:
+        """The result, over the stages of a block that the head of this file lists: scores, their peak, weights,
+        weighted sums of values and the share of each query. Tiles of queries and of the result are transposed in stages
+        of their own."""
         shape, width = extents(attrs, *inputs[:3]), self.queries
         tile = (shape.batch, shape.heads, simplify((shape.queries + (width - 1)) // width))
         scores = self._scores(attrs, inputs, shape, tile)
@@ -143,6 +147,9 @@ class Blocks:
         return te.compute(products.shape, score, name="attention.scores") if mask or attrs.causal else products
 
     def schedule(self, attrs: AttentionAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``: blocks of queries are parallel tasks, in which all stages of a block are
+        computed; scores and weighted sums stand in register tiles, weights in the first cache block by block of
+        keys."""
         own = _own_stages(anchor[0])
         schedule, main = schedule_around(anchor[0], outputs, own, target)
         stages = {tensor.name.removeprefix("attention."): schedule[tensor] for tensor in own}

@@ -50,6 +50,8 @@ class ConvAttrs(Attrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv1DAttrs(ConvAttrs):
+    """The attributes of ``nn.conv1d``: one spatial axis, W."""
+
     rank = 1
 
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1,))
@@ -61,6 +63,8 @@ class Conv1DAttrs(ConvAttrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv2DAttrs(ConvAttrs):
+    """The attributes of ``nn.conv2d``: two spatial axes, H and W."""
+
     rank = 2
 
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1))
@@ -72,6 +76,8 @@ class Conv2DAttrs(ConvAttrs):
 
 @dataclass(frozen=True, kw_only=True)
 class Conv3DAttrs(ConvAttrs):
+    """The attributes of ``nn.conv3d``: three spatial axes, D, H and W."""
+
     rank = 3
 
     strides: tuple[int, ...] = inherited(ConvAttrs, "strides", default=(1, 1, 1))

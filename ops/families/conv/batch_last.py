@@ -45,7 +45,7 @@ class BatchLast:
     tile: RegisterTile
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Positions in parallel; at each, tiles of sums, and their epilogue."""
+        """Run positions in parallel; each computes tiles of sums, and their epilogue."""
         sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         group = self.filters if attrs.groups > 1 else 0

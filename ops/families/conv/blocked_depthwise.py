@@ -109,7 +109,7 @@ class BlockedDepthwise:
         return definition(attrs, inputs, result, border=Border(attrs, self.problem.window, self.outputs, rows))
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Blocks and chunks of their rows in parallel; in each, tiles of sums, and their epilogue.
+        """Run blocks and chunks of their rows in parallel; each computes tiles of sums, and their epilogue.
 
         Rows are not told apart from those at the border, since that is one test for a tile and a row of the window.
         """

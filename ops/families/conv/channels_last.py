@@ -84,7 +84,8 @@ class ChannelsLast:
         return self.problem.attrs.groups == 1 or (tile.lanes > 1 and self.problem.group_filters % tile.columns == 0)
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Rows of outputs in parallel, where all weights stay in the cache; else panels, and all outputs for each."""
+        """Run rows of outputs in parallel, where all weights stay in the cache; else run panels in parallel, each for
+        all outputs."""
         sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         tile = self._decide_tile(schedule, target)

@@ -58,7 +58,8 @@ class DefinedStages(Stages):
 def definition(
     attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms | None = None, border: Border | None = None
 ) -> DefinedStages:
-    """y[n, k, o…] = Σ padded x[n, k // (K/G) · C/G + c, o·stride + r·dilation] · weight[k, c, r…]
+    """The convolution by its definition: y[n, k, o…] = Σ padded x[n, k // (K/G) · C/G + c, o·stride + r·dilation] ·
+    weight[k, c, r…].
 
     Taps beyond a ``border`` are no products with zeros of a padded x then, but left out of the sum.
     """

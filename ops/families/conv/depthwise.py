@@ -113,8 +113,8 @@ class Depthwise:
         return lanes_for(self.outputs[-1], self.problem.lanes)
 
     def schedule_rows(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Channels in parallel; in each, tiles of vectors below each other, and their epilogue. Rows of sums go on to
-        the end of their last vector, and so does what these read."""
+        """Run channels in parallel; each computes tiles of vectors below each other, and their epilogue. Rows of sums
+        go on to the end of their last vector, and so does what these read."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
         stage = schedule[main]
         n, k, *o = stage.loops[: main.ndim]
@@ -170,8 +170,8 @@ class Depthwise:
     # N, …, C: vectors of channels
 
     def schedule_channels(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Rows of outputs in parallel; in each, tiles of vectors beside each other, and their epilogue. The weights of
-        a tap are copied so that those of all channels follow each other."""
+        """Run rows of outputs in parallel; each computes tiles of vectors beside each other, and their epilogue. The
+        weights of a tap are copied so that those of all channels follow each other."""
         kernel, window = attrs.kernel, spatial_axes(attrs.rank)
 
         def by_taps(*index: Expr) -> tuple[Expr, ...]:

@@ -99,6 +99,7 @@ class FilledPanels:
         return np.moveaxis(filled.reshape(-1, self.width, *weight.shape[1:]), 1, -1)
 
     def type_of(self, weight: TensorType) -> TensorType:
+        """The type of a packed weight: [panels, C, window…, width], of the same dtype."""
         panels = math.ceil((const_int(weight.shape[0]) or 0) / self.width)
         return TensorType((as_index(panels), *weight.shape[1:], as_index(self.width)), weight.dtype)
 
@@ -180,7 +181,8 @@ class FilterVectors:
         return math.prod(self.window) > 1 and 2 * CACHE_LINE * rows >= self.target.l1_bytes
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Chunks of rows by panels of filters, in parallel: all sums of one, then its squares transposed."""
+        """Run chunks of rows by panels of filters in parallel; each computes all of its sums, then transposes its
+        squares."""
         sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         core = sums_over(schedule, sums, main, self._in_vectors)

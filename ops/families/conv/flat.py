@@ -99,6 +99,7 @@ class Pointwise:
     pack: bool
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition, as a product of weights with panels of positions."""
         return self.schedule_sums(anchor, outputs, target)
 
     def schedule_sums(
@@ -134,6 +135,7 @@ class Shifted:
     flat: Flat
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition, as products of weights with shifted positions of a copy in phases."""
         return self.schedule_sums(anchor, outputs, target)
 
     def schedule_sums(

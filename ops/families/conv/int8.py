@@ -68,6 +68,7 @@ class ByteConv:
 
     @property
     def problem(self) -> ConvProblem:
+        """The convolution of bytes, as the call has it."""
         return self.made.flat.problem
 
     @property
@@ -76,6 +77,8 @@ class ByteConv:
         return not self.problem.has_plain_kernel
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ByteStages:
+        """The sums in int32: of words of four channels, with a correction by the filters' sums where signs ask for it,
+        or of single channels widened to int32."""
         x, weight = inputs
         if not self.in_words:
             wide = Terms(_widened, lambda value, factor: value * _widened(factor), lambda total, _: total)
@@ -116,6 +119,8 @@ class ByteConv:
         return te.compute((weight.shape[0], count_words(channels), *window), element, name="conv.filters")
 
     def schedule(self, attrs: ConvAttrs, anchor: ByteStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the convolution of words, with the words and sums of the filters, which are made before
+        it."""
         words, sums = anchor.words, anchor.filter_sums
         keep = [tensor for tensor in (words, sums) if tensor is not None]
         schedule = self.made.schedule_sums(anchor.flat, outputs, target, keep)

@@ -20,6 +20,7 @@ def kernel_layout(rank: int, data: int, block: int) -> Layout:
 
 
 def nchw(block: int) -> Layout:
+    """NCHW with its channels in blocks of so many, as NCHW16c; plain for 1."""
     return data_layout(2, block)
 
 

@@ -138,6 +138,7 @@ class Blocked:
 
     @property
     def tile(self) -> ChannelTile:
+        """The register tile of the sums, chosen by what the windows leave out beyond the border, too."""
         return self._tile(self.leaves_out)
 
     @lru_cache(maxsize=1024)  # noqa: B019  a value: strategies, costs, computes and schedules ask equal ones
@@ -183,7 +184,7 @@ class Blocked:
         return definition(attrs, inputs, result, border=self.border(self.tile) if self.leaves_out else None)
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Stripes of blocks over chunks of rows in parallel; in each, tiles of sums, and their epilogue."""
+        """Run stripes of blocks over chunks of rows in parallel; each computes tiles of sums, and their epilogue."""
         sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         tile, chunk_size = self._decide_sizes(schedule, anchor.source)

@@ -60,7 +60,8 @@ class OpenBlocked:
     blocks: int
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Stripes of blocks, and in each the rows, in parallel; in these, tiles of sums, and their epilogue."""
+        """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their
+        epilogue."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
         columns, side = self._decide_tile(schedule, anchor.sums, target)
         stage = schedule[main]

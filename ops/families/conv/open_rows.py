@@ -48,7 +48,8 @@ class OpenRows:
     filters: int
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Strips of filters, and in each the rows, in parallel; in these, tiles of sums, and their epilogue."""
+        """Run strips of filters, and the rows of each, in parallel; a row computes tiles of sums, and their
+        epilogue."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
         lanes = target.lanes(anchor.sums.dtype)
         sides = [side for side in range(1, MOST_FILTERS + 1) if self.filters % side == 0]

@@ -57,7 +57,7 @@ class PackedPointwise:
 
     @property
     def tiles(self) -> list[RegisterTile]:
-        """Those that fit in the registers: of the height of the panels that the weights are in, if there is one."""
+        """All tiles that fit in the registers: of the height of the panels that the weights are in, if there is one."""
         lanes, registers = self.problem.lanes, self.problem.target.vector_registers
         given, filters = self.problem.attrs.kernel.factor("O"), self.problem.group_filters
         heights = [h for h in range(1, registers) if filters % h == 0] if given == 1 else [given]
@@ -80,6 +80,8 @@ class PackedPointwise:
         return self.problem.is_strided or self.problem.group_filters >= PACKED_USES * self.tile.rows
 
     def cost(self) -> float:
+        """Cycles of one core: the steps of all sums, and one passage through the arguments, the result, and a copy of x
+        where vectors are packed."""
         problem = self.problem
         images = elements(problem.result) / (problem.filters * math.prod(self.outputs))
         copied = [problem.x] if self.packs else []
@@ -87,8 +89,8 @@ class PackedPointwise:
         return images * problem.group_channels * steps + moved([*problem.types, *copied])
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Chunks of positions in parallel, and shares of the filters if these are few; in each, panels of filters, and
-        for each of these the chunk's tiles, with what follows their sums."""
+        """Run chunks of positions in parallel, and shares of the filters if these are few; a task goes through panels
+        of filters, and for each of these through the chunk's tiles, with what follows their sums."""
         sums, extents = anchor.sums, self.outputs
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         tile, chunk, share = self._decide_sizes(schedule)

@@ -86,7 +86,7 @@ class ConvProblem:
 
     @property
     def plain_kernel(self) -> Layout:
-        """O, I, …."""
+        """The layout O, I, … of weights that are not in blocks."""
         return Layout(f"OI{spatial_axes(self.rank)}")
 
     @property

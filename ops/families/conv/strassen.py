@@ -44,16 +44,20 @@ from .problem import ConvProblem
 
 @dataclass(frozen=True, kw_only=True)
 class StrassenConvAttrs(Attrs):
+    """The attributes of ``nn.strassen_conv2d``, which has neither padding nor groups."""
+
     strides: tuple[int, ...] = attr("step from place to place, of H and of W", (1, 1), all_positive)
     data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
     out_layout: str = attr("layout of the result, alike; empty: that of x", "")
 
     @property
     def data(self) -> Layout:
+        """The layout of x."""
         return Layout(self.data_layout)
 
     @property
     def out(self) -> Layout:
+        """The layout of the result; that of x unless another one is given."""
         return Layout(self.out_layout or self.data_layout)
 
 
@@ -114,6 +118,8 @@ class StrassenConv:
     cuts: Quartered
 
     def compute(self, attrs: StrassenConvAttrs, inputs: Tensors, result: Type) -> StrassenStages:
+        """The result, over the sums of quarters of x, whose rows are positions, and the seven products of these with
+        the planes."""
         x, planes = inputs
         cuts, block = self.cuts, attrs.data.factor("C")
         blocks = cuts.terms // 2 // block
@@ -134,6 +140,8 @@ class StrassenConv:
         return StrassenStages(made, sums, products)
 
     def schedule(self, attrs: StrassenConvAttrs, anchor: StrassenStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``, by loops of the result over halves of positions and of filters; ``Quartered``
+        does the rest."""
         schedule, main = schedule_around(anchor.result, outputs, [anchor.products, anchor.sums], target)
         stage, cuts = schedule[main], self.cuts
         n, block, y, across, lane = stage.loops[: main.ndim]

@@ -49,6 +49,8 @@ from .flat import lanes_for
 
 @dataclass(frozen=True)
 class ConvTransposeAttrs(Attrs):
+    """The attributes of the transposed convolutions of one to three spatial axes."""
+
     strides: tuple[int, ...] = attr("distance of the windows in the output, per spatial axis", check=all_positive)
     padding: tuple[int, ...] = attr("elements cut off the output: all begins, then all ends")
     dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
@@ -172,18 +174,23 @@ class Phased:
 
     @property
     def widths(self) -> tuple[int, ...]:
+        """The extents of the padded source per axis, which an output of a phase and all of its taps are in."""
         return tuple(c + s for c, s in zip(self.counts, self.shifts, strict=True))
 
     @property
     def positions(self) -> int:
+        """How many positions there are from the first output of a phase to its last one, in the flattened source."""
         return 1 + ravel_index([c - 1 for c in self.counts], self.widths)
 
     @property
     def tile(self) -> RegisterTile:
+        """The register tile of the sums of a phase; its rows are filters of one group, which they divide."""
         rows = self.filters // self.attrs.groups
         return register_tile(rows, self.positions, self.target, self.result.dtype, divides=True)
 
     def compute(self, attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> PhasedStages:
+        """The result, each element chosen from the sums of its phase, which are convolutions of stride 1 over one
+        padded copy of x. Elements of a phase that no tap reaches are 0."""
         x, weight = inputs
         width = self.tile.columns
         tiles = math.ceil(self.positions / width)
@@ -254,6 +261,8 @@ class Phased:
         return te.compute((source.shape[0], self.filters, tiles, width), element, name=name)
 
     def schedule(self, attrs: ConvTransposeAttrs, anchor: PhasedStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``: blocks of filters of each sample are parallel tasks, which compute the sums of
+        all phases and then write them interleaved."""
         schedule, main = schedule_around(anchor.result, outputs, [*anchor.cores, anchor.source], target)
         stage = schedule[main]
         n, k, *spatial = stage.loops

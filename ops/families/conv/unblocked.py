@@ -27,7 +27,7 @@ def split_places(stage: StageView, plane: Sequence[LoopView], chunk: int, lanes:
 def schedule_squares(
     schedule: Schedule, squares: Sequence[te.Tensor], stage: StageView, loops: Sequence[LoopView], lanes: int
 ) -> None:
-    """The innermost ``loops`` of a result: over squares, channels, and positions."""
+    """Transpose squares in the innermost ``loops`` of a result: over squares, channels, and positions."""
     square, channel, lane = loops
     stage.unroll(channel)
     stage.vectorize(lane)

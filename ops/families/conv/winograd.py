@@ -53,6 +53,8 @@ from .winograd_transform import SIZES, TAPS, input_row, output_row, transforms
 
 @dataclass(frozen=True, kw_only=True)
 class WinogradAttrs(Attrs):
+    """The attributes of ``nn.winograd_conv2d``, whose window is 3×3 and whose stride is 1."""
+
     size: int = attr("m: rows and columns of the result in a tile", check=one_of(*SIZES))
     padding: tuple[int, ...] = attr("zeros around H and W: both begins, then both ends", (0,) * 4, all_non_negative)
     data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
@@ -60,10 +62,12 @@ class WinogradAttrs(Attrs):
 
     @property
     def data(self) -> Layout:
+        """The layout of x."""
         return Layout(self.data_layout)
 
     @property
     def out(self) -> Layout:
+        """The layout of the result; that of x unless another one is given."""
         return Layout(self.out_layout or self.data_layout)
 
     @property
@@ -168,6 +172,7 @@ class Winograd:
 
     @property
     def groups(self) -> int:
+        """How many groups the tiles of an image are taken in; the last one may be filled in part."""
         return math.ceil(math.prod(self.tiles) / self.blocking.group)
 
     @property
@@ -176,6 +181,8 @@ class Winograd:
         return self.width // self.lanes
 
     def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> WinogradStages:
+        """The result, over tiles of x, these transformed, their products with the planes, and these transformed back;
+        in NCHW, one more stage takes it out of its blocks."""
         x, planes = inputs
         kind = tensor_argument(result, "result")
         taken = self._inputs(x)
@@ -252,7 +259,8 @@ class Winograd:
         return half, tiles, te.compute((n, blocks, height, width, lanes), position, name="winograd")
 
     def schedule(self, attrs: WinogradAttrs, anchor: WinogradStages, outputs: Tensors, target: Target) -> Schedule:
-        """Group by group, some panels together after others; what runs in parallel, ``_by_group`` says."""
+        """Compute group by group, and in a group some panels together after others; ``_by_group`` says whether groups
+        or panels run in parallel."""
         inputs, planes, products = anchor.inputs, anchor.planes, anchor.products
         schedule, main = schedule_around(anchor.result, outputs, anchor.before_result, target)
         stage = schedule[main]

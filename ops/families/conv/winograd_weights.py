@@ -47,6 +47,7 @@ class WinogradPlanes:
         return planes
 
     def type_of(self, weight: TensorType) -> TensorType:
+        """The type of the planes: [K / width, m + 2, m + 2, C, width], of the same dtype."""
         filters, channels = (const_int(extent) or 0 for extent in weight.shape[:2])
         points = self.size + TAPS - 1
         extents = (filters // self.width, points, points, channels, self.width)

@@ -41,13 +41,16 @@ class Complex:
 
     @property
     def conjugate(self) -> Complex:
+        """The number with its imaginary part negated."""
         return Complex(self.real, -self.imaginary)
 
     @property
     def times_i(self) -> Complex:
+        """The number times i, which takes no multiplication."""
         return Complex(-self.imaginary, self.real)
 
     def scaled(self, factor: float) -> Complex:
+        """The number times a real factor, in the dtype of its parts."""
         number = te.const(factor, self.real.dtype)
         return Complex(self.real * number, self.imaginary * number)
 

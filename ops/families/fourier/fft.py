@@ -35,6 +35,8 @@ from .plan import FourierStage, radices_of, root_table, stages_of, table_extent
 
 @dataclass(frozen=True)
 class FftAttrs(Attrs):
+    """The attributes of ``nn.fft``."""
+
     bins: int = attr("how many results of a row are kept, from the first one", check=positive)
     inverse: bool = attr("whether it is the inverse transform, divided by the length", default=False)
 

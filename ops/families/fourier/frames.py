@@ -22,6 +22,8 @@ from ...definition.strategy import register_compute
 
 @dataclass(frozen=True)
 class FramesAttrs(Attrs):
+    """The attributes of ``nn.frames``."""
+
     length: int = attr("how many elements a frame has", check=positive)
     step: int = attr("how far the next frame begins behind it", check=positive)
 

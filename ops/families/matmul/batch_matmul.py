@@ -32,6 +32,8 @@ from .panels import ProductStages, apart, batch_index, matrix_product
 
 @dataclass(frozen=True)
 class BatchMatmulAttrs(Attrs):
+    """The attributes of ``nn.batch_matmul``."""
+
     transpose_a: bool = attr("whether the matrices of a are [K, M] rather than [M, K]", default=False)
     transpose_b: bool = attr("whether the matrices of b are [N, K] rather than [K, N]", default=False)
     out_dtype: str = attr(OUT_DTYPE, default="")

@@ -91,10 +91,13 @@ class Operand:
     transposed: bool = False
 
     def view(self, buffer: Buffer) -> Buffer:
+        """The memory of a tensor as [matrices, rows, columns], as the matrices are stored."""
         stored = (self.columns, self.rows) if self.transposed else (self.rows, self.columns)
         return make_buffer(buffer.name, (_product(self.batch), *stored), buffer.dtype, data=buffer.data)
 
     def block(self, view: Buffer, at: Expr, begin: tuple[Expr, Expr], extents: tuple[Expr, Expr]) -> Region:
+        """The region of a block of matrix number ``at``; begin and extents are rows and columns as they are
+        multiplied."""
         turn = -1 if self.transposed else 1
         return Region(view, (at, *begin[::turn]), (ONE, *extents[::turn]))
 
@@ -114,6 +117,7 @@ class BlasProduct:
     batch: tuple[Expr, ...]
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
+        """The result as an extern, whose loops over blocks call gemm."""
         kind = tensor_argument(result, "result")
         return te.extern(kind.shape, list(inputs), self._body, self.name, kind.dtype)
 

@@ -47,6 +47,8 @@ class Dots:
     transposed: bool
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> Tensor:
+        """The result over its sums, by the definition; a second factor that is [batch…, K, N] is transposed in a stage
+        of its own."""
         a, b = inputs
         kind = tensor_argument(result, "result")
         if not self.transposed:
@@ -65,6 +67,8 @@ class Dots:
         return te.compute(kind.shape, lambda *i: te.cast(sums[i], kind.dtype), name="matmul")
 
     def schedule(self, attrs: Any, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``: each sum is kept as one vector of partial sums (``rfactor``), tile by tile, and
+        its lanes are added at the end."""
         (sums,) = anchor[0].op.inputs
         turned = [t for t in sums.op.inputs if t.op.name == "matmul.turned"]
         schedule, main = schedule_around(anchor[0], outputs, [sums, *turned], target)

@@ -52,9 +52,11 @@ class Widened:
         return te.cast(term, accumulator(term.dtype))
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
+        """The product of two factors, which are of float32 already."""
         return left * right
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
+        """The result over sums of factors in float32, which are stages of their own, and rounded once at the end."""
         a, b = apart(*inputs)
         count = as_index(self.count())
 
@@ -108,6 +110,7 @@ class Pairs(Widened):
         return pair_of(value, at, self.terms)
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
+        """The sum of both products of two words, in float32."""
         return te.dot2(left, right)
 
 

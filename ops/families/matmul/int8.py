@@ -58,6 +58,8 @@ class BytePaneled:
     pack: bool
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> WordStages:
+        """The result over sums of words in int32, with a correction by the sums of the left factor's rows where signs
+        ask for it."""
         a, b = apart(*inputs)
         product = ByteProduct(a.dtype, b.dtype)
         if self.transposed:
@@ -73,6 +75,7 @@ class BytePaneled:
         return sum_words(a, te.compute(shape, of_column, name="right"), right_layout(self.transposed), product, result)
 
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``, as that of a product of floats, whose panels are copies if ``pack`` is set."""
         return schedule_words(anchor, outputs, self.terms, self.tile, target, right_layout(self.transposed), self.pack)
 
 

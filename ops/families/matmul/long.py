@@ -54,6 +54,8 @@ class Long:
     blocks: int
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition: some tiles of rows are a task, which goes through the reduction block by
+        block, so that the rows of the right factor that a block reads stay in the first cache."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
         left, rows, columns = anchor.left, const_int(core.shape[-2]) or MANY_ROWS, const_int(core.shape[-1]) or 1
         tile = decide_tile(schedule, self.tile, rows, columns, target)

@@ -66,6 +66,8 @@ def _uses_of_constant(call: Call, given: ValueLayout | None, target: Target) -> 
 
 @dataclass(frozen=True)
 class MatmulAttrs(Attrs):
+    """The attributes of ``nn.matmul``."""
+
     out_dtype: str = attr(OUT_DTYPE, default="")
 
     @property
@@ -133,6 +135,8 @@ def matmul(a: Node, b: Node, out_dtype: str | DType | None = None) -> Call:
 
 @dataclass(frozen=True)
 class DenseAttrs(Attrs):
+    """The attributes of ``nn.dense``."""
+
     transposed: bool = attr("whether the weight is [N, K] rather than [K, N]", default=True)
     out_dtype: str = attr(OUT_DTYPE, default="")
 

@@ -40,6 +40,8 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True)
 class PackedMatmulAttrs(Attrs):
+    """The attributes of ``nn.packed_matmul``."""
+
     columns: int = attr("how many columns the right factor has")
 
 
@@ -99,6 +101,7 @@ class PackedProduct:
     plan: BlockingPlan
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of a product whose right factor stands in panels already."""
         return schedule_blocked(anchor, outputs, self.plan, target, "panels")
 
 
@@ -108,6 +111,7 @@ class PackedHalves(Widened):
     __slots__ = ()
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
+        """The product of a left factor of float32 and a right one, which is widened here."""
         return left * widened(right)
 
 

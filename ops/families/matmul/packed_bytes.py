@@ -39,6 +39,8 @@ from .panels import MatrixProduct, matrix_product
 
 @dataclass(frozen=True)
 class PackedByteMatmulAttrs(Attrs):
+    """The attributes of ``nn.packed_byte_matmul``."""
+
     columns: int = attr("how many columns the right factor has")
     dtype: str = attr("of the right factor: int8 or uint8")
 
@@ -98,6 +100,8 @@ class PackedBytes:
     tile: RegisterTile
 
     def compute(self, attrs: PackedByteMatmulAttrs, inputs: Tensors, result: Type) -> WordStages:
+        """The result over sums of words in int32; words of the right factor are shifted where they are read, if signs
+        ask for it."""
         a, panels = inputs
         product = ByteProduct(a.dtype, dtype(attrs.dtype))
 
@@ -107,6 +111,7 @@ class PackedBytes:
         return sum_words(a, panels, "panels", product, result, multiply=multiply)
 
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of a product of words whose right factor stands in panels already."""
         return schedule_words(anchor, outputs, self.product.terms, self.tile, target, "panels")
 
 

@@ -45,6 +45,8 @@ from .panels import MatrixProduct, matrix_product
 
 @dataclass(frozen=True)
 class PackedPairMatmulAttrs(Attrs):
+    """The attributes of ``nn.packed_pair_matmul``."""
+
     columns: int = attr("how many columns the right factor has")
     out_dtype: str = attr("dtype of the result: bfloat16 or float32", default="bfloat16")
 

@@ -31,6 +31,8 @@ class Paneled:
     transposed: bool
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition by panels, which ``schedule_blocked`` makes; whether they are copies is a
+        decision."""
         return schedule_blocked(anchor, outputs, self.plan, target, right_layout(self.transposed))
 
 

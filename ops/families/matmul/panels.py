@@ -45,6 +45,7 @@ class MatrixProduct:
 
     @property
     def rows(self) -> int:
+        """The rows of one matrix of the result, M; ``MANY_ROWS`` where that is not known."""
         return const_int(self.left.shape[-2]) or MANY_ROWS
 
     @property
@@ -54,10 +55,12 @@ class MatrixProduct:
 
     @property
     def columns(self) -> int:
+        """The columns of the result, N, which are known."""
         return const_int(self.result.shape[-1]) or 0
 
     @property
     def terms(self) -> int:
+        """The extent of the reduction, K, which is known."""
         return const_int(self.left.shape[-1]) or 0
 
     @property

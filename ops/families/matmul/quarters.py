@@ -96,7 +96,7 @@ def result_sum(quarter: Expr, product: Callable[[int], Expr]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """From a matrix, stored as [N, K] if ``transposed``, to the sums of its quarters in panels of ``width`` columns:
+    """Makes of a matrix, stored as [N, K] if ``transposed``, the sums of its quarters in panels of ``width`` columns:
     [N / 2 / width, 7, K / 2, width]. Computed in double precision, and rounded once. Further axes of 1 may follow."""
 
     width: int
@@ -117,6 +117,7 @@ class Planes:
         return made
 
     def type_of(self, terms: int, columns: int, dtype: DType) -> TensorType:
+        """The type of the planes of a matrix [terms, columns]: [columns / 2 / width, 7, terms / 2, width]."""
         return tensor_type((columns // 2 // self.width, PRODUCTS, terms // 2, self.width), dtype)
 
 
@@ -164,10 +165,12 @@ class Quartered:
 
     @property
     def panels(self) -> int:
+        """How many panels the columns of a quarter fill."""
         return self.columns // 2 // self.width
 
     @property
     def planes_bytes(self) -> int:
+        """The memory of all seven planes, 7/4 of that of the matrix that they are made of."""
         return PRODUCTS * self.terms * self.columns // 4 * self.dtype.storage_bytes
 
     @property
@@ -210,7 +213,8 @@ class Quartered:
         return samples * (multiplications + near + ahead + far) + factor / BYTES_PER_CYCLE
 
     def sums(self, outer: Sequence[Expr], block: int, left: LeftFactor) -> Tensor:
-        """[outer…, s, block, row, term]: sums of quarters of the left factor, whose terms are in blocks of so many."""
+        """The sums of quarters of the left factor, [outer…, s, block, row, term], whose terms are in blocks of so
+        many."""
 
         def element(*axes: Axis) -> Expr:
             *batch, s, at, row, term = axes
@@ -227,7 +231,7 @@ class Quartered:
         return te.compute(shape, element, name="strassen.sums")
 
     def products(self, sums: Tensor, planes: Tensor) -> Tensor:
-        """[outer…, panel, s, row, column]."""
+        """The products of sums and planes, [outer…, panel, s, row, column]."""
         *outer, _, blocks, _, block = sums.shape
         co, ci = te.reduce_axis((0, blocks), name="co"), te.reduce_axis((0, block), name="ci")
 
@@ -245,8 +249,9 @@ class Quartered:
         return result_sum(quarter, lambda s: products[(*batch, panel, s, row % self.half, within)])
 
     def schedule(self, schedule: Schedule, stage: StageView, loops: ResultLoops, products: Tensor) -> None:
-        """Group by group of each sample, panel by panel: the products, then the result. Enough groups run in parallel,
-        and make their own sums; else these are made before, and the tasks are parts of a group and a panel."""
+        """Compute group by group of each sample, and in a group panel by panel: the products, then the result. Enough
+        groups run in parallel, and make their own sums; else these are made before, and the tasks are parts of a group
+        and a panel."""
         sums, planes = products.op.inputs
         samples = math.prod(const_int(extent) or 1 for extent in products.shape[:-4])
         by_group = samples * self.half // self.group >= ENOUGH_GROUPS

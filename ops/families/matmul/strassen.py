@@ -73,6 +73,7 @@ class StrassenProduct:
     cuts: Quartered
 
     def compute(self, attrs: Attrs, inputs: Tensors, result: Type) -> te.Tensor:
+        """The result over the sums of quarters of a and their products with the planes."""
         a, planes = inputs
         kind, cuts = tensor_argument(result, "result"), self.cuts
         terms = cuts.terms // 2
@@ -86,6 +87,8 @@ class StrassenProduct:
         )
 
     def schedule(self, attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of ``compute``, by loops of the result over halves of rows and of columns; ``Quartered`` does
+        the rest."""
         (products,) = anchor[0].op.inputs
         schedule, main = schedule_around(anchor[0], outputs, [products, products.op.inputs[0]], target)
         stage, cuts = schedule[main], self.cuts

@@ -60,6 +60,8 @@ class Streamed:
     steps: int
 
     def schedule(self, attrs: Any, anchor: ProductStages, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule of the definition: neighbouring panels of columns are a task, which goes through the reduction
+        block by block, so that the right factor is read once in long runs."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
         rows, columns = (const_int(extent) or MANY_ROWS for extent in core.shape[-2:])
         terms = const_int(core.op.reduce_axis[0].extent) or LONG
@@ -85,8 +87,8 @@ class Streamed:
 
 
 def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int) -> LoopView:
-    """So many terms at once, ``steps`` of them unrolled; a tile's sums are in registers while these go by. Gives the
-    loop over tiles."""
+    """Schedule sums in register tiles that take ``terms`` terms at a time, ``steps`` of them unrolled; a tile's sums
+    are in registers while these go by. Gives the loop over tiles."""
     *outer, row, column, term = stage.loops
     panel, column = stage.split(column, factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)

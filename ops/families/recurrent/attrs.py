@@ -46,6 +46,9 @@ def _known(names: tuple[str, ...]) -> str | None:
 
 @dataclass(frozen=True)
 class RecurrentAttrs(Attrs):
+    """The attributes of ``nn.gru_steps`` and ``nn.rnn_steps``, and those that all recurrences have; which activation is
+    for which gate, the cell says."""
+
     activations: tuple[str, ...] = attr("the activations, by their names in ONNX", check=_known)
     alphas: tuple[float, ...] = attr("alpha of each activation; not used by those that have none")
     betas: tuple[float, ...] = attr("beta of each activation; not used by those that have none")

@@ -47,6 +47,8 @@ DEFAULT = ("Sigmoid", "Tanh", "Tanh")
 
 @dataclass(frozen=True)
 class LstmAttrs(RecurrentAttrs):
+    """The attributes of ``nn.lstm_steps``."""
+
     input_forget: bool = attr("whether the forget gate is 1 minus the input gate", default=False)
 
 

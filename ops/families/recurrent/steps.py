@@ -57,6 +57,7 @@ class RecurrenceType:
 
     @property
     def states_type(self) -> TensorType:
+        """The type of all states, that before the first step included: [time + 1, batch, hidden]."""
         return TensorType((self.time + 1, self.batch, te.const(self.hidden, "index")), self.dtype)
 
 
@@ -151,7 +152,8 @@ def input_gate(of: RecurrenceType, x: Tensor, gate: int, t: Axis, b: Axis, j: Ax
 
 
 def schedule_steps(attrs: object, anchor: RecurrentStages, outputs: Tensors, target: Target) -> Schedule:
-    """Step by step, tiles of some rows and units in parallel; the sums of all their gates in registers."""
+    """Compute step by step, and in a step tiles of some rows and units in parallel; the sums of all their gates stay in
+    registers."""
     schedule = create_schedule(list(outputs))
     for tensor in anchor.first:
         schedule_stage(schedule[tensor], target)

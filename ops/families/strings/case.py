@@ -34,7 +34,7 @@ CODE_POINTS = 1 << 16
 
 @cache
 def case_table(upper: bool) -> npt.NDArray[np.uint16]:
-    """Of each code point of up to three bytes the one of the other case, or itself."""
+    """A table that has for each code point of up to three bytes the one of the other case, or itself."""
     table = np.arange(CODE_POINTS, dtype=np.uint16)
     for code in range(CODE_POINTS):
         other = chr(code).upper() if upper else chr(code).lower()

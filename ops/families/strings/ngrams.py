@@ -29,6 +29,8 @@ from .ngram_trie import MIX, NONE, PARENT_FACTOR, ngram_trie
 
 @dataclass(frozen=True)
 class NgramCountsAttrs(Attrs):
+    """The attributes of ``ngram_counts``."""
+
     columns: int = attr("how many columns there are", check=positive)
     shortest: int = attr("the fewest tokens of an n-gram", 1, positive)
     longest: int = attr("the most tokens of an n-gram", 1, positive)

@@ -27,6 +27,8 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Chars:
+    """One code point out of some ranges; of no range, nothing matches."""
+
     ranges: Ranges
 
 
@@ -40,16 +42,22 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
+    """The parts one after the other; of no parts, the empty text."""
+
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
+    """One of the parts."""
+
     parts: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
+    """A part several times, from ``least`` to ``most`` times; None: any number."""
+
     part: Pattern
     least: int
     most: int | None

@@ -39,6 +39,8 @@ BLANKS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f"
 
 @dataclass(frozen=True)
 class PiecesAttrs(Attrs):
+    """The attributes of ``string_pieces``."""
+
     kind: str = attr(
         "'found': what the automaton matches, the longest from where the one before ended; 'between': what is between "
         "such matches",

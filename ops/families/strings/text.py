@@ -32,10 +32,12 @@ class Piece:
 
     @property
     def length(self) -> Expr:
+        """How many bytes it has."""
         return self.end - self.begin
 
     @property
     def span(self) -> Expr:
+        """The piece as one int64: where it begins, in the upper bits, and its length (``base/spans.py``)."""
         return te.cast(self.begin, INT64) << LENGTH_BITS | te.cast(self.length, INT64)
 
 
