@@ -24,7 +24,7 @@ def digits(value: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration: ``"1.50 ms"``."""
+    """A duration in the unit that suits it: ``"1.50 ms"``."""
     return _scaled(seconds, _SECONDS)
 
 

@@ -55,7 +55,7 @@ class Target:
 
     @property
     def system(self) -> str:
-        """``"linux"``, ``"macos"``, ``"windows"`` or ``"other"``."""
+        """The operating system: ``"linux"``, ``"macos"``, ``"windows"`` or ``"other"``."""
         return system_of(self.triple)
 
     def has(self, *features: str) -> bool:

@@ -47,7 +47,7 @@ class Facts:
     """What the simplifier made of expressions under these facts. Mutable, as what the underscored fields remember."""
 
     def with_range(self, var: Var, minimum: ExprLike, extent: ExprLike) -> Facts:
-        """Add ``minimum <= var < minimum + extent``."""
+        """The facts with a variable's range: ``minimum <= var < minimum + extent``."""
         key = (var, as_index(minimum), as_index(extent))
         return self._derived.get(key) or self._remember(key, self._with_range(*key))
 

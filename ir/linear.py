@@ -24,7 +24,7 @@ Factors: TypeAlias = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """``coefficient * factors[0] * factors[1] …``"""
+    """One addend of a normal form: ``coefficient * factors[0] * factors[1] …``."""
 
     coefficient: int
     factors: Factors
@@ -69,7 +69,7 @@ class Linear:
             self.accumulate(scale * term.coefficient, term.factors)
 
     def plus(self, other: Linear, scale: int = 1) -> Linear:
-        """``self + scale * other``."""
+        """The form of ``self + scale * other``."""
         result = Linear(self.kind, self.terms.copy(), self.constant)
         result.add(other, scale)
         return result
@@ -79,7 +79,7 @@ class Linear:
         return Linear(self.kind, self.terms, residue(self.kind, self.constant + offset))
 
     def times(self, factor: int, factors: Factors = ()) -> Linear:
-        """``self * factor * product of factors``."""
+        """The form of this one times a factor and a product: ``self * factor * product of factors``."""
         result = Linear(self.kind)
         for term in self:
             result.accumulate(term.coefficient * factor, term.factors + factors)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Congruence:
-    """All ``x`` with ``x ≡ base (mod coefficient)``. Coefficient 0 says ``x == base``, 1 says nothing."""
+    """A set of integers: all ``x`` with ``x ≡ base (mod coefficient)``. Coefficient 0 says ``x == base``, 1 says
+    nothing."""
 
     coefficient: int
     base: int

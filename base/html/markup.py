@@ -24,7 +24,8 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def element(name: str, *children: str, **attributes: str) -> Markup:
-    """An element. An underscore at the end of an attribute's name is left out, as in ``class_``.
+    """The markup of one element, around its parts. An underscore at the end of an attribute's name is left out, as in
+    ``class_``.
 
     >>> element("td", "a < b", class_="lw-number")
     '<td class="lw-number">a &lt; b</td>'

@@ -16,7 +16,7 @@ from .helpers import known_rest, without_remainders
 
 
 def add_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """``a + b``. Adding 0.0 is no rule: it turns -0.0 into 0.0."""
+    """Rules of ``a + b`` for floats. Adding 0.0 is no rule: it turns -0.0 into 0.0."""
     match a, b:
         case x, y if is_const(y, -0.0): return x
         case x, y if is_const(x, -0.0): return y
@@ -24,7 +24,7 @@ def add_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def sub_float(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """``a - b``. ``x - x`` is no rule: it is NaN for infinities."""
+    """Rules of ``a - b`` for floats. ``x - x`` is no rule: it is NaN for infinities."""
     match a, b:
         case x, y if is_const(y, 0.0): return x
     return None

@@ -42,7 +42,7 @@ def xor_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def shift_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """``<<`` and ``>>``."""
+    """Rules of shifts, ``<<`` and ``>>``, which hold of both alike."""
     match a, b:
         case x, Const(0): return x
         case Const(0), _: return a

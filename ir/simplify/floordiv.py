@@ -11,7 +11,7 @@ from .helpers import fits, grouped, like, only_quotient, split
 
 
 def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """An index divisor is never 0."""
+    """Rules of ``//`` for indices, whose divisor is never 0."""
     match a, b:
         case Const(0), _: return a
         case x, Const(1): return x
@@ -28,7 +28,7 @@ def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def floordiv_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """``x // 0`` is 0, so ``x // x`` is not always 1."""
+    """Rules of ``//`` for data integers, for which ``x // 0`` is 0, so that ``x // x`` is not always 1."""
     match a, b:
         case Const(0), _: return a
         case _, Const(0): return like(a, 0)

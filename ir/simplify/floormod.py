@@ -11,7 +11,7 @@ from .helpers import grouped, known_rest, like, only_quotient, split, without_re
 
 
 def floormod_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """An index divisor is never 0."""
+    """Rules of ``%`` for indices, whose divisor is never 0."""
     match a, b:
         case Const(0), _: return a
         case x, Const(1): return like(x, 0)
@@ -28,7 +28,7 @@ def floormod_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def floormod_data(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """``x % 0`` is 0."""
+    """Rules of ``%`` for data integers, for which ``x % 0`` is 0."""
     match a, b:
         case Const(0), _: return a
         case _, Const(0 | 1): return like(a, 0)

@@ -84,7 +84,7 @@ def _multiples(term: Term, divisor: int) -> int:
 
 
 def only_quotient(x: Expr, c: int, facts: Facts) -> int | None:
-    """``result * c <= x < (result + 1) * c``, where c > 0."""
+    """The quotient that all values of x have: ``result * c <= x < (result + 1) * c``, where c > 0."""
     bounds = facts.interval(x)
     if bounds.low is None or bounds.high is None or bounds.low // c != bounds.high // c:
         return None
@@ -92,7 +92,7 @@ def only_quotient(x: Expr, c: int, facts: Facts) -> int | None:
 
 
 def known_rest(x: Expr, c: int, facts: Facts) -> int | None:
-    """``x % c == result``, where c > 0."""
+    """The remainder that all values of x have: ``x % c == result``, where c > 0."""
     return modulus_of(x, facts).modulo(c)
 
 
@@ -230,7 +230,7 @@ _MANTISSA = {("float", 16): 11, ("float", 32): 24, ("float", 64): 53, ("bfloat",
 
 
 def passes(middle: DType, to: DType, x: Expr, facts: Facts) -> bool:
-    """``to(middle(x)) == to(x)``"""
+    """Whether a cast in between changes nothing: ``to(middle(x)) == to(x)``."""
     kind = x.dtype
     if middle.is_bool or kind.is_bool:
         return kind.is_bool

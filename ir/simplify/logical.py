@@ -60,8 +60,8 @@ def not_equal_bool(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def not_bool(a: Expr, facts: Facts) -> Expr | None:
-    """Rules of ``not``. It stays in front of ordered comparisons of floats: NaN makes both ``x < y`` and ``x >= y``
-    false."""
+    """Rules of ``not`` before a comparison or a logical operator. It stays in front of ordered comparisons of floats:
+    NaN makes both ``x < y`` and ``x >= y`` false."""
     match a:
         case Const(False): return TRUE
         case Const(True): return FALSE

@@ -12,7 +12,8 @@ from ..visit import children, with_children
 
 
 def lift_broadcast(e: Expr) -> Expr | None:
-    """``op(broadcast(x), broadcast(y)) → broadcast(op(x, y))``."""
+    """An operation on broadcasts becomes the broadcast of one on scalars: ``op(broadcast(x), broadcast(y)) →
+    broadcast(op(x, y))``."""
     lanes = e.dtype.lanes
     if lanes == 1:
         return None
