@@ -17,7 +17,7 @@ def block_json(block: RunBlock) -> list[Any]:
 
 
 def block_from_json(data: Any) -> RunBlock:
-    """What ``block_json`` wrote. Raises ``ModelError`` for anything else."""
+    """The stages that ``block_json`` wrote. Raises ``ModelError`` for anything else."""
     stages: tuple[RunStage, ...] = from_plain(tuple[RunStage, ...], data, "stages")
     return RunBlock(stages)
 

@@ -78,7 +78,7 @@ class CacheEntry:
         return None
 
     def drop(self) -> None:
-        """Remove it. Raises ``CacheError`` where that is not allowed."""
+        """Remove the entry from the disk. Raises ``CacheError`` where that is not allowed."""
         self.cache.remove(self.path)
 
 

@@ -63,7 +63,8 @@ class CacheFolder:
 
     @contextmanager
     def unsealed(self, *names: str) -> Iterator[Opened]:
-        """As ``trusted``, whoever may have written it, to look for damage alone. Raises ``OSError``."""
+        """Open a folder as ``trusted`` does, whoever may have written it, to look for damage alone. Raises
+        ``OSError``."""
         with self.untrusted(*names) as folder:
             yield Opened(folder, None, None)
 

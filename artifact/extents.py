@@ -58,7 +58,7 @@ class Formula:
 
     @property
     def parts(self) -> tuple[Extent, Extent]:
-        """Its two operands."""
+        """The two operands, left one first."""
         return self.left, self.right
 
 
@@ -149,7 +149,7 @@ def extent_json(extent: Extent) -> Any:
 
 
 def extent_from_json(data: Any) -> Extent:
-    """The opposite. Raises ``ModelError`` for anything else."""
+    """The extent that ``extent_json`` wrote. Raises ``ModelError`` for anything else."""
     match data:
         case bool():
             raise ModelError(f"an extent is no {data}")

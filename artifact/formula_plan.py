@@ -63,7 +63,7 @@ def largest(sizes: Iterable[Extent]) -> Extent:
 
 
 def whole_lines(size: Extent) -> Extent:
-    """So many bytes in whole cache lines, at least one."""
+    """The least number of whole cache lines, in bytes, that has room for so many bytes; one line at least."""
     if isinstance(size, int):
         return -(-max(size, 1) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
     return Formula("*", Formula("+", Formula("//", size, ARENA_ALIGNMENT), 1), ARENA_ALIGNMENT)

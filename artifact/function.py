@@ -128,7 +128,7 @@ class CompiledFunction(BriefRepr):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CompiledFunction:
-        """What ``to_json`` wrote. Raises ``ModelError`` for anything else."""
+        """The function that ``to_json`` wrote. Raises ``ModelError`` for anything else."""
         made: CompiledFunction = from_plain(cls, data, "function")
         return made
 

@@ -19,7 +19,8 @@ def to_bytes(function: CompiledFunction) -> bytes:
 
 
 def from_bytes(data: bytes) -> CompiledFunction:
-    """What ``to_bytes`` wrote. Raises ``ValueError``, ``RecursionError`` or ``ModelError`` for all else."""
+    """The function that ``to_bytes`` wrote. Raises ``ValueError``, ``RecursionError`` or ``ModelError`` for all
+    else."""
     end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
     fields = json.loads(data[_SIZE_BYTES:end])
     if not isinstance(fields, dict):

@@ -42,5 +42,5 @@ class CompileSettings:
         check_flag(self.alternatives, "alternatives")
 
     def with_records(self, records: TuningRecords) -> Self:
-        """These settings with other tuning records."""
+        """The same settings with other tuning records."""
         return replace(self, records=records)

@@ -29,7 +29,8 @@ class Workload(BriefRepr):
     attributes: str = "{}"
 
     def to_json(self) -> dict[str, Any]:
-        """``{"op": …, "arguments": [{"shape": […], "dtype": …}, …], "attributes": {…}}``."""
+        """The workload as JSON values: ``{"op": …, "arguments": [{"shape": […], "dtype": …}, …], "attributes":
+        {…}}``."""
         arguments = [{"shape": list(a.shape), "dtype": a.dtype} for a in self.arguments]
         return {"op": self.op, "arguments": arguments, "attributes": json.loads(self.attributes)}
 

@@ -120,7 +120,7 @@ def _membership(call: Call, anchor_of: Callable[[Call], Call]) -> str:
 
 
 def describe(call: Call) -> str:
-    """``nn.conv2d is complex``."""
+    """What is said of a call's pattern, as ``nn.conv2d is complex``."""
     return f"{call.op.name} is {_WORDS[pattern_of(call)]}"
 
 

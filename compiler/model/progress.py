@@ -26,13 +26,13 @@ LINE_SECONDS = 1.0
 
 
 class Display(Protocol):
-    """A bar. Its methods are called one at a time, from several threads."""
+    """A bar that shows people how far work is. Its methods are called one at a time, from several threads."""
 
     def begin(self) -> None:
-        """Show it."""
+        """Show the bar for the first time."""
 
     def advance(self, done: int, total: int) -> None:
-        """So many parts are done; ``total`` is 0 while it is not known."""
+        """Show that so many parts are done; ``total`` is 0 while it is not known."""
 
     def end(self) -> None:
         """The work has ended, well or not."""
@@ -98,7 +98,7 @@ class LateDisplay:
                 self._display.advance(*self._last)
 
     def advance(self, done: int, total: int, name: str) -> None:
-        """So many parts are done."""
+        """Pass on that so many parts are done, or remember it until the display begins."""
         with self._lock:
             self._last = done, total
             if self._begun and not self._ended:
@@ -114,7 +114,7 @@ class LateDisplay:
 
 
 def unseen(done: int, total: int, name: str) -> None:
-    """Nobody wants to know."""
+    """Do nothing: the progress of work that nobody watches."""
 
 
 def _display(title: str) -> Display | None:

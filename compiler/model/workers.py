@@ -62,7 +62,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Its key in the cache."""
+        """The function's key in the cache, by all that its code depends on."""
         return function_key(self.function, self.settings)
 
     @property
@@ -81,7 +81,8 @@ class Job:
 
 
 class Workers:
-    """At most ``jobs`` child processes that compile, which end with the block. Mutable: starts them when told to."""
+    """A block in which at most ``jobs`` child processes compile; they end with it. Mutable: starts them when told
+    to."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs

@@ -51,7 +51,8 @@ class Explanation:
     functions: tuple[ExplainedFunction, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …}, …]}, …]}``."""
+        """All as JSON values: ``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …},
+        …]}, …]}``."""
         return {"target": self.target, "functions": [function.to_json() for function in self.functions]}
 
     def _repr_html_(self) -> str:

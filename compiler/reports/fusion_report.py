@@ -63,7 +63,8 @@ class FusionReport:
         return "\n".join(map(str, self.groups))
 
     def to_json(self) -> dict[str, Any]:
-        """``{"groups": [{"name": …, "calls": [{"number": …, "op": …}, …], "stopped": [{"producer": …, …}]}, …]}``."""
+        """All as JSON values: ``{"groups": [{"name": …, "calls": [{"number": …, "op": …}, …], "stopped": [{"producer":
+        …, …}]}, …]}``."""
         return {"groups": [_plain(group) for group in self.groups]}
 
 

@@ -40,7 +40,7 @@ class FunctionChoice:
     dispatched: Dispatch
 
     def implementations(self, kernel: DispatchedKernel) -> tuple[OpImplementation, ...]:
-        """Those of all calls in one of the anchor's kernels."""
+        """The implementations of all calls in one of the anchor's kernels, in order of computation."""
         return tuple(kernel.implementation if k == self.anchor else s.chosen for k, s in enumerate(self.selections))
 
     def reports(self, note: str | None = None) -> tuple[Choice, ...]:
