@@ -71,7 +71,7 @@ class Subgraphs:
 
 
 def graph_attribute(node: OnnxNode, name: str) -> GraphProto:
-    """A subgraph. Raises ``ModelError`` if it is missing."""
+    """A subgraph that a node has as an attribute. Raises ``ModelError`` if it is missing."""
     if not node.has(name):
         raise ModelError(f"{node}: attribute {name} is missing")
     return node.attributes[name].g

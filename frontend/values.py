@@ -46,7 +46,7 @@ class Ragged:
 
     @property
     def rank(self) -> int:
-        """That of each tensor."""
+        """The rank of each tensor, which all of them share."""
         rank = const_int(tensor_of(self.extents).shape[1])
         assert rank is not None
         return rank

@@ -17,8 +17,8 @@ _NEST_BYTES = MOST_BYTES // 16
 
 
 def library_html(library: Library) -> str:
-    """Its inputs, outputs and target, a row for each function, and their loop nests, folded; those that take the
-    longest come first where an engine has profiled them."""
+    """What a notebook shows of a library: its inputs, outputs and target, a row for each function, and their loop
+    nests, folded; those that take the longest come first where an engine has profiled them."""
     model = library.model
     functions = sorted(library.functions, key=lambda function: -library.shares.get(function.symbol, 0.0))
     return view(f"Library {model.name}", model_facts(model), _table(library, functions), _nests(functions))

@@ -31,12 +31,12 @@ class Request:
 
     @property
     def inputs(self) -> TensorSpecs:
-        """What ``set_input`` takes."""
+        """The names, dtypes and shapes of the inputs that ``set_input`` takes, in order."""
         return self._signature.inputs
 
     @property
     def outputs(self) -> TensorSpecs:
-        """What ``get_output`` gives."""
+        """The names, dtypes and shapes of the outputs that ``get_output`` gives, in order."""
         return self._signature.outputs
 
     def __reduce__(self) -> NoReturn:

@@ -35,7 +35,7 @@ class Waits:
         self.forget()
 
     def forget(self) -> None:
-        """Nobody waits, as in a forked child."""
+        """Forget all who wait, as none of them is there in a forked child."""
         self.waiting: dict[Thread, HeldExecutors | None] = {}
 
     def begin(self, thread: Thread, wanted: HeldExecutors, is_empty: Callable[[], bool]) -> None:

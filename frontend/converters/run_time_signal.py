@@ -44,7 +44,8 @@ from .run_time_operands import extent_as_number, numbers_up_to
 
 
 def dft_of_run(node: OnnxNode, axis: int | None) -> Node:
-    """A DFT. ``axis`` is None where only a run knows it (input 2), and its length may be such (input 1)."""
+    """The node's DFT where a run says more than the model does. ``axis`` is None where only a run knows it (input 2),
+    and its length may be such (input 1)."""
     if axis is None:
         return _along_any(node)
     shape = node.type().shape

@@ -61,7 +61,7 @@ def measure(
     number: int | Literal["auto"],
     fail: Callable[[int], NoReturn],
 ) -> Timing:
-    """Time ``entry(ctx, args)``. ``fail`` raises for an error code.
+    """Time calls of ``entry(ctx, args)``. ``fail`` raises for an error code.
 
     ``number`` "auto" takes as many calls a repeat as last five milliseconds.
     """
