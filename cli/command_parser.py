@@ -32,7 +32,7 @@ class CommandParser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """None are left to the parser above, whose error would show another usage."""
+        """Parse all arguments, so that none are left to the parser above, whose error would show another usage."""
         self._add_options()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:

@@ -33,7 +33,7 @@ class Asked:
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """``--input``."""
+    """Add the option ``--input`` to a subcommand."""
     parser.add_argument(
         "--input",
         action="append",

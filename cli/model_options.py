@@ -23,7 +23,8 @@ class Choices(TypedDict):
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """``--shape``, ``--target``, ``--records``, ``--arithmetic`` and ``--batch-invariant``."""
+    """Add the options by which a model is compiled: ``--shape``, ``--target``, ``--records``, ``--arithmetic`` and
+    ``--batch-invariant``."""
     add_shape_option(parser)
     add_target_option(parser)
     parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")

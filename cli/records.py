@@ -132,7 +132,7 @@ def best_of(records: Iterable[RecordT]) -> list[RecordT]:
 
 
 def workload_text(workload: Workload) -> str:
-    """``nn.matmul(float32[24, 20], float32[20, 40])``."""
+    """A workload on one line, as ``nn.matmul(float32[24, 20], float32[20, 40])``."""
     arguments = (f"{a.dtype}[{', '.join(map(str, a.shape))}]" for a in workload.arguments)
     return f"{workload.op}({', '.join(arguments)})"
 

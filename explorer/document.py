@@ -38,8 +38,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Pane:
-    """A text. ``origins`` has for each line those of the pane ``parent`` that it comes from, counted from 1, and
-    ``previous`` is the pane that a difference is shown to."""
+    """One text of the page. ``origins`` has for each line those of the pane ``parent`` that it comes from, counted from
+    1, and ``previous`` is the pane that a difference is shown to."""
 
     id: str
     role: Role

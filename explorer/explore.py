@@ -65,8 +65,8 @@ def document(
     peers: Mapping[str, Program] | None = None,
     progress: Progress = unseen,
 ) -> Document:
-    """What ``explore`` shows. ``progress`` is called after each part of the work: how many are done, of how many, and
-    the name of the part, which is that of a schedule, or ``times``."""
+    """What ``explore`` shows, as data. ``progress`` is called after each part of the work: how many are done, of how
+    many, and the name of the part, which is that of a schedule, or ``times``."""
     _check(schedules)
     parts = len(schedules) + measure
     entries: list[ScheduleEntry] = []

@@ -88,7 +88,7 @@ class JobBench:
         self._untuned: Library | None = None
 
     def prepare(self, tasks: Sequence[TuningTask]) -> None:
-        """See ``Bench``."""
+        """Compile the untuned code of tasks ahead, in one round of jobs for all of their functions."""
         uses = [(task, number, use) for task in tasks for number, use in enumerate(task.uses)]
         seconds = self._settings.compile_seconds
         jobs = [compile_job(use.function, task.settings, [None], seconds) for task, _, use in uses]
@@ -97,7 +97,8 @@ class JobBench:
             self._references[task.key, number] = outcome
 
     def untuned(self, task: TuningTask) -> Outcome:
-        """See ``Bench``."""
+        """The outcome of the untuned code of a task, measured by itself; it is a failure where one of its functions
+        cannot be compiled or measured."""
         references = [self._reference(task, number) for number in range(len(task.uses))]
         problem = next((reference for reference in references if not reference.code), None)
         if problem is not None:
@@ -118,7 +119,8 @@ class JobBench:
     def try_all(
         self, task: TuningTask, candidates: Sequence[TuningCandidate], known: Mapping[str, Outcome]
     ) -> list[Outcome]:
-        """See ``Bench``."""
+        """The outcomes of candidates in the first fused function of a task. Of those whose nests are the same only one
+        is measured, and none whose nest is known."""
         reference = self._reference(task, 0)
         if not reference.code:
             return [reference] * len(candidates)
@@ -143,7 +145,8 @@ class JobBench:
         return found
 
     def confirm(self, task: TuningTask, candidate: TuningCandidate) -> Outcome:
-        """See ``Bench``."""
+        """The outcome of a candidate in all fused functions of a task, measured in several new processes, one after the
+        other; it is the first failure, if there is one."""
         codes = []
         for number in range(len(task.uses)):
             (made,) = self._compiled(task, [candidate], number)
@@ -160,7 +163,7 @@ class JobBench:
         return _pooled(found)
 
     def model(self, records: TuningRecords) -> Outcome:
-        """See ``Bench``."""
+        """The outcome of the model by records, beside the same model without any, which is compiled once."""
         untuned = self._untuned = self._untuned or self._library_of(None)
         tuned, settings = self._library_of(records), self._settings
         with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:

@@ -23,7 +23,7 @@ from .sandbox import Answer
 
 
 def compile_candidates(job: Mapping[str, Any]) -> Iterator[Answer]:
-    """That it is ready, then the code of each candidate, or why there is none."""
+    """Answer that it is ready, then for each candidate with its code, or why there is none."""
     try:
         function, settings = pickle.loads(job["graph"])
         known = function_key(function, settings) == job["key"]

@@ -24,7 +24,8 @@ class ThenDescent:
         self._left: list[TuningCandidate] = []
 
     def propose(self, count: int) -> Sequence[TuningCandidate]:
-        """As the first searcher, then neighbours that it has not tried; none where the best has no better one."""
+        """Propose what the first searcher does, then neighbours of the best that it has not tried; none where the best
+        has no better one."""
         if self._first is not None:
             found = self._first.propose(count)
             if found:

@@ -25,7 +25,7 @@ class GridSearch:
         return list(islice(self._left, count))
 
     def observe(self, results: Sequence[TrialResult]) -> None:
-        """Nothing follows from results."""
+        """Learn nothing: results do not change the order of the grid."""
 
     def _all(self, implementation: str, decided: Mapping[str, DecisionValue]) -> Iterator[TuningCandidate]:
         settled = self._space.settle(implementation, decided)

@@ -28,7 +28,7 @@ SAMPLE_SECONDS = 0.02
 
 
 def measure_model(job: Mapping[str, Any]) -> Iterator[Answer]:
-    """That it is ready, then the ratio of the times of the untuned and the tuned library."""
+    """Answer that it is ready, then with the ratio of the times of the untuned and the tuned library."""
     with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:
         untuned, tuned = (_loaded(given, Path(folder) / f"{k}.lwlib") for k, given in enumerate(job["libraries"]))
         inputs = _inputs(untuned, job["inputs"], job["seed"])

@@ -34,4 +34,4 @@ class RandomSearch:
         return found
 
     def observe(self, results: Sequence[TrialResult]) -> None:
-        """Nothing follows from results."""
+        """Learn nothing: what is drawn does not depend on results."""

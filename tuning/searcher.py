@@ -25,7 +25,7 @@ class Searcher(Protocol):
     """A search of one space. It draws from the random numbers that it is given alone, so that a seed replays it."""
 
     def propose(self, count: int) -> Sequence[TuningCandidate]:
-        """At most so many candidates, none that it has proposed before; none at all ends the search."""
+        """Propose at most so many candidates, none that it has proposed before; none at all ends the search."""
 
     def observe(self, results: Sequence[TrialResult]) -> None:
         """What came of all that was proposed last."""

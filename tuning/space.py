@@ -59,7 +59,8 @@ class CallSpace:
         return tuple(self._offered)
 
     def settle(self, implementation: str, wanted: Mapping[str, DecisionValue]) -> Settled | None:
-        """See ``Space``. Making the schedule takes milliseconds; nothing is compiled."""
+        """Make the schedule with decisions that are wanted, as ``Space`` says. That takes milliseconds; nothing is
+        compiled."""
         key = TuningCandidate(implementation, tuple(sorted(wanted.items()))).key
         if key not in self._known:
             self._known[key] = self._settled(implementation, wanted)

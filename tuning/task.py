@@ -62,8 +62,8 @@ class TuningTask(BriefRepr):
         return tuple(c.implementation.name for c in get_valid_implementations(self.call, self.settings))
 
     def space(self, records: TuningRecords = NO_RECORDS) -> CallSpace:
-        """Its candidates. Those that records of other targets, or of the same operator on other shapes, tell of come
-        first."""
+        """The task's candidates. Those that records of other targets, or of the same operator on other shapes, tell of
+        come first."""
         return CallSpace(self.call, self.settings, self.untuned, _starts(self, records))
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ class TuningBudget:
 
 
 class Tuner:
-    """One run. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is."""
+    """One run of tuning. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is."""
 
     def __init__(
         self,

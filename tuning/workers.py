@@ -19,10 +19,10 @@ ATTEMPTS, PAUSE_SECONDS = 3, 2.0
 
 
 class SubmitsJobs(Protocol):
-    """As executors of ``concurrent.futures``, those of a Dask client and of ``mpi4py.futures`` are."""
+    """Who runs jobs, as executors of ``concurrent.futures`` do, those of a Dask client and of ``mpi4py.futures``."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Have a worker call a function."""
+        """Have a worker call a function; the future has its result."""
 
 
 class LocalWorkers:
